@@ -56,6 +56,7 @@ let package = Package(
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl"),
         .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2"),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib"),
+        .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq"),
 
         // Draws QR codes in the terminal example; nothing else links it: docs/decisions/0062.
         .systemLibrary(name: "CQREncode", pkgConfig: "libqrencode"),
@@ -83,7 +84,11 @@ let package = Package(
         // What holds for accounts, sessions, tenants, mail and identity providers: values in, decisions out. It reaches
         // no store, no loop and no network, so that no rule can.
         library("Rules", ["Base", "JSON", "Messages", "Crypto", "Tokens"]),
-        library("Store", ["Base", "Messages", "Crypto", "CLMDB", "CStoreFault"]),  // LMDB: typed tables, group commit
+        library("Journal"),  // the protocol of many nodes over one journal, as a state machine
+        // LMDB: typed tables, group commit; in a cluster, through the journal.
+        library("Store", ["Base", "Messages", "Crypto", "Journal", "CLMDB", "CStoreFault"]),
+        // Many nodes over one journal in PostgreSQL.
+        library("Cluster", ["Base", "Crypto", "Journal", "Store", "CPostgreSQL"]),
         library("Wire", ["Base", "Messages"]),  // frames, envelopes, the connection's state machine: pure
         library("HTTP2", ["Base", "CNGHTTP2", "CZlib"]),  // frames, header fields and windows of HTTP/2; gzip
         // Listener, byte stream, connection; HTTP side port.
@@ -107,7 +112,6 @@ let package = Package(
                 "Tokens",
                 "Rules", "Signing", "Identity",
             ]),
-        library("Journal"),  // the protocol of many nodes over one journal, as a state machine
         program("ClusterModel", ["Journal"]),  // looks for an order of events that breaks it
 
         library("PosternClient", ["Base", "Messages", "Wire", "TLS", "CEpoll"]),  // channel, typed stubs
@@ -138,8 +142,8 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "TLS", "HTTP2", "Transport",
-                "Tokens", "Rules", "Signing", "Identity", "Service",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Journal", "Store", "Wire", "TLS", "HTTP2",
+                "Transport", "Cluster", "Tokens", "Rules", "Signing", "Identity", "Service",
             ],
             path: "Tests/TestSupport", swiftSettings: strict),
         tests("BaseTests", ["Base"]),
@@ -149,7 +153,8 @@ let package = Package(
         tests("JournalTests", ["Journal", "ClusterModel"]),
         tests("CryptoTests", ["Base", "Crypto"]),
         tests("TLSTests", ["Base", "TLS"]),
-        tests("StoreTests", ["Base", "Messages", "Crypto", "Store"]),
+        tests("ClusterTests", ["Base", "Crypto", "Journal", "Store", "Cluster"]),
+        tests("StoreTests", ["Base", "Messages", "Crypto", "Journal", "Store"]),
         tests("WireTests", ["Base", "Messages", "Wire"]),
         tests("HTTP2Tests", ["Base", "HTTP2"]),
         tests("TransportTests", ["Base", "Messages", "Reactor", "Wire", "TLS", "HTTP2", "Transport"]),

@@ -168,14 +168,14 @@ public struct Limits: Sendable {
     public var pagesWaitingMax = 4
     public var importBatchMax = 500
     public var administration = AdministrationLimits()
+    public var journal = JournalLimits()
     public var sessionsPerUserMax = 100
     public var providersPerTenantMax = 50
     /// Tokens and codes of identity providers: groups make some of them long.
     public var providerTokenMax = 16 * 1024
 
     public var continueURLMax = 2_048
-    /// Tags of languages; RFC 5646 §4.4.1 asks for room for 35.
-    public var localeMax = 35
+    public var localeMax = 35  // tags of languages: RFC 5646 §4.4.1
     /// The subject, the text and the HTML of one mail together.
     public var mailBytesMax = 64 * 1024
     /// A mail server's password; 32 to 256 bytes sign a webhook.

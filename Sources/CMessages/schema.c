@@ -354,6 +354,34 @@ const PosternSchema postern__store__v1__stored_hook_config__table = {
     &postern__store__v1__stored_hook_config__descriptor, postern__store__v1__stored_hook_config__fields, 4, 1, 0,
 };
 
+static const PosternField postern__store__v1__journal_change__fields[] = {
+    [1] = {"table_id", 0, 0, 3, 0, 0, 0, 0, offsetof(Postern__Store__V1__JournalChange, table_id)},
+    [2] = {"key", 0, 0, 8, 2, 0, 1, 0, offsetof(Postern__Store__V1__JournalChange, key)},
+    [3] = {"value", 0, 0, 8, 2, 0, 2, 0, offsetof(Postern__Store__V1__JournalChange, value)},
+    [4] = {"is_deleted", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__Store__V1__JournalChange, is_deleted)},
+};
+const PosternSchema postern__store__v1__journal_change__table = {
+    &postern__store__v1__journal_change__descriptor, postern__store__v1__journal_change__fields, 5, 0, 1,
+};
+
+static const PosternField postern__store__v1__journal_topic__fields[] = {
+    [1] = {"kind", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__Store__V1__JournalTopic, kind)},
+    [2] = {"name", 0, 0, 8, 2, 0, 1, 0, offsetof(Postern__Store__V1__JournalTopic, name)},
+};
+const PosternSchema postern__store__v1__journal_topic__table = {
+    &postern__store__v1__journal_topic__descriptor, postern__store__v1__journal_topic__fields, 3, 0, 1,
+};
+
+static const PosternField postern__store__v1__journal_entry__fields[] = {
+    [1] = {"format_version", 0, 0, 3, 0, 0, 0, 0, 0},
+    [2] = {"schema_version", 0, 0, 3, 0, 0, 1, 0, 0},
+    [3] = {"changes", &postern__store__v1__journal_change__table, 0, 10, 2, 1, 0, 0, 0},
+    [4] = {"topics", &postern__store__v1__journal_topic__table, 0, 10, 2, 1, 0, 0, 0},
+};
+const PosternSchema postern__store__v1__journal_entry__table = {
+    &postern__store__v1__journal_entry__descriptor, postern__store__v1__journal_entry__fields, 5, 0, 0,
+};
+
 static const uint64_t postern_v1_VerificationPurpose__values[] = {0x1f};
 
 static const PosternField postern__v1__sms_template__fields[] = {

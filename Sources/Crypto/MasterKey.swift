@@ -32,6 +32,11 @@ public struct MasterKey: Sendable {
     /// For secrets at rest.
     public var sealing: SealingKey { SealingKey(derive("sealing", count: 32)) }
 
+    /// For the entries of a cluster's journal: a key for each block of positions.
+    public func journal(block: UInt64, byteCountMax: Int) -> SealingKey {
+        SealingKey(derive("journal/\(block)", count: 32), sealedByteCountMax: byteCountMax)
+    }
+
     /// For the tags on the records of one table.
     public func recordMAC(table: String) -> MACKey { MACKey(derive("record/" + table, count: MACKey.keyByteCount)) }
 

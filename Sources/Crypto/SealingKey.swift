@@ -12,6 +12,7 @@ public struct SealingKey: Sendable {
     /// Tells master keys apart; no secret.
     public let id: [UInt8]
     private let key: Secret
+    private let sealedByteCountMax: Int
 
     /// What is sealed is small; larger input is refused before any work, at sealing as at opening.
     public static let sealedByteCountMax = 1 << 20
@@ -22,8 +23,9 @@ public struct SealingKey: Sendable {
     private static let nonceByteCount = 12
     private static let tagByteCount = 16
 
-    /// Exactly 32 bytes.
-    public init(_ key: Secret) {
+    /// Exactly 32 bytes. `sealedByteCountMax`: for what is larger than a secret.
+    public init(_ key: Secret, sealedByteCountMax: Int = Self.sealedByteCountMax) {
+        self.sealedByteCountMax = sealedByteCountMax
         precondition(key.byteCount == 32, "a key of \(key.byteCount) bytes for AES-256")
         self.key = key
         let info = [UInt8]("postern sealing key id".utf8)
@@ -35,7 +37,7 @@ public struct SealingKey: Sendable {
     /// Throws `outOfRange` above `sealedByteCountMax`. That is the last line of defence: whoever seals something from
     /// outside has refused what is too long before, with a reason.
     public func seal(_ secret: Secret, context: [UInt8], random: RandomSource) throws(CryptoError) -> [UInt8] {
-        guard secret.byteCount <= Self.sealedByteCountMax - Self.overhead else { throw .outOfRange }
+        guard secret.byteCount <= sealedByteCountMax - Self.overhead else { throw .outOfRange }
         var sealed: [UInt8] = [Self.version] + id + random.bytes(Self.nonceByteCount)
         let bodyStart = sealed.count
         sealed.append(contentsOf: repeatElement(0, count: secret.byteCount + Self.tagByteCount))
@@ -57,7 +59,7 @@ public struct SealingKey: Sendable {
 
     /// Throws `malformed`, `unsupported` (version), `unknownKey` (sealed under another key), `notAuthentic`.
     public func open(_ sealed: UnsafeRawBufferPointer, context: [UInt8]) throws(CryptoError) -> Secret {
-        guard (Self.overhead...Self.sealedByteCountMax).contains(sealed.count) else { throw .malformed }
+        guard (Self.overhead...sealedByteCountMax).contains(sealed.count) else { throw .malformed }
         guard sealed[0] == Self.version else { throw .unsupported }
         let sealedUnder = sealed[1..<Self.headerByteCount]
         guard sealedUnder.elementsEqual(id) else { throw .unknownKey(id: Hex.encode(sealedUnder)) }

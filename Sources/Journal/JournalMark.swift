@@ -16,6 +16,17 @@ public struct JournalHash: Hashable, Sendable {
     public let words: SIMD4<UInt64>
 
     public init(_ words: SIMD4<UInt64>) { self.words = words }
+
+    /// Nil unless there are 32.
+    public init?(bytes: some Collection<UInt8>) {
+        guard bytes.count == 32 else { return nil }
+        self.words = withUnsafeTemporaryAllocation(byteCount: 32, alignment: 32) { scratch in
+            scratch.copyBytes(from: bytes)
+            return scratch.load(as: SIMD4<UInt64>.self)
+        }
+    }
+
+    public var bytes: [UInt8] { withUnsafeBytes(of: words) { [UInt8]($0) } }
 }
 
 /// Names one try to append, by chance: a node finds its own entry again by it when no answer came. 16 bytes.
@@ -23,6 +34,17 @@ public struct BatchID: Hashable, Sendable {
     public let words: SIMD2<UInt64>
 
     public init(_ words: SIMD2<UInt64>) { self.words = words }
+
+    /// Nil unless there are 16.
+    public init?(bytes: some Collection<UInt8>) {
+        guard bytes.count == 16 else { return nil }
+        self.words = withUnsafeTemporaryAllocation(byteCount: 16, alignment: 16) { scratch in
+            scratch.copyBytes(from: bytes)
+            return scratch.load(as: SIMD2<UInt64>.self)
+        }
+    }
+
+    public var bytes: [UInt8] { withUnsafeBytes(of: words) { [UInt8]($0) } }
 }
 
 /// What a row of the journal says of itself, without what it does.

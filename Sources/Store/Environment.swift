@@ -28,6 +28,7 @@ final class Environment: @unchecked Sendable {
     private let registry = Mutex(Registry())
     private let witness = Mutex<Witness?>(nil)
     private let committedEvent = Atomic<UInt64>(0)
+    let journalStatus = Mutex(JournalStatus())
 
     private struct Registry {
         var isClosed = false

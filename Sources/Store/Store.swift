@@ -38,8 +38,9 @@ public final class Store: Sendable {
             environment.close()
             throw error
         }
-        writer.start()
         do throws(StoreError) {
+            try requireJournal()
+            start()
             try upgrade()
             if let rollback = try atStart(compareWithWitness) {
                 let configuration = environment.configuration
@@ -52,6 +53,31 @@ public final class Store: Sendable {
             close()
             throw error
         }
+    }
+
+    private func start() {
+        guard let journal = environment.configuration.journal, let alarm = writer.alarm else { return writer.start() }
+        writer.start { [writer] in JournaledWrites(writer, journal, alarm).runUntilClosed() }
+    }
+
+    /// Refuses a cluster's store without its journal, and the reverse. The writer does not run yet.
+    private func requireJournal() throws(StoreError) {
+        let configuration = environment.configuration
+        switch (try journalPlace(), configuration.journal) {
+        case (nil, .some): throw .journal(.notJoined)
+        case (.some, nil) where !configuration.leavesJournal: throw .journal(.journalNotNamed)
+        default: break
+        }
+    }
+
+    /// Nil for a store that is in no cluster. Any thread.
+    public func journalPlace() throws(StoreError) -> JournalPlace? {
+        try atStart { try read { try $0.journalPlace() } }
+    }
+
+    /// Nil for a store that is opened without a journal. Any thread.
+    public var journalStatus: JournalStatus? {
+        environment.configuration.journal == nil ? nil : environment.journalStatus.withLock { $0 }
     }
 
     /// How the store disagreed with its witness when it was opened; nil once that is accepted.

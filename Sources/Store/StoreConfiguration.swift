@@ -29,6 +29,12 @@ public struct StoreConfiguration: Sendable {
     /// Called on the writer's thread with each batch that changes something, before its commit. When it throws, the
     /// batch's writes fail with that error. Nil: the list is not made.
     public var beforeCommit: (@Sendable (StoreChanges) throws(StoreError) -> Void)?
+    /// The journal that orders the writes of all nodes of a cluster; nil where this store is the only one. The store
+    /// must have joined it (`JournalPlace`).
+    public var journal: (any JournalEngine)?
+    /// Opens a cluster's store without its journal: for who makes it a store of its own again, or looks at it. What is
+    /// written then, other nodes never learn.
+    public var leavesJournal = false
     /// For tests: each batch runs twice. Its first run is taken back, and this is committed before the second, as if
     /// another node had been first. So a body that acts on what it read in its first run is found.
     public var beforeRerun: (@Sendable (borrowing WriteTransaction) throws(StoreError) -> Void)?

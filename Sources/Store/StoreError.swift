@@ -30,6 +30,8 @@ public enum StoreError: Error, Equatable, Sendable {
     case readersFull
     /// The environment cannot be trusted any more: every later write is refused and the process should end.
     case fatal(code: Int32)
+    /// The journal that this store shares with other nodes does not let it write, or read on.
+    case journal(JournalTrouble)
     /// After `close()`.
     case closed
     /// Any other errno or LMDB code.
@@ -52,6 +54,7 @@ extension StoreError: CustomStringConvertible {
         case .overloaded: "too many writes are waiting"
         case .readersFull: "too many threads read at once"
         case .fatal(let code): "the store failed (\(Self.text(of: code)))"
+        case .journal(let trouble): "\(trouble)"
         case .closed: "the store is closed"
         case .system(let code, let operation): "\(operation): \(Self.text(of: code))"
         }
@@ -78,7 +81,11 @@ extension StoreError {
     }
 
     var endsTheStore: Bool {
-        if case .fatal = self { true } else { false }
+        switch self {
+        case .fatal: true
+        case .journal(let trouble): trouble.endsTheStore
+        default: false
+        }
     }
 
     init(_ error: FileError, operation: StaticString) { self.init(code: error.code, operation: operation) }

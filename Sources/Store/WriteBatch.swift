@@ -14,6 +14,10 @@ final class WriteBatch {
     var newestEvent: UInt64?
     /// What the writes put and deleted so far; nil when nobody asked for it.
     private(set) var changes: [StoreChange]?
+    /// The bytes of `changes`, roughly.
+    private(set) var changesByteCount = 0
+    /// What the writes announced besides what their rows do; kept with `changes` only.
+    private(set) var ownTopics: [ChangeTopic] = []
     private var pendingByteCount: Int64 = 0
     /// The topics that the writes have announced so far.
     private(set) var topics: [ChangeTopic] = []
@@ -36,12 +40,14 @@ final class WriteBatch {
 
     deinit { borrowCount.deallocate() }
 
-    func begin() {
+    func begin(isRecording: Bool) {
         changeCount = 0
         failure = nil
         events.removeAll(keepingCapacity: true)
         newestEvent = nil
-        changes = isRecording ? [] : nil
+        changes = isRecording && self.isRecording ? [] : nil
+        changesByteCount = 0
+        ownTopics.removeAll(keepingCapacity: true)
         pendingByteCount = 0
         topics.removeAll(keepingCapacity: true)
         rows.removeAll(keepingCapacity: true)
@@ -62,12 +68,19 @@ final class WriteBatch {
     /// A record was put, or deleted (nil).
     func note(_ tableID: UInt8, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer?) {
         guard changes != nil, StoreChange.isShared(tableID, key) else { return }
+        changesByteCount += key.count + (value?.count ?? 0)
         changes?.append(StoreChange(tableID: tableID, key: [UInt8](key), value: value.map { [UInt8]($0) }))
     }
 
     /// Many writes in a row are often about the same.
     func announce(_ topic: ChangeTopic) {
         if topics.last != topic { topics.append(topic) }
+    }
+
+    /// A topic that no row announces.
+    func announceOwn(_ topic: ChangeTopic) {
+        if changes != nil, ownTopics.last != topic { ownTopics.append(topic) }
+        announce(topic)
     }
 
     func mark(_ row: MarkedRow) {

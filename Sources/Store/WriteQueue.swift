@@ -22,8 +22,13 @@ final class WriteQueue: Sendable {
     private let state = Mutex(State())
     private let wakeup = WakeSignal()
     private let countMax: Int
+    /// Woken instead of `wakeup` where the writer sleeps on it.
+    private let alarm: EventDescriptor?
 
-    init(countMax: Int) { self.countMax = countMax }
+    init(countMax: Int, alarm: EventDescriptor? = nil) {
+        self.countMax = countMax
+        self.alarm = alarm
+    }
 
     var count: Int { state.withLock { $0.waiting.count } }
 
@@ -41,7 +46,11 @@ final class WriteQueue: Sendable {
             return (nil, true)
         }
         if let refusal { throw refusal }
-        if mustWake { wakeup.signal() }
+        if mustWake { wake() }
+    }
+
+    private func wake() {
+        if let alarm { alarm.signal() } else { wakeup.signal() }
     }
 
     /// Refuses every later request with `refusal`; what waits already is still handed to the writer.
@@ -51,7 +60,7 @@ final class WriteQueue: Sendable {
             defer { state.countAwaited = nil }
             return state.countAwaited != nil
         }
-        if mustWake { wakeup.signal() }
+        if mustWake { wake() }
     }
 
     /// Lets writers that were answered just now come back before the next batch is taken, so that `count` of them share
@@ -65,6 +74,8 @@ final class WriteQueue: Sendable {
             sched_yield()
         }
     }
+
+    var isClosed: Bool { state.withLock { $0.refusal != nil } }
 
     /// Whether the writer sleeps.
     var isAwaited: Bool { state.withLock { $0.countAwaited != nil } }
@@ -93,6 +104,9 @@ final class WriteQueue: Sendable {
             if !wakeup.wait(until: deadline) { return .timedOut }
         }
     }
+
+    /// What waits now, if anything. Nil: nothing does, and the alarm goes off when that changes.
+    func takeNow(countMax: Int) -> Taken? { state.withLock { takeNow(&$0, countMax) } }
 
     private func takeNow(_ state: inout State, _ countMax: Int) -> Taken? {
         guard !state.waiting.isEmpty else {

@@ -132,7 +132,7 @@ extension WriteTransaction {
     /// themselves: a write that comes to nothing may be announced all the same.
     ///
     /// Not for rows: their tables say what a change announces (`RowNews`).
-    public func announce(_ topic: ChangeTopic) { batch.announce(topic) }
+    public func announce(_ topic: ChangeTopic) { batch.announceOwn(topic) }
 }
 
 // MARK: - Reading

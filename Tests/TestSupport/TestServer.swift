@@ -78,6 +78,7 @@ public func withServer<Result: Sendable>(
     configuration.limits.drainTimeout = .seconds(5)
     configure(&configuration)
     configuration.store.runWritesTwiceIfAsked()
+    try configuration.useJournalIfAsked(masterKey: masterKey)
     let instance = try Instance(configuration, masterKey: masterKey, log: log) { _ in }
     let result: Swift.Result<Result, any Error>
     do {

@@ -13,6 +13,7 @@
 #include "postern/v1/email_configs.pb-c.h"
 #include "postern/v1/hooks.pb-c.h"
 #include "postern/store/v1/hooks.pb-c.h"
+#include "postern/store/v1/journal.pb-c.h"
 #include "postern/v1/sms.pb-c.h"
 #include "postern/v1/outbox.pb-c.h"
 #include "postern/store/v1/oob.pb-c.h"

@@ -115,6 +115,12 @@ extern const PosternSchema postern__v1__hook_configs_update_response__table;
 static inline const PosternSchema *postern__v1__hook_configs_update_response__schema(void) { return &postern__v1__hook_configs_update_response__table; }
 extern const PosternSchema postern__store__v1__stored_hook_config__table;
 static inline const PosternSchema *postern__store__v1__stored_hook_config__schema(void) { return &postern__store__v1__stored_hook_config__table; }
+extern const PosternSchema postern__store__v1__journal_change__table;
+static inline const PosternSchema *postern__store__v1__journal_change__schema(void) { return &postern__store__v1__journal_change__table; }
+extern const PosternSchema postern__store__v1__journal_topic__table;
+static inline const PosternSchema *postern__store__v1__journal_topic__schema(void) { return &postern__store__v1__journal_topic__table; }
+extern const PosternSchema postern__store__v1__journal_entry__table;
+static inline const PosternSchema *postern__store__v1__journal_entry__schema(void) { return &postern__store__v1__journal_entry__table; }
 extern const PosternSchema postern__v1__sms_template__table;
 static inline const PosternSchema *postern__v1__sms_template__schema(void) { return &postern__v1__sms_template__table; }
 extern const PosternSchema postern__v1__sms_config__table;

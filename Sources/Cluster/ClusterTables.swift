@@ -1,0 +1,72 @@
+import Base
+import Crypto
+import Journal
+import Store
+
+/// The tables of a cluster in its engine, but for what the journal's entries hold.
+struct ClusterTables {
+    private let connection: PostgreSQLConnection
+    private let schema: String
+    /// Of the tables' form.
+    static let format: Int64 = 1
+
+    init(_ connection: PostgreSQLConnection, _ address: JournalAddress) {
+        (self.connection, self.schema) = (connection, address.quotedSchema)
+    }
+
+    /// Makes the tables, and a cluster whose beginning is `mark`. Throws where there is a cluster already.
+    func begin(_ seal: JournalSeal) throws(JournalEngineError) {
+        let id = Hex.encode(seal.clusterID)
+        let hash = Hex.encode(seal.beginning.hash.bytes)
+        for statement in [
+            "BEGIN",
+            "CREATE SCHEMA IF NOT EXISTS \(schema)",
+            """
+            CREATE TABLE \(schema).postern_cluster (
+                id bytea PRIMARY KEY, format bigint NOT NULL, key_check bytea NOT NULL,
+                begun_at timestamptz NOT NULL DEFAULT now())
+            """,
+            """
+            CREATE TABLE \(schema).postern_journal (
+                position bigint PRIMARY KEY, hash bytea NOT NULL, previous_hash bytea NOT NULL,
+                batch_id bytea NOT NULL, body bytea NOT NULL, appended_at timestamptz NOT NULL DEFAULT now())
+            """,
+            """
+            INSERT INTO \(schema).postern_cluster (id, format, key_check)
+            VALUES ('\\x\(id)', \(Self.format), '\\x\(Hex.encode(seal.keyCheck))')
+            """,
+            """
+            INSERT INTO \(schema).postern_journal (position, hash, previous_hash, batch_id, body)
+            VALUES (0, '\\x\(hash)', '\\x\(String(repeating: "00", count: 32))',
+                '\\x\(String(repeating: "00", count: 16))', '')
+            """,
+            "COMMIT",
+        ] { try connection.execute(statement) }
+    }
+
+    /// The id of the cluster in this schema; nil where there is none.
+    func readID() throws(JournalEngineError) -> [UInt8]? {
+        let tables = try connection.execute("SELECT to_regclass('\(schema).postern_cluster') IS NOT NULL")
+        guard tables.bytes(0, 0)?.first == 1 else { return nil }
+        let rows = try connection.execute("SELECT id FROM \(schema).postern_cluster")
+        guard rows.rowCount == 1, let id = rows.bytes(0, 0), id.count == JournalPlace.clusterIDByteCount else {
+            throw .unusable("the schema \(schema) of the engine does not hold one cluster")
+        }
+        return [UInt8](id)
+    }
+
+    /// Refuses another cluster, another master key and a newer form.
+    func check(_ seal: JournalSeal) throws(JournalEngineError) {
+        guard let id = try readID() else { throw .unusable("the schema \(schema) of the engine holds no cluster") }
+        guard id == seal.clusterID else {
+            throw .unusable("the schema \(schema) of the engine holds another cluster than this store")
+        }
+        let row = try connection.execute("SELECT format, key_check FROM \(schema).postern_cluster")
+        guard let format = row.integer(0, 0), format <= Self.format else {
+            throw .unusable("the cluster was raised to a newer form than this server knows")
+        }
+        guard let check = row.bytes(0, 1), check.elementsEqual(seal.keyCheck) else {
+            throw .unusable("the master key is not the cluster's")
+        }
+    }
+}

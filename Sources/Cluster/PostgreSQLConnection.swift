@@ -1,0 +1,219 @@
+import Base
+internal import CPostgreSQL
+import Glibc
+import Store
+
+/// One connection to PostgreSQL: a question at a time, in binary, each with a bound on its time. One thread.
+///
+/// A question that takes too long ends the connection, and is not cancelled: a cancelled wait for the standby would
+/// leave a row that was seen and may be lost.
+final class PostgreSQLConnection {
+    /// The names of libpq's parameters, and their values.
+    typealias Parameters = [(name: String, value: String)]
+
+    private let raw: OpaquePointer
+    private let timeout: Duration
+
+    /// `address`: a connection string or URL of libpq. `parameters` come after it, and win.
+    init(_ address: String, _ parameters: Parameters, timeout: Duration) throws(JournalEngineError) {
+        let all: Parameters = [("dbname", address)] + parameters
+        let names = CStrings(all.map(\.name))
+        let values = CStrings(all.map(\.value))
+        guard let raw = PQconnectdbParams(names.pointers, values.pointers, 1) else {
+            throw .connectionLost("no memory for a connection")
+        }
+        guard PQstatus(raw) == CONNECTION_OK else {
+            defer { PQfinish(raw) }
+            throw .connectionLost(Self.message(raw))
+        }
+        (self.raw, self.timeout) = (raw, timeout)
+        PQsetnonblocking(raw, 1)
+        // Notices would go to standard error.
+        _ = PQsetNoticeReceiver(raw, { _, _ in }, nil)
+    }
+
+    deinit { PQfinish(raw) }
+
+    /// The first line of what libpq says; it holds no password.
+    private static func message(_ raw: OpaquePointer) -> String {
+        let text = PQerrorMessage(raw).map { String(cString: $0) } ?? ""
+        return text.split(separator: "\n").joined(separator: "; ")
+    }
+
+    private func lost() -> JournalEngineError { .connectionLost(Self.message(raw)) }
+
+    // MARK: Asking
+
+    func prepare(_ name: String, _ sql: String) throws(JournalEngineError) {
+        guard PQsendPrepare(raw, name, sql, 0, nil) == 1 else { throw lost() }
+        _ = try result()
+    }
+
+    /// One statement without parameters.
+    @discardableResult
+    func execute(_ sql: String) throws(JournalEngineError) -> PostgreSQLResult {
+        guard PQsendQueryParams(raw, sql, 0, nil, nil, nil, nil, 1) == 1 else { throw lost() }
+        return try result()
+    }
+
+    /// Runs a prepared statement; parameters and results are in PostgreSQL's binary form.
+    func execute(_ name: String, with parameters: [[UInt8]?]) throws(JournalEngineError) -> PostgreSQLResult {
+        let values = CBytes(parameters)
+        let formats = [Int32](repeating: 1, count: parameters.count)
+        let isSent =
+            PQsendQueryPrepared(
+                raw, name, Int32(parameters.count), values.pointers, values.lengths, formats, 1) == 1
+        guard isSent else { throw lost() }
+        return try result()
+    }
+
+    private func result() throws(JournalEngineError) -> PostgreSQLResult {
+        let deadline = Instant.now.advanced(by: timeout)
+        try send(until: deadline)
+        var last: PostgreSQLResult?
+        while true {
+            while PQisBusy(raw) == 1 {
+                guard try isReadable(until: deadline, besides: -1) else {
+                    throw .connectionLost("no answer within \(timeout)")
+                }
+            }
+            guard let next = PQgetResult(raw) else { break }
+            last = PostgreSQLResult(next)
+        }
+        guard let last else { throw lost() }
+        try last.check()
+        return last
+    }
+
+    private func send(until deadline: Instant) throws(JournalEngineError) {
+        while true {
+            let left = PQflush(raw)
+            if left == 0 { return }
+            guard left == 1, Instant.now < deadline else { throw lost() }
+            // The server may want to be read before it takes more.
+            var waited = pollfd(fd: PQsocket(raw), events: Int16(POLLIN | POLLOUT), revents: 0)
+            _ = poll(&waited, 1, 100)
+            if waited.revents & Int16(POLLIN) != 0, PQconsumeInput(raw) != 1 { throw lost() }
+        }
+    }
+
+    // MARK: Waiting
+
+    /// Waits for something from the server, and takes it in. False: `deadline` passed, or `other` is readable.
+    private func isReadable(until deadline: Instant?, besides other: Int32) throws(JournalEngineError) -> Bool {
+        var waited = [
+            pollfd(fd: PQsocket(raw), events: Int16(POLLIN), revents: 0),
+            pollfd(fd: other, events: Int16(POLLIN), revents: 0),
+        ]
+        let milliseconds = deadline.map { max(0, $0.nanoseconds(since: .now) / 1_000_000 + 1) } ?? -1
+        let count = poll(&waited, 2, Int32(clamping: milliseconds))
+        if count < 0, errno != EINTR { throw .connectionLost("poll: errno \(errno)") }
+        guard waited[0].revents != 0 else { return false }
+        guard PQconsumeInput(raw) == 1 else { throw lost() }
+        return true
+    }
+
+    /// Whether a notification came before `deadline` and before `descriptor` was readable.
+    func waitForNotification(or descriptor: Int32, until deadline: Instant?) throws(JournalEngineError) -> Bool {
+        if takeNotifications() { return true }
+        guard try isReadable(until: deadline, besides: descriptor) else { return false }
+        return takeNotifications()
+    }
+
+    private func takeNotifications() -> Bool {
+        var isThere = false
+        while let notification = PQnotifies(raw) {
+            PQfreemem(notification)
+            isThere = true
+        }
+        return isThere
+    }
+}
+
+/// What a statement returned. One thread.
+final class PostgreSQLResult {
+    private let raw: OpaquePointer
+
+    fileprivate init(_ raw: OpaquePointer) { self.raw = raw }
+    deinit { PQclear(raw) }
+
+    var rowCount: Int { Int(PQntuples(raw)) }
+
+    /// A value's bytes, for as long as the result lives; nil for NULL.
+    func bytes(_ row: Int, _ column: Int) -> UnsafeRawBufferPointer? {
+        guard PQgetisnull(raw, Int32(row), Int32(column)) == 0 else { return nil }
+        return UnsafeRawBufferPointer(
+            start: PQgetvalue(raw, Int32(row), Int32(column)), count: Int(PQgetlength(raw, Int32(row), Int32(column))))
+    }
+
+    /// A bigint, or an integer.
+    func integer(_ row: Int, _ column: Int) -> Int64? {
+        guard let bytes = bytes(row, column) else { return nil }
+        switch bytes.count {
+        case 8: return Int64(bigEndian: bytes.loadUnaligned(as: Int64.self))
+        case 4: return Int64(Int32(bigEndian: bytes.loadUnaligned(as: Int32.self)))
+        default: return nil
+        }
+    }
+
+    func text(_ row: Int, _ column: Int) -> String? {
+        bytes(row, column).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// An error of SQL says that the statement was not done, but for the classes 08 and 57, which end the connection,
+    /// and 40003, after which nobody knows. The caller tries again over a new connection either way.
+    fileprivate func check() throws(JournalEngineError) {
+        let status = PQresultStatus(raw)
+        if status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK { return }
+        let state = PQresultErrorField(raw, Int32(UInt8(ascii: "C"))).map { String(cString: $0) } ?? "none"
+        let message = PQresultErrorMessage(raw).map { String(cString: $0) } ?? ""
+        let line = message.split(separator: "\n").joined(separator: "; ")
+        throw .connectionLost("SQLSTATE \(state): \(line)")
+    }
+}
+
+/// C strings in an array that ends with a null pointer.
+private final class CStrings {
+    let pointers: UnsafeMutablePointer<UnsafePointer<CChar>?>
+    private let copies: [UnsafeMutablePointer<CChar>?]
+
+    init(_ strings: [String]) {
+        copies = strings.map { strdup($0) }
+        pointers = .allocate(capacity: strings.count + 1)
+        for (index, copy) in copies.enumerated() { (pointers + index).initialize(to: copy.map { UnsafePointer($0) }) }
+        (pointers + strings.count).initialize(to: nil)
+    }
+
+    deinit {
+        for copy in copies { free(copy) }
+        pointers.deallocate()
+    }
+}
+
+/// The values of a statement's parameters, as libpq wants them.
+private final class CBytes {
+    let pointers: UnsafeMutablePointer<UnsafePointer<CChar>?>
+    let lengths: [Int32]
+    private let storage: UnsafeMutableRawBufferPointer
+
+    init(_ values: [[UInt8]?]) {
+        lengths = values.map { Int32(clamping: $0?.count ?? 0) }
+        storage = .allocate(byteCount: values.reduce(1) { $0 + ($1?.count ?? 0) }, alignment: 1)
+        pointers = .allocate(capacity: values.count + 1)
+        pointers.initialize(repeating: nil, count: values.count + 1)
+        var offset = 0
+        for (index, value) in values.enumerated() {
+            guard let value else { continue }
+            let place = UnsafeMutableRawBufferPointer(rebasing: storage[offset..<offset + value.count])
+            place.copyBytes(from: value)
+            // Not null also for a value of no bytes, which null would make NULL.
+            pointers[index] = UnsafePointer((storage.baseAddress! + offset).assumingMemoryBound(to: CChar.self))
+            offset += value.count
+        }
+    }
+
+    deinit {
+        storage.deallocate()
+        pointers.deallocate()
+    }
+}

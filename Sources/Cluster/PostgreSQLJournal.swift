@@ -1,0 +1,184 @@
+public import Base
+public import Crypto
+public import Journal
+public import Store
+
+/// The journal of a cluster in PostgreSQL, or in what speaks its wire: one table, whose primary key orders all writes.
+///
+/// The SQL is plain: no functions, triggers or locks. Entries go in sealed (`JournalSeal`). The writer's thread only.
+public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
+    // Unchecked: the variables belong to the writer's thread.
+    private let address: JournalAddress
+    private let makeSeal: @Sendable (_ clusterID: [UInt8]) -> JournalSeal
+    private let limits: Limits
+    private var seal: JournalSeal?
+    private var connection: PostgreSQLConnection?
+    /// Entries that came with their heads.
+    private var bodiesRead: [UInt64: [UInt8]] = [:]
+    private var hasNotifications = false
+
+    /// As many entries as a node that follows closely reads at once come with their heads, if they are small.
+    private static let bodiesWithHeadsMax = 16
+    private static let bodyWithHeadByteCountMax = 64 * 1024
+    private static let bodiesAtOnceMax = 256
+    private static let bodiesAtOnceByteCountMax = 4 << 20
+
+    public init(_ address: JournalAddress, masterKey: MasterKey, random: RandomSource, limits: Limits) {
+        (self.address, self.limits) = (address, limits)
+        makeSeal = { JournalSeal(clusterID: $0, masterKey: masterKey, random: random) }
+    }
+
+    public func use(clusterID: [UInt8]) { seal = makeSeal(clusterID) }
+
+    private var knownSeal: JournalSeal {
+        // Proof: the writer names the cluster first of all.
+        guard let seal else { preconditionFailure("a journal of no cluster") }
+        return seal
+    }
+
+    // MARK: Connecting
+
+    public func connect() throws(JournalEngineError) {
+        disconnect()
+        let new = try address.connect(timeout: limits.journal.answerTimeout)
+        try check(new)
+        let table = "\(address.quotedSchema).postern_journal"
+        try new.prepare(
+            "heads",
+            """
+            SELECT position, hash, previous_hash, batch_id,
+                CASE WHEN position <= $1::bigint + \(Self.bodiesWithHeadsMax) AND position > $1::bigint
+                    AND octet_length(body) <= \(Self.bodyWithHeadByteCountMax) THEN body END
+            FROM \(table) WHERE position >= $1::bigint ORDER BY position LIMIT \(limits.journal.headsMax)
+            """)
+        try new.prepare(
+            "entries",
+            """
+            SELECT position, body FROM (
+                SELECT position, body,
+                    sum(octet_length(body)) OVER (ORDER BY position) - octet_length(body) AS before
+                FROM \(table) WHERE position >= $1::bigint AND position <= $2::bigint) AS entries
+            WHERE before < \(Self.bodiesAtOnceByteCountMax) ORDER BY position
+            """)
+        let insert = """
+            INSERT INTO \(table) (position, hash, previous_hash, batch_id, body)
+            SELECT $1::bigint, $2::bytea, $3::bytea, $4::bytea, $5::bytea
+            WHERE EXISTS (SELECT 1 FROM \(table) WHERE position = $1::bigint - 1 AND hash = $3::bytea)
+            ON CONFLICT DO NOTHING RETURNING position
+            """
+        hasNotifications = (try? new.execute("LISTEN \(address.channel)")) != nil
+        let notify = "WITH appended AS (\(insert)) SELECT pg_notify('\(address.channel)', '') FROM appended"
+        try new.prepare("append", hasNotifications ? notify : insert)
+        connection = new
+    }
+
+    /// What must hold before anything is believed that this engine says.
+    private func check(_ connection: PostgreSQLConnection) throws(JournalEngineError) {
+        try connection.execute("SET default_transaction_isolation = 'read committed'")
+        let settings = try connection.execute(
+            "SELECT current_setting('fsync', true), current_setting('synchronous_commit', true)")
+        if settings.text(0, 0) == "off", !address.acceptsForgetfulEngine {
+            throw .unusable("the engine runs with fsync=off: it forgets what it confirmed when its machine fails")
+        }
+        if ["off", "local"].contains(settings.text(0, 1) ?? "") {
+            try connection.execute("SET synchronous_commit = on")
+        }
+        try ClusterTables(connection, address).check(knownSeal)
+    }
+
+    public func disconnect() {
+        connection = nil
+        bodiesRead = [:]
+    }
+
+    private func connected() throws(JournalEngineError) -> PostgreSQLConnection {
+        guard let connection else { throw .connectionLost("there is no connection") }
+        return connection
+    }
+
+    // MARK: Reading
+
+    public func heads(from position: UInt64) throws(JournalEngineError) -> [JournalHead] {
+        let result = try connected().execute("heads", with: [position.bigEndianBytes])
+        bodiesRead = [:]
+        var heads: [JournalHead] = []
+        heads.reserveCapacity(result.rowCount)
+        for row in 0..<result.rowCount {
+            guard let position = result.integer(row, 0).flatMap({ UInt64(exactly: $0) }),
+                let hash = result.bytes(row, 1).flatMap({ JournalHash(bytes: $0) }),
+                let previousHash = result.bytes(row, 2).flatMap({ JournalHash(bytes: $0) }),
+                let id = result.bytes(row, 3).flatMap({ BatchID(bytes: $0) })
+            else { throw .damaged(heads.last.map { $0.mark.position + 1 } ?? position) }
+            if let body = result.bytes(row, 4) { bodiesRead[position] = [UInt8](body) }
+            heads.append(
+                JournalHead(
+                    mark: JournalMark(position: position, hash: hash), previousHash: previousHash, batchID: id))
+        }
+        return heads
+    }
+
+    public func entries(
+        for heads: ArraySlice<JournalHead>
+    ) throws(JournalEngineError) -> [JournaledEntry] {
+        let known = try opened(heads)
+        if !known.isEmpty { return known }
+        let asked = heads.prefix(Self.bodiesAtOnceMax)
+        guard let first = asked.first?.mark.position, let last = asked.last?.mark.position else { return [] }
+        let result = try connected().execute("entries", with: [first.bigEndianBytes, last.bigEndianBytes])
+        bodiesRead = [:]
+        for row in 0..<result.rowCount {
+            guard let position = result.integer(row, 0).flatMap({ UInt64(exactly: $0) }),
+                let body = result.bytes(row, 1)
+            else { throw .damaged(first) }
+            bodiesRead[position] = [UInt8](body)
+        }
+        let entries = try opened(asked)
+        // It was there when its head was read, and the newest entries are never trimmed.
+        guard !entries.isEmpty else { throw .connectionLost("entry \(first) is gone since its head was read") }
+        return entries
+    }
+
+    /// The first of the entries, as far as their bodies were read.
+    private func opened(_ heads: ArraySlice<JournalHead>) throws(JournalEngineError) -> [JournaledEntry] {
+        var entries: [JournaledEntry] = []
+        for head in heads {
+            guard let body = bodiesRead.removeValue(forKey: head.mark.position) else { break }
+            let bytes = try body.span.withUnsafeBytes { body throws(JournalEngineError) in
+                try knownSeal.open(body, of: head)
+            }
+            entries.append(JournaledEntry(mark: head.mark, bytes: bytes))
+        }
+        return entries
+    }
+
+    // MARK: Appending
+
+    public func append(
+        _ entry: [UInt8], id: BatchID, over mark: JournalMark
+    ) throws(JournalEngineError) -> JournalMark? {
+        let row: (head: JournalHead, body: [UInt8])
+        do throws(CryptoError) {
+            row = try knownSeal.seal(entry, id: id, over: mark)
+        } catch {
+            throw .unusable("an entry of \(entry.count) bytes cannot be sealed")
+        }
+        let head = row.head
+        let result = try connected().execute(
+            "append",
+            with: [
+                head.mark.position.bigEndianBytes, head.mark.hash.bytes, head.previousHash.bytes, id.bytes, row.body,
+            ])
+        return result.rowCount == 1 ? head.mark : nil
+    }
+
+    // MARK: Waiting
+
+    /// Looks at the journal once a second even where it is told of news: a connection that is dead says nothing.
+    public func wait(for descriptor: Int32, until deadline: Instant?) throws(JournalEngineError) -> Bool {
+        let interval = hasNotifications ? limits.journal.lookInterval : limits.journal.pollInterval
+        let look = Instant.now.advanced(by: interval)
+        let end = deadline.map { min($0, look) } ?? look
+        let isNotified = try connected().waitForNotification(or: descriptor, until: end)
+        return isNotified || Instant.now >= look
+    }
+}

@@ -1,0 +1,68 @@
+import Base
+import Journal
+import Messages
+
+extension WriteBatch {
+    /// What the batch does to every node's store, as an entry of the journal; nil if it does nothing to others'.
+    var entry: [UInt8]? {
+        guard let changes, !changes.isEmpty || !ownTopics.isEmpty else { return nil }
+        let entry = JournalEntry(
+            formatVersion: JournalEntry.newestFormat, schemaVersion: Schema.version,
+            changes: changes.map(JournalChange.init),
+            topics: ownTopics.map { JournalTopic(kind: $0.kind, name: $0.name) })
+        var buffer = ByteBuffer()
+        entry.encode(into: &buffer)
+        return [UInt8](buffer.readable)
+    }
+}
+
+extension JournalChange {
+    fileprivate init(_ change: StoreChange) {
+        let isDeleted = change.value == nil
+        self.init(tableID: .init(change.tableID), key: change.key, value: change.value ?? [], isDeleted: isDeleted)
+    }
+}
+
+extension JournalEntry {
+    fileprivate static let newestFormat: UInt32 = 1
+
+    /// An entry is as long as the journal lets it be, and its seal says that a node wrote it.
+    fileprivate static let decodingLimits = {
+        var limits = Limits()
+        limits.fieldsMax = .max
+        limits.fieldsPerMessageMax = .max
+        limits.arenaBudgetMax = .max
+        return limits
+    }()
+}
+
+extension WriteTransaction {
+    /// Makes an entry's changes, and announces what they announced where they were made.
+    func apply(_ journaled: JournaledEntry) throws(StoreError) {
+        let position = journaled.mark.position
+        let entry: JournalEntry
+        do {
+            entry = try JournalEntry(decoding: journaled.bytes, limits: JournalEntry.decodingLimits)
+        } catch {
+            throw .journal(.damaged(position: position))
+        }
+        let isKnown = entry.formatVersion <= JournalEntry.newestFormat && entry.schemaVersion <= Schema.version
+        guard isKnown else { throw .journal(.newer(position: position)) }
+        for change in entry.changes {
+            guard let tableID = UInt8(exactly: change.tableID), reading.environment.table(tableID) != nil else {
+                throw .journal(.newer(position: position))
+            }
+            try apply(StoreChange(tableID: tableID, key: change.key, value: change.isDeleted ? nil : change.value))
+        }
+        for topic in entry.topics { announce(ChangeTopic(topic.kind, topic.name)) }
+        if batch.changeCount > 0 { batch.newestEvent = try reading.newestEvent() }
+    }
+}
+
+extension BatchID {
+    init(random: RandomSource) {
+        // Proof: there are 16 bytes.
+        guard let id = BatchID(bytes: random.bytes(16)) else { preconditionFailure("no 16 bytes of random") }
+        self = id
+    }
+}

@@ -1,0 +1,48 @@
+/// Why the journal of a cluster keeps a store from writing, or from going on.
+public enum JournalTrouble: Error, Equatable, Sendable {
+    /// The engine does not answer. The write was not made, and never will be.
+    case away
+    /// The connection was lost while the write was on its way, and it cannot be found out whether it was made.
+    case outcomeUnknown
+    /// The write is larger than an entry can be.
+    case entryTooLarge
+    /// The store has not joined a cluster, and a journal was named.
+    case notJoined
+    /// The store belongs to a cluster, and no journal was named.
+    case journalNotNamed
+    /// The store holds entries that the journal has not, or others: the engine lost what it had confirmed.
+    case forked(position: UInt64)
+    /// What the store lacks is gone from the journal: it has to join again by a snapshot.
+    case trimmed(position: UInt64)
+    /// An entry was altered, replayed or moved, or the entries do not follow one another.
+    case damaged(position: UInt64)
+    /// An entry of a newer server.
+    case newer(position: UInt64)
+    case unusable(String)
+
+    /// Whether nothing can be written after it.
+    var endsTheStore: Bool {
+        switch self {
+        case .away, .outcomeUnknown, .entryTooLarge: false
+        default: true
+        }
+    }
+}
+
+extension JournalTrouble: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .away: "the journal's engine does not answer"
+        case .outcomeUnknown: "whether the write took effect is not known: the journal was lost on the way"
+        case .entryTooLarge: "the write is larger than an entry of the journal can be"
+        case .notJoined: "the store has not joined the cluster of this journal"
+        case .journalNotNamed: "the store belongs to a cluster, and its journal was not named"
+        case .forked(let position):
+            "forked: the store holds entry \(position), and the journal does not hold the same one"
+        case .trimmed(let position): "what comes after entry \(position) is gone from the journal"
+        case .damaged(let position): "entry \(position) of the journal is not what its author wrote"
+        case .newer(let position): "entry \(position) of the journal was written by a newer server"
+        case .unusable(let reason): reason
+        }
+    }
+}

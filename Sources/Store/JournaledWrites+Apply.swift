@@ -1,0 +1,62 @@
+import Base
+internal import CLMDB
+import Journal
+
+/// The entries of others, and of this node where it did not learn what came of them.
+extension JournaledWrites {
+    func apply(upTo mark: JournalMark) {
+        guard var reached = node.mark else { return }
+        var left = heads.drop { $0.mark.position <= reached.position }.prefix { $0.mark.position <= mark.position }
+        do throws(StoreError) {
+            while !left.isEmpty {
+                let entries: [JournaledEntry]
+                do throws(JournalEngineError) {
+                    entries = try engine.entries(for: left)
+                } catch {
+                    lost(error)
+                    return handle(.stored(reached))
+                }
+                guard let last = try applyWhenThereIsRoom(entries) else { return }
+                reached = last
+                left = left.dropFirst(entries.count)
+            }
+            handle(.stored(reached))
+        } catch {
+            end(error)
+        }
+    }
+
+    /// Returns the mark that the store is at then; nil if it was closed while its disk was full.
+    private func applyWhenThereIsRoom(_ entries: [JournaledEntry]) throws(StoreError) -> JournalMark? {
+        while true {
+            do throws(StoreError) {
+                return try applyAtOnce(entries)
+            } catch .full {
+                refuseWaiting(because: .full)
+                if writer.queue.isClosed {
+                    isClosing = true
+                    return nil
+                }
+                alarm.sleep(until: Instant.now.advanced(by: limits.fullDiskRetryInterval))
+            }
+        }
+    }
+
+    private func applyAtOnce(_ entries: [JournaledEntry]) throws(StoreError) -> JournalMark? {
+        let raw = try writer.begin(isRecording: false)
+        do throws(StoreError) {
+            let transaction = WriteTransaction(raw: raw, environment: environment, batch: writer.batch)
+            for entry in entries where !entry.bytes.isEmpty { try transaction.apply(entry) }
+            if let last = entries.last {
+                try transaction.setJournalPlace(JournalPlace(clusterID: clusterID, mark: last.mark))
+            }
+            try transaction.finishBatch()
+            _ = try writer.space.admit(raw, purpose: .removal, changeCount: writer.batch.changeCount)
+        } catch {
+            mdb_txn_abort(raw)
+            throw error
+        }
+        try writer.commit(raw, for: .removal)
+        return entries.last?.mark
+    }
+}

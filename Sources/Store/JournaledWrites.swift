@@ -1,0 +1,213 @@
+import Base
+internal import CLMDB
+import Glibc
+import Journal
+import Synchronization
+
+/// What the writer's thread does in a cluster: it performs what the protocol (`JournalNode`) says, over LMDB here and
+/// over the engine through `JournalEngine`, one action after the other.
+///
+/// The bodies of a batch run in an open transaction of LMDB; what they changed is appended to the journal; and only
+/// when it has its place there, the transaction is committed and the writes are answered.
+final class JournaledWrites {
+    let writer: Writer
+    let engine: any JournalEngine
+    let alarm: EventDescriptor
+    var clusterID: [UInt8] = []
+    var node = JournalNode()
+    var actions: [JournalAction] = []
+    var heads: [JournalHead] = []
+    /// Taken from the queue and not decided, or to be decided again.
+    var waiting: [WriteRequest] = []
+    /// Decided in the open transaction, and not answered.
+    var decided: ArraySlice<WriteRequest> = []
+    var open: OpaquePointer?
+    /// What the open transaction changes for every node; nil where it changes nothing, or this node's own rows only.
+    var entry: [UInt8]?
+    var awaySince: Instant?
+    var isClosing = false
+
+    init(_ writer: Writer, _ engine: any JournalEngine, _ alarm: EventDescriptor) {
+        (self.writer, self.engine, self.alarm) = (writer, engine, alarm)
+    }
+
+    var environment: Environment { writer.environment }
+    var limits: Limits { environment.limits }
+
+    func runUntilClosed() {
+        do throws(StoreError) {
+            // Proof: the store was not opened otherwise.
+            guard let place = try readPlace() else { preconditionFailure("a journal of no cluster") }
+            clusterID = place.clusterID
+            engine.use(clusterID: clusterID)
+            handle(.began(place.mark))
+        } catch {
+            end(error)
+        }
+        while writer.fatal == nil {
+            if !actions.isEmpty {
+                perform(actions.removeFirst())
+            } else if isClosing || !takeRequests() {
+                break
+            } else if actions.isEmpty {
+                sleep()
+            }
+        }
+        leaveOpenTransaction()
+        engine.disconnect()
+        refuseRest()
+        if writer.isSyncDue { writer.sync() }
+    }
+
+    func readPlace() throws(StoreError) -> JournalPlace? {
+        let raw = try writer.begin()
+        defer { mdb_txn_abort(raw) }
+        return try WriteTransaction(raw: raw, environment: environment, batch: writer.batch).reading.journalPlace()
+    }
+
+    func handle(_ event: JournalEvent) {
+        actions += node.handle(event) { BatchID(random: environment.configuration.random) }
+        environment.journalStatus.withLock { $0.note(node) }
+    }
+
+    /// Nothing can be written after this.
+    func end(_ error: StoreError) {
+        leaveOpenTransaction()
+        writer.counters.failures.add()
+        let left = Array(decided) + waiting
+        (decided, waiting, actions) = ([], [], [])
+        writer.fail(left[...], error)
+        environment.journalStatus.withLock { $0.isConnected = false }
+    }
+
+    func leaveOpenTransaction() {
+        if let open { mdb_txn_abort(open) }
+        (open, entry) = (nil, nil)
+    }
+}
+
+// MARK: - Actions
+
+extension JournaledWrites {
+    private func perform(_ action: JournalAction) {
+        switch action {
+        case .join: end(.journal(.trimmed(position: (try? readPlace())?.mark.position ?? 0)))
+        case .connect: connect()
+        case .run: decide()
+        case .abort: abort()
+        case .forget: forget()
+        case .answer: answer()
+        case .stop(.forked(let mark)): end(.journal(.forked(position: mark.position)))
+        case .stop(.damaged(let position)): end(.journal(.damaged(position: position)))
+        case .read(let position):
+            ask { () throws(JournalEngineError) in
+                heads = try engine.heads(from: position)
+                handle(.rows(heads))
+            }
+        case .append(let mark, let entry): append(entry, over: mark)
+        case .commit(let mark): commit(mark)
+        case .apply(let mark): apply(upTo: mark)
+        }
+    }
+
+    private func ask(_ question: () throws(JournalEngineError) -> Void) {
+        do throws(JournalEngineError) {
+            try question()
+        } catch {
+            lost(error)
+        }
+    }
+
+    func lost(_ error: JournalEngineError) {
+        switch error {
+        case .connectionLost(let reason):
+            environment.journalStatus.withLock { $0.lost(reason) }
+            engine.disconnect()
+            handle(.connectionLost)
+        case .damaged(let position): end(.journal(.damaged(position: position)))
+        case .unusable(let reason): end(.journal(.unusable(reason)))
+        }
+    }
+
+    /// Tries until there is a connection. Meanwhile writes are refused once the patience is over.
+    private func connect() {
+        var pause = Duration.milliseconds(20)
+        while true {
+            do throws(JournalEngineError) {
+                try engine.connect()
+                awaySince = nil
+                environment.journalStatus.withLock { $0.isConnected = true }
+                return handle(.connected)
+            } catch {
+                guard case .connectionLost(let reason) = error else { return lost(error) }
+                environment.journalStatus.withLock { $0.lost(reason) }
+            }
+            let since = awaySince ?? .now
+            awaySince = since
+            if Instant.now >= since.advanced(by: limits.journal.patience) { refuseWaiting() }
+            if writer.queue.isClosed {
+                isClosing = true
+                return
+            }
+            alarm.sleep(until: Instant.now.advanced(by: pause))
+            pause = min(pause * 2, .seconds(1))
+        }
+    }
+
+    private func append(_ entry: JournalAction.Entry, over mark: JournalMark) {
+        ask { () throws(JournalEngineError) in
+            let appended: JournalMark?
+            switch entry {
+            case .empty(let id): appended = try engine.append([], id: id, over: mark)
+            case .decided(let id):
+                // Proof: the protocol appends what was decided only after `.ran(.changes)`, which needs an entry.
+                guard let bytes = self.entry else { preconditionFailure("an entry of nothing") }
+                appended = try engine.append(bytes, id: id, over: mark)
+            }
+            if let appended { handle(.appended(appended)) } else { handle(.outrun) }
+        }
+    }
+
+    /// The entry has its place in the journal. If the commit fails nevertheless, the process ends, and the next start
+    /// makes the entry's changes.
+    private func commit(_ mark: JournalMark) {
+        // Proof: the protocol commits what was decided, which is in the open transaction until then.
+        guard let raw = open else { preconditionFailure("a commit of no transaction") }
+        open = nil
+        do throws(StoreError) {
+            do throws(StoreError) {
+                try write(mark, in: raw)
+            } catch {
+                mdb_txn_abort(raw)
+                throw error
+            }
+            try writer.commit(raw, decided)
+            entry = nil
+            handle(.stored(mark))
+        } catch {
+            let unknown = decided
+            decided = []
+            writer.fail(unknown, .journal(.outcomeUnknown))
+            end(error.endsTheStore ? error : .fatal(code: EIO))
+        }
+    }
+
+    private func write(_ mark: JournalMark, in raw: OpaquePointer) throws(StoreError) {
+        try WriteTransaction(raw: raw, environment: environment, batch: writer.batch)
+            .setJournalPlace(JournalPlace(clusterID: clusterID, mark: mark))
+    }
+}
+
+// MARK: - Sleeping
+
+extension JournaledWrites {
+    private func sleep() {
+        ask { () throws(JournalEngineError) in
+            let deadline = writer.isSyncDue ? writer.nextSync : nil
+            let hasNews = try engine.wait(for: alarm.readEnd, until: deadline)
+            alarm.clear()
+            if writer.isSyncDue, Instant.now >= writer.nextSync { writer.sync() }
+            if hasNews { handle(.journalGrew) }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+import Base
+internal import CLMDB
+
+extension Writer {
+    private static let rerunsMax = 4
+
+    enum Attempt {
+        /// Its bodies ran, and there is room for what they changed: the open transaction.
+        case ready(OpaquePointer)
+        /// Aborted: the request at `index` threw after a change.
+        case excluded(index: Int)
+        /// Aborted: its writes for `purpose` would take too much of the reserve.
+        case refused(WritePurpose, wasShort: Bool)
+        case failed(StoreError)
+    }
+
+    /// What follows from an attempt that did not come to its end.
+    enum Remedy {
+        case again
+        /// In parts, the last one first.
+        case split([ArraySlice<WriteRequest>])
+        /// Every write of the part was refused.
+        case over
+    }
+
+    /// Runs, commits and finishes `requests`.
+    func perform(_ requests: [WriteRequest]) {
+        var parts = [requests[...]]
+        while let part = parts.popLast() { parts += performPart(part) }
+    }
+
+    /// Finishes `part`, or returns the parts it has to be split into, the last one first.
+    private func performPart(_ part: ArraySlice<WriteRequest>) -> [ArraySlice<WriteRequest>] {
+        var rerunCount = 0
+        while true {
+            var attempt = attempt(part)
+            if case .ready(let raw) = attempt {
+                do throws(StoreError) {
+                    try commit(raw, part)
+                    finish(part)
+                    return []
+                } catch {
+                    attempt = .failed(error)
+                }
+            }
+            switch remedy(for: attempt, part, &rerunCount) {
+            case .again: continue
+            case .split(let parts): return parts
+            case .over: return []
+            }
+        }
+    }
+
+    func remedy(for attempt: Attempt, _ part: ArraySlice<WriteRequest>, _ rerunCount: inout Int) -> Remedy {
+        switch attempt {
+        case .ready: return .again
+        case .excluded(let index):
+            counters.reruns.add()
+            rerunCount += 1
+            // Each further failure would run the whole part again: commit what comes before it first.
+            let rest = part[(index + 1)...]
+            if rerunCount > Self.rerunsMax, !rest.isEmpty { return .split([rest, part[...index]]) }
+            return .again
+        case .refused(let purpose, let wasShort) where wasShort || part.count == 1:
+            refuse(part, purpose)
+            return .again
+        case .failed(.full) where part.count > 1, .refused: return .split(halves(of: part))
+        case .failed(let error):
+            counters.failures.add()
+            if error == .full { counters.refusals.add(UInt64(part.count)) }
+            fail(part, error)
+            return .over
+        }
+    }
+
+    func halves(of part: ArraySlice<WriteRequest>) -> [ArraySlice<WriteRequest>] {
+        let middle = part.startIndex + part.count / 2
+        for request in part where request.error as? StoreError != .full { request.isExcluded = false }
+        return [part[middle...], part[..<middle]]
+    }
+
+    /// Leaves the writes of `part` that changed something for `purpose` out of its next run, for good.
+    private func refuse(_ part: ArraySlice<WriteRequest>, _ purpose: WritePurpose) {
+        for request in part where !request.isExcluded && request.isChanging && request.purpose <= purpose {
+            request.isExcluded = true
+            request.error = StoreError.full
+            counters.refusals.add()
+            counters.failures.add()
+        }
+    }
+
+    /// Runs the bodies of `part` in a transaction, which is left open when it can be committed.
+    func attempt(_ part: ArraySlice<WriteRequest>) -> Attempt {
+        do throws(StoreError) {
+            if let fatal { throw fatal }
+            try space.requireLinkedFile()
+            try rehearse(part)
+            let raw = try begin()
+            do throws(StoreError) {
+                if let index = try run(part, in: WriteTransaction(raw: raw, environment: environment, batch: batch)) {
+                    mdb_txn_abort(raw)
+                    return .excluded(index: index)
+                }
+                if batch.changeCount > 0 || space.isInTrouble {
+                    let purpose = purpose(of: part)
+                    let verdict = try space.admit(raw, purpose: purpose, changeCount: batch.changeCount)
+                    if case .refused(let wasShort) = verdict {
+                        mdb_txn_abort(raw)
+                        return .refused(purpose, wasShort: wasShort)
+                    }
+                    if let changes = batch.changes, batch.changeCount > 0 {
+                        let list = StoreChanges(changes: changes, topics: batch.topics)
+                        try environment.configuration.beforeCommit?(list)
+                    }
+                }
+                return .ready(raw)
+            } catch {
+                mdb_txn_abort(raw)
+                throw error
+            }
+        } catch {
+            return .failed(error)
+        }
+    }
+
+    /// Commits what `attempt` left open, and announces it.
+    func commit(_ raw: OpaquePointer, _ part: ArraySlice<WriteRequest>) throws(StoreError) {
+        try commit(raw, for: purpose(of: part))
+    }
+
+    func commit(_ raw: OpaquePointer, for purpose: WritePurpose) throws(StoreError) {
+        let snapshot = Snapshot(of: raw)
+        // Aborts by itself when it fails.
+        let code = commitOutcome(mdb_txn_commit(raw))
+        guard code == MDB_SUCCESS else { throw space.meaning(of: code) }
+        if batch.changeCount > 0 {
+            space.committed(purpose)
+            counters.commits.add()
+            if environment.configuration.durability == .relaxed { isSyncDue = true }
+            environment.noteCommit(event: batch.newestEvent)
+        }
+        environment.announce(batch.topics, batch.rows, in: snapshot)
+    }
+
+    func begin(isRecording: Bool = true) throws(StoreError) -> OpaquePointer {
+        var begun: OpaquePointer?
+        try StoreError.check(mdb_txn_begin(environment.raw, nil, 0, &begun), "mdb_txn_begin")
+        guard let raw = begun else { preconditionFailure("mdb_txn_begin made nothing") }
+        batch.begin(isRecording: isRecording)
+        return raw
+    }
+
+    /// The weakest purpose among the writes of `part` that changed something.
+    private func purpose(of part: ArraySlice<WriteRequest>) -> WritePurpose {
+        part.reduce(.removal) { $1.isChanging && !$1.isExcluded ? min($0, $1.purpose) : $0 }
+    }
+
+    /// The index of a request that threw after a change, nil if the transaction can be committed.
+    func run(
+        _ part: ArraySlice<WriteRequest>, in transaction: borrowing WriteTransaction
+    ) throws(StoreError) -> Int? {
+        for index in part.indices where !part[index].isExcluded {
+            let request = part[index]
+            let changesBefore = batch.changeCount
+            let addedBefore = batch.addedByteCount
+            do {
+                request.error = nil
+                batch.isGrowth = false
+                try request.run(in: transaction)
+            } catch {
+                request.error = error
+            }
+            request.isGrowth = batch.isGrowth
+            if let failure = batch.failure { throw failure }
+            if request.error != nil, batch.changeCount != changesBefore {
+                request.isExcluded = true
+                return index
+            }
+            request.addedByteCount =
+                batch.changeCount == changesBefore ? nil : batch.addedByteCount - addedBefore
+        }
+        try transaction.finishBatch()
+        return nil
+    }
+
+    func finish(_ part: ArraySlice<WriteRequest>) {
+        counters.batches.add()
+        counters.writes.add(UInt64(part.count))
+        for request in part {
+            if request.error == nil { request.count() }
+            request.finish()
+        }
+    }
+
+    func fail(_ part: ArraySlice<WriteRequest>, _ error: StoreError) {
+        if error.endsTheStore || space.isGoneForGood, fatal == nil {
+            fatal = error
+            queue.close(with: error)
+            environment.report(error)
+        }
+        for request in part {
+            request.error = error
+            request.finish()
+        }
+    }
+}

@@ -1,0 +1,115 @@
+import Base
+import Glibc
+import Synchronization
+
+/// A way to the engine that loses questions or answers, and the connection with them.
+final class LossyProxy: Sendable {
+    enum Loss: Sendable {
+        /// The next bytes from the client do not reach the server.
+        case question
+        /// They do, and what the server says to them does not reach the client.
+        case answer
+    }
+
+    private struct State {
+        var next: Loss?
+        var threads: [OSThread] = []
+        var descriptors: [Int32] = []
+    }
+
+    let port: UInt16
+    private let listener: Int32
+    private let target: UInt16
+    private let state = Mutex(State())
+
+    /// Forwards to `target` on loopback.
+    init(target: UInt16) {
+        self.target = target
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = Self.loopback(0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let listener = listener
+        withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                precondition(bind(listener, $0, length) == 0, "bind failed")
+                precondition(getsockname(listener, $0, &length) == 0, "getsockname failed")
+            }
+        }
+        precondition(listen(listener, 16) == 0, "listen failed")
+        port = UInt16(bigEndian: address.sin_port)
+        start { $0.accept() }
+    }
+
+    func lose(_ loss: Loss) { state.withLock { $0.next = loss } }
+
+    func stop() {
+        shutdown(listener, Int32(SHUT_RDWR))
+        while true {
+            let (threads, descriptors) = state.withLock { state in
+                defer { (state.threads, state.descriptors) = ([], []) }
+                return (state.threads, state.descriptors)
+            }
+            if threads.isEmpty { break }
+            for descriptor in descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) }
+            for thread in threads { thread.join() }
+            for descriptor in descriptors { close(descriptor) }
+        }
+        close(listener)
+    }
+
+    private func start(_ body: @escaping @Sendable (LossyProxy) -> Void) {
+        state.withLock { $0.threads.append(OSThread(name: "proxy") { [self] in body(self) }) }
+    }
+
+    private func accept() {
+        while true {
+            let client = Glibc.accept(listener, nil, nil)
+            guard client >= 0 else { return }
+            let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            var address = Self.loopback(target)
+            _ = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            state.withLock { $0.descriptors += [client, server] }
+            let isMute = IsMute()
+            start { $0.forward(from: client, to: server, isClient: true, isMute) }
+            start { $0.forward(from: server, to: client, isClient: false, isMute) }
+        }
+    }
+
+    /// Whether the server is heard.
+    private final class IsMute: Sendable {
+        let value = Atomic(false)
+    }
+
+    private func forward(from source: Int32, to target: Int32, isClient: Bool, _ isMute: IsMute) {
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(source, &chunk, chunk.count, 0)
+            guard count > 0 else { break }
+            if isClient {
+                let loss = state.withLock { state in
+                    defer { state.next = nil }
+                    return state.next
+                }
+                if loss == .question { break }
+                if loss == .answer { isMute.value.store(true, ordering: .sequentiallyConsistent) }
+            } else if isMute.value.load(ordering: .sequentiallyConsistent) {
+                break
+            }
+            guard send(target, chunk, count, Int32(MSG_NOSIGNAL)) == count else { break }
+        }
+        shutdown(source, Int32(SHUT_RDWR))
+        shutdown(target, Int32(SHUT_RDWR))
+    }
+
+    private static func loopback(_ port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return address
+    }
+}

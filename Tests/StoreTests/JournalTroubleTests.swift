@@ -1,0 +1,115 @@
+import Base
+import Journal
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Store
+
+/// What goes wrong with a journal, and what its nodes do then.
+@Suite struct JournalTroubleTests {
+    @Test func withoutTheEngineWritesAreRefusedAndReadsGoOn() async throws {
+        try await withJournaledNodes(1) { cluster in
+            let (store, journal) = (cluster.nodes[0].store, cluster.nodes[0].journal)
+            try await store.write { try $0.put(JournaledNodes.values, [1], [1]) }
+            #expect(store.journalStatus?.isConfirmed == true)
+            journal.isAway.store(true, ordering: .relaxed)
+            // It may have been on its way.
+            await #expect(throws: StoreError.journal(.outcomeUnknown)) {
+                try await store.write { try $0.put(JournaledNodes.values, [1], [2]) }
+            }
+            await #expect(throws: StoreError.journal(.away)) {
+                try await store.write { try $0.put(JournaledNodes.values, [1], [2]) }
+            }
+            #expect(store.journalStatus?.isConnected == false)
+            #expect(try store.read { try $0.get(JournaledNodes.values, [1]) } == [1])
+            journal.isAway.store(false, ordering: .relaxed)
+            // Until the next try to connect.
+            while (try? await store.write({ try $0.put(JournaledNodes.values, [1], [3]) })) == nil {}
+            #expect(try store.read { try $0.get(JournaledNodes.values, [1]) } == [3])
+            #expect(cluster.nodes[0].failure.error == nil)
+        }
+    }
+
+    @Test func aJournalThatLostWhatItConfirmedEndsTheNode() async throws {
+        try await expectEnd(.journal(.forked(position: 2))) { rows in rows.removeLast() }
+    }
+
+    @Test func aJournalWithAnotherEntryInTheSamePlaceEndsTheNode() async throws {
+        try await expectEnd(.journal(.forked(position: 2))) { rows in
+            let old = rows[2].head
+            let other = JournalMark(position: 2, hash: JournalHash(SIMD4(1, 1, 1, 1)))
+            rows[2] = MemoryJournal.Row(
+                head: JournalHead(mark: other, previousHash: old.previousHash, batchID: old.batchID), bytes: [])
+        }
+    }
+
+    @Test func aJournalThatWasTrimmedPastTheNodeEndsIt() async throws {
+        try await expectEnd(.journal(.trimmed(position: 2))) { rows in
+            Self.append([], to: &rows)
+            rows.removeFirst(3)
+        }
+    }
+
+    @Test func anEntryOfANewerServerEndsTheNode() async throws {
+        try await expectEnd(.journal(.newer(position: 3))) { Self.append([8, 2], to: &$0) }
+        // Of a table that this server does not know.
+        try await expectEnd(.journal(.newer(position: 3))) {
+            Self.append([8, 1, 16, 4, 0x1A, 6, 8, 0xC8, 1, 18, 1, 1], to: &$0)
+        }
+    }
+
+    @Test func anEntryThatIsNoneEndsTheNode() async throws {
+        try await expectEnd(.journal(.damaged(position: 3))) { Self.append([0xFF], to: &$0) }
+    }
+
+    @Test func entriesThatDoNotFollowOneAnotherEndTheNode() async throws {
+        try await expectEnd(.journal(.damaged(position: 4))) { rows in
+            Self.append([], to: &rows)
+            Self.append([], to: &rows)
+            let head = rows[4].head
+            rows[4] = MemoryJournal.Row(
+                head: JournalHead(mark: head.mark, previousHash: JournalHash(.zero), batchID: head.batchID), bytes: [])
+        }
+    }
+
+    private static func append(_ bytes: [UInt8], to rows: inout [MemoryJournal.Row]) {
+        guard let last = rows.last?.head.mark else { return }
+        let mark = JournalMark(position: last.position + 1, hash: JournalHash(SIMD4(repeating: last.position + 1)))
+        let head = JournalHead(mark: mark, previousHash: last.hash, batchID: BatchID(SIMD2(repeating: 3)))
+        rows.append(MemoryJournal.Row(head: head, bytes: bytes))
+    }
+
+    /// The journal of a node that is at position 2 is changed behind its back.
+    private func expectEnd(_ error: StoreError, _ edit: (inout [MemoryJournal.Row]) -> Void) async throws {
+        try await withJournaledNodes(1) { cluster in
+            let node = cluster.nodes[0]
+            // Entry 1 is the one by which the node showed itself that it may believe the journal.
+            try await node.store.write { try $0.put(JournaledNodes.values, [1], [1]) }
+            #expect(node.store.journalStatus?.position == 2)
+            cluster.rows.edit(edit)
+            await #expect(throws: (any Error).self) {
+                for _ in 0..<3 { try await node.store.write { try $0.put(JournaledNodes.values, [1], [2]) } }
+            }
+            #expect(node.failure.error == error)
+            #expect(throws: (any Error).self) { try node.store.writeBlocking { _ in } }
+        }
+    }
+
+    @Test func aStoreAndItsJournalBelongTogether() throws {
+        try withTemporaryDirectory { directory in
+            let rows = MemoryJournal.Rows(beginning: JournaledNodes.beginning)
+            try openTestStore(at: directory + "/a", tables: JournaledNodes.tables).close()
+            #expect(throws: StoreError.journal(.notJoined)) {
+                try openTestStore(at: directory + "/a", tables: JournaledNodes.tables) {
+                    $0.journal = MemoryJournal(rows)
+                }
+            }
+            try JournaledNodes.join(directory + "/b")
+            #expect(throws: StoreError.journal(.journalNotNamed)) {
+                try openTestStore(at: directory + "/b", tables: JournaledNodes.tables)
+            }
+            try openTestStore(at: directory + "/b", tables: JournaledNodes.tables) { $0.leavesJournal = true }.close()
+        }
+    }
+}

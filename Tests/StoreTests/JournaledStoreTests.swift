@@ -1,0 +1,148 @@
+import Base
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Store
+
+/// What several stores over one journal promise.
+@Suite struct JournaledStoreTests {
+    @Test func manyWritesOnThreeNodesWithFaultsMakeThreeEqualStores() async throws {
+        let seed = UInt64.random(in: 0...UInt64.max)
+        let random = Mutex(SeededGenerator(seed: seed))
+        let hasFaults = Mutex(true)
+        let fault: @Sendable () -> MemoryJournal.Fault? = {
+            guard hasFaults.withLock({ $0 }) else { return nil }
+            return random.withLock { random in
+                switch random.below(20) {
+                case 0: .before
+                case 1: .after
+                default: nil
+                }
+            }
+        }
+        let counts = Counts()
+        try await withJournaledNodes(3, fault: fault) { cluster in
+            await withTaskGroup(of: Void.self) { group in
+                for client in 0..<12 {
+                    let store = cluster.nodes[client % 3].store
+                    group.addTask {
+                        for round in 0..<40 {
+                            await Self.addOne(store, client, round, counts, seed)
+                            await Self.claim(store, client, round, counts, seed)
+                        }
+                    }
+                }
+            }
+            hasFaults.withLock { $0 = false }
+            try await cluster.catchUp()
+            let contents = try (0..<3).map(cluster.contents)
+            #expect(contents[0] == contents[1] && contents[1] == contents[2], "seed \(seed)")
+            let sum = try #require(contents[0][JournaledNodes.values.id]?[[0]])
+            let counted = counts.all.withLock { $0 }
+            #expect(counted.unknown == 0, "no node had to give up what it had sent; seed \(seed)")
+            #expect(Int(sum[0]) * 256 + Int(sum[1]) == counted.added, "seed \(seed)")
+            #expect(counted.claimed.count == 40 && counted.claimed.values.allSatisfy { $0 == 1 }, "seed \(seed)")
+            #expect(cluster.nodes.allSatisfy { $0.failure.error == nil })
+        }
+    }
+
+    private final class Counts: Sendable {
+        struct All {
+            var added = 0
+            var unknown = 0
+            var claimed: [UInt8: Int] = [:]
+        }
+        let all = Mutex(All())
+    }
+
+    private struct Taken: Error {}
+
+    private static func addOne(_ store: Store, _ client: Int, _ round: Int, _ counts: Counts, _ seed: UInt64) async {
+        do {
+            try await store.write { transaction in
+                let old = try transaction.get(JournaledNodes.values, [0]) ?? [0, 0]
+                let sum = Int(old[0]) * 256 + Int(old[1]) + 1
+                try transaction.put(JournaledNodes.values, [0], [UInt8(sum / 256), UInt8(sum % 256)])
+                let key = UserKey(tenant: Text("t\(client)"), id: UInt64(round % 5))
+                try transaction.put(JournaledNodes.owned, key, [UInt8](repeating: 1, count: round))
+                try transaction.appendEvent(tenant: key.tenant, [UInt8(client), UInt8(round)])
+            }
+            counts.all.withLock { $0.added += 1 }
+        } catch StoreError.journal(.outcomeUnknown) {
+            counts.all.withLock { $0.unknown += 1 }
+        } catch {
+            Issue.record("\(error), seed \(seed)")
+        }
+    }
+
+    /// Each client wants the same keys.
+    private static func claim(_ store: Store, _ client: Int, _ round: Int, _ counts: Counts, _ seed: UInt64) async {
+        let key: [UInt8] = [1, UInt8(round)]
+        do {
+            try await store.write { transaction in
+                guard try transaction.put(ifAbsent: JournaledNodes.values, key, [UInt8(client)]) else { throw Taken() }
+            }
+            counts.all.withLock { $0.claimed[UInt8(round), default: 0] += 1 }
+        } catch is Taken {
+            // Somebody else has it, and it is there to be seen.
+            let owner = try? store.read { try $0.get(JournaledNodes.values, key) }
+            #expect((owner ?? nil)?.count == 1, "seed \(seed)")
+        } catch {
+            Issue.record("\(error), seed \(seed)")
+        }
+    }
+
+    @Test func aNodeRefusesNothingThatAnotherNodeHasMadePossible() async throws {
+        struct Missing: Error {}
+        try await withJournaledNodes(2) { cluster in
+            let (first, second) = (cluster.nodes[0].store, cluster.nodes[1].store)
+            for number in 0..<100 {
+                let key: [UInt8] = [2, UInt8(number)]
+                try await first.write { try $0.put(JournaledNodes.values, key, [1]) }
+                try await second.write { if try !$0.delete(JournaledNodes.values, key) { throw Missing() } }
+            }
+        }
+    }
+
+    @Test func whatFollowsARowIsToldOnEveryNode() async throws {
+        try await withJournaledNodes(2) { cluster in
+            let told = Mutex<[ChangeTopic]>([])
+            cluster.nodes[1].store.listen { topics in told.withLock { $0 += topics } }
+            try await cluster.nodes[0].store.write { transaction in
+                try transaction.put(JournaledNodes.values, [9], [1])
+                transaction.announce(ChangeTopic("own", [4]))
+            }
+            try await cluster.catchUp()
+            #expect(told.withLock { $0 } == [ChangeTopic("values", [9]), ChangeTopic("own", [4])])
+        }
+    }
+
+    @Test func anEntryBecomesNoLongerThanItsLimit() async throws {
+        let configure = { (configuration: inout StoreConfiguration) in
+            configuration.limits.journal.batchByteCountMax = 20_000
+            configuration.limits.journal.entryByteCountMax = 50_000
+        }
+        try await withJournaledNodes(1, configure) { cluster in
+            let store = cluster.nodes[0].store
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<20 {
+                    group.addTask {
+                        try await store.write {
+                            try $0.put(JournaledNodes.values, [3, UInt8(number)], [UInt8](repeating: 0, count: 9_000))
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            try await store.write { try $0.put(JournaledNodes.values, [4], [UInt8](repeating: 0, count: 49_999)) }
+            await #expect(throws: StoreError.journal(.entryTooLarge)) {
+                try await store.write { try $0.put(JournaledNodes.values, [5], [UInt8](repeating: 0, count: 50_000)) }
+            }
+            #expect(try store.read { try !$0.exists(JournaledNodes.values, [5]) })
+            cluster.rows.edit { rows in
+                #expect(rows.dropLast().allSatisfy { $0.bytes.count < 20_500 })
+            }
+        }
+    }
+}

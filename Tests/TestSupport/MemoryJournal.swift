@@ -1,0 +1,113 @@
+public import Base
+import Glibc
+public import Journal
+public import Store
+public import Synchronization
+
+/// The journal of a cluster in memory, with the faults of an engine: each node has a `MemoryJournal`, and they share
+/// `Rows`.
+public final class MemoryJournal: JournalEngine, @unchecked Sendable {
+    // Unchecked: `isConnected` and `seen` belong to the writer's thread.
+
+    /// What an engine may do wrong with a question.
+    public enum Fault: Sendable {
+        /// The connection is lost before anything is done.
+        case before
+        /// It is done, and the answer is lost.
+        case after
+    }
+
+    public struct Row: Sendable, Equatable {
+        public let head: JournalHead
+        public var bytes: [UInt8]
+
+        public init(head: JournalHead, bytes: [UInt8]) { (self.head, self.bytes) = (head, bytes) }
+    }
+
+    public final class Rows: Sendable {
+        fileprivate let rows: Mutex<[Row]>
+        public init(beginning: JournalMark) {
+            let head = JournalHead(
+                mark: beginning, previousHash: JournalHash(.zero), batchID: BatchID(.zero))
+            rows = Mutex([Row(head: head, bytes: [])])
+        }
+        public var count: Int { rows.withLock { $0.count } }
+        public func edit(_ body: (inout [Row]) -> Void) { rows.withLock { body(&$0) } }
+    }
+
+    private let rows: Rows
+    private let fault: @Sendable () -> Fault?
+    public let isAway = Atomic(false)
+    private var isConnected = false
+    private var seen = 0
+
+    /// `fault` is asked at each question.
+    public init(_ rows: Rows, fault: @escaping @Sendable () -> Fault? = { nil }) {
+        (self.rows, self.fault) = (rows, fault)
+    }
+
+    public func use(clusterID: [UInt8]) {}
+
+    public func connect() throws(JournalEngineError) {
+        guard !isAway.load(ordering: .relaxed) else { throw .connectionLost("away") }
+        isConnected = true
+    }
+
+    public func disconnect() { isConnected = false }
+
+    private func ask<Value>(_ body: () -> Value) throws(JournalEngineError) -> Value {
+        guard isConnected, !isAway.load(ordering: .relaxed) else { throw .connectionLost("away") }
+        let fault = fault()
+        if fault == .before { throw .connectionLost("before") }
+        let value = body()
+        if fault == .after { throw .connectionLost("after") }
+        return value
+    }
+
+    public func heads(from position: UInt64) throws(JournalEngineError) -> [JournalHead] {
+        try ask {
+            rows.rows.withLock { rows in
+                seen = rows.count
+                return rows.map(\.head).filter { $0.mark.position >= position }
+            }
+        }
+    }
+
+    public func entries(for heads: ArraySlice<JournalHead>) throws(JournalEngineError) -> [JournaledEntry] {
+        try ask {
+            rows.rows.withLock { rows in
+                heads.prefix(3).compactMap { head in
+                    rows.first { $0.head == head }.map { JournaledEntry(mark: head.mark, bytes: $0.bytes) }
+                }
+            }
+        }
+    }
+
+    public func append(
+        _ entry: [UInt8], id: BatchID, over mark: JournalMark
+    ) throws(JournalEngineError) -> JournalMark? {
+        try ask {
+            rows.rows.withLock { rows in
+                guard rows.last?.head.mark == mark else { return nil }
+                // Not a good hash: two entries differ by their names.
+                let hash = JournalHash(SIMD4(id.words.x, id.words.y, mark.hash.words.x, mark.position))
+                let new = JournalMark(position: mark.position + 1, hash: hash)
+                rows.append(
+                    Row(head: JournalHead(mark: new, previousHash: mark.hash, batchID: id), bytes: entry))
+                return new
+            }
+        }
+    }
+
+    public func wait(for descriptor: Int32, until deadline: Instant?) throws(JournalEngineError) -> Bool {
+        guard isConnected, !isAway.load(ordering: .relaxed) else { throw .connectionLost("away") }
+        if rows.count > seen { return true }
+        waitUntilReadable(descriptor, milliseconds: 2)
+        return rows.count > seen
+    }
+}
+
+private func waitUntilReadable(_ descriptor: Int32, milliseconds: Int32) {
+    var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    _ = poll(&waited, 1, milliseconds)
+}
