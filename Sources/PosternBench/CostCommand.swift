@@ -7,11 +7,14 @@ struct CostCommand {
     private let inFlight: Int
     private let seconds: Int
     private let format: OutputFormat
+    private let allocationsPath: String?
 
     /// One operation's figures.
     struct Row {
         var name: String
         var result: RunResult
+        /// Calls of malloc a request; nil when nobody counts.
+        var allocations: Double?
     }
 
     init(_ arguments: inout Arguments) throws {
@@ -22,6 +25,7 @@ struct CostCommand {
         inFlight = try arguments.number("--in-flight", default: 1, in: 1...4_096)
         seconds = try arguments.number("--seconds", default: 2, in: 1...3_600)
         format = try arguments.choice("-o", default: OutputFormat.table)
+        allocationsPath = arguments.text("--allocations-file")
         try arguments.finish()
         guard options.target.process != nil else {
             throw BenchError(
@@ -39,9 +43,11 @@ struct CostCommand {
             let plan = RunPlan(loop: .closed(inFlight: inFlight, think: .zero), warmup: 1, seconds: seconds)
             let session = try LoadSession(single, slotsPerLane: inFlight)
             session.announce("cost", plan)
-            let result = session.run(plan)
+            let allocations = try allocationsPath.map { try AllocationCounter($0) }
+            let result = session.run(plan, allocations)
             try session.saveSessions()
-            rows.append(Row(name: operation.name, result: result))
+            rows.append(
+                Row(name: operation.name, result: result, allocations: result.server?.allocationsPerRequest(result)))
         }
         try TextFile.printOut(format == .table ? Self.table(rows) : Self.json(rows))
         // Figures over failures look cheap.
@@ -49,12 +55,13 @@ struct CostCommand {
     }
 
     static func table(_ rows: [Row]) -> String {
-        var text = line("operation", ["server µs", "per second", "load µs"])
+        var text = line("operation", ["server µs", "allocations", "per second", "load µs"])
         for row in rows {
             text += line(
                 row.name,
                 [
                     row.result.cpuMicrosecondsPerRequest.map { decimal($0, places: 2) } ?? "unknown",
+                    row.allocations.map { decimal($0, places: 1) } ?? "unknown",
                     decimal(row.result.achieved, places: 0), decimal(row.result.loadMicrosecondsPerRequest, places: 2),
                 ])
         }
@@ -71,6 +78,7 @@ struct CostCommand {
                 .init("name", .string(Text(row.name))),
                 .init(
                     "cpu_microseconds_per_request", row.result.cpuMicrosecondsPerRequest.map { .double($0) } ?? .null),
+                .init("allocations_per_request", row.allocations.map { .double($0) } ?? .null),
                 .init("requests_per_second", .double(row.result.achieved)),
                 .init("load_cpu_microseconds_per_request", .double(row.result.loadMicrosecondsPerRequest)),
             ])

@@ -65,10 +65,24 @@ enum Help {
             """
         ),
         (
+            "replay",
+            """
+              postern-bench replay TRACE --key-file F --state S [flags]
+                  the requests of a trace, or of posternd's access log, each when it was recorded; docs/bench.md has
+                  the format
+                  --speed X              2 is in half the time (1)
+                  --max-outstanding N    requests under way at once (32 for each connection)
+                  --when-full W          what is due then: queue, and wait, or skip, and never be sent (queue)
+                  --slo OBJECTIVES       as with run (none)
+                  --failures-max PERCENT of the answers may fail (0)
+            """
+        ),
+        (
             "cost",
             """
               postern-bench cost --key-file F --mix get=1,verify=1 [flags]
                   the server's CPU time for one request of each operation, each run alone in a closed loop
+                  --allocations-file F   count its allocations as well: docs/bench.md says how to start it (none)
                   --in-flight N          requests under way on each connection (1)
                   --seconds N            for each operation (2)
             """
@@ -77,8 +91,8 @@ enum Help {
             "load",
             """
 
-                With run, saturate and cost:
-                  --mix M                operations and their weights
+                With run, saturate, replay and cost:
+                  --mix M                operations and their weights; replay has them from its trace
                   --scenario S           what users do step by step, instead of a mix: token-traffic, morning-login,
                                          sign-up-wave, mixed-day, or a file (a mix); docs/bench.md has its format
                   --state S              what was seeded; create, sign-up, idp and health do without
@@ -93,7 +107,7 @@ enum Help {
                   --progress P           on: a line a second on stderr; off (on)
                   -o table|json          (table)
 
-                With run and saturate:
+                With run, saturate and replay:
                   --json FILE            write the result, as -o json prints it (none)
                   --hdr FILE             write histograms in HdrHistogram's log format (none)
                   --csv FILE             write the figures of each second (none)
@@ -119,12 +133,12 @@ enum Help {
             """
         ),
         (
-            "idle",
+            "conns",
             """
-              postern-bench idle --key-file F [flags]
-                  what an idle connection costs the server, or one that waits for news, and how fast it takes new ones,
-                  one after the other
+              postern-bench conns --key-file F [flags]
+                  what an idle connection costs the server, or one that waits for news, and how fast it takes new ones
                   --connections N        (1000)
+                  --threads N            open connections at the same time, each one after the other (1)
                   --stream S             none, revocations or auth-state, which need --state (none)
                   --state S              what was seeded
                   -o table|json          (table)

@@ -6,10 +6,11 @@ enum Program {
         guard !asksForHelp, let command = words.popFirst() else {
             return try TextFile.printOut(Help.text)
         }
-        var arguments = try Arguments(words, takingOperands: ["compare", "report"].contains(command))
+        var arguments = try Arguments(words, takingOperands: ["compare", "report", "replay"].contains(command))
         switch command {
         case "run": try RunCommand(&arguments).run()
         case "seed": try SeedCommand(&arguments).run()
+        case "replay": try ReplayCommand(&arguments).run()
         case "saturate": try SaturateCommand(&arguments).run()
         case "cost": try CostCommand(&arguments).run()
         case "compare": try CompareCommand(&arguments).run()
@@ -20,7 +21,7 @@ enum Program {
         case "tenants": try TenantsCommand(&arguments).run()
         case "start": try StartCommand(&arguments).run()
         case "hostile": try HostileCommand(&arguments).run()
-        case "idle": try IdleCommand(&arguments).run()
+        case "conns": try ConnsCommand(&arguments).run()
         case "allocations": try AllocationsCommand(&arguments).run()
         default: throw UsageError("\(command): no such command; see postern-bench --help")
         }

@@ -2,36 +2,15 @@ import Base
 
 /// `postern-bench run`: load of a mix of operations, as fast as it is answered or at the times of a schedule.
 struct RunCommand {
-    private let options: LoadOptions
-    private let plan: RunPlan
-    private let objectives: [Objective]
-    private let failuresMax: Int
-    private let files: ResultFiles
+    private let judged: JudgedRun
 
     init(_ arguments: inout Arguments) throws {
-        options = try LoadOptions(&arguments)
-        plan = try Self.plan(&arguments, options)
-        let slo = arguments.text("--slo")
-        let (names, isOpen) = (options.mix.operations.map(\.name), plan.isOpen)
-        objectives = try slo.map { try Objective.parse($0, operations: names, isOpenLoop: isOpen) } ?? []
-        // An objective for failures takes the place of the bound that holds without one.
-        let boundsErrors = objectives.contains { if case .errorRate = $0.metric { true } else { false } }
-        failuresMax = try arguments.number("--failures-max", default: 0, in: 0...100, unless: boundsErrors ? 100 : nil)
-        files = try ResultFiles(&arguments)
-        try arguments.finish()
+        let options = try LoadOptions(&arguments)
+        let plan = try Self.plan(&arguments, options)
+        judged = try JudgedRun(&arguments, options, plan)
     }
 
-    func run() throws {
-        Interruption.listen()
-        let session = try LoadSession(options, slotsPerLane: plan.slotsPerLane(connections: options.connections))
-        session.announce("run", plan)
-        var result = session.run(plan)
-        result.verdicts = objectives.map { $0.verdict(on: result) }
-        let saved = Result { try session.saveSessions() }
-        try files.write(result)
-        try saved.get()
-        try result.check(failuresMaxPercent: failuresMax)
-    }
+    func run() throws { try judged.run("run") }
 
     private static func plan(_ arguments: inout Arguments, _ options: LoadOptions) throws -> RunPlan {
         let inFlight = try arguments.number("--in-flight", in: 1...4_096)

@@ -12,10 +12,11 @@ import Testing
         ("seed", ["--state", "s"], { _ = try SeedCommand(&$0) }),
         ("run", ["--mix", "get=1"], { _ = try RunCommand(&$0) }),
         ("saturate", ["--mix", "get=1", "--slo", "p99<1s"], { _ = try SaturateCommand(&$0) }),
+        ("replay", [], { _ = try ReplayCommand(&$0) }),
         ("cost", ["--mix", "get=1", "--server-pid", "1"], { _ = try CostCommand(&$0) }),
         ("compare", ["a", "b"], { _ = try CompareCommand(&$0) }),
         ("report", ["a", "--html", "h"], { _ = try ReportCommand(&$0) }),
-        ("idle", [], { _ = try IdleCommand(&$0) }),
+        ("conns", [], { _ = try ConnsCommand(&$0) }),
         ("revocation", ["--state", "s"], { _ = try RevocationCommand(&$0) }),
         ("providers", [], { _ = try ProvidersCommand(&$0) }),
         ("users", [], { _ = try UsersCommand(&$0) }),
@@ -30,6 +31,9 @@ import Testing
     ]
 
     @Test func `Every flag of every command is in its help, with its default`() throws {
+        let traceFile = "/tmp/postern-bench-trace-\(getpid())"
+        try TextFile.write([UInt8](#"{"at_ms":0,"do":"get"}"#.utf8), to: traceFile)
+        defer { unlink(traceFile) }
         let keyFile = "/tmp/postern-bench-help-\(getpid())"
         try TextFile.write([UInt8]("pk_a_b\n".utf8), to: keyFile)
         defer { unlink(keyFile) }
@@ -38,9 +42,10 @@ import Testing
         var checked = 0
         for command in Self.commands {
             let key = ["allocations", "compare", "report"].contains(command.name) ? [] : ["--key-file", keyFile]
-            var arguments = try Arguments(key + command.words, takingOperands: true)
+            let words = command.words + (command.name == "replay" ? [traceFile] : [])
+            var arguments = try Arguments(key + words, takingOperands: true)
             try command.make(&arguments)
-            let hasLoad = ["run", "saturate", "cost"].contains(command.name)
+            let hasLoad = ["run", "saturate", "replay", "cost"].contains(command.name)
             let own = Help.sections.filter { $0.name == command.name || $0.name == "load" && hasLoad }.map(\.text)
                 .joined(separator: "\n")
             for (name, standard) in arguments.asked {
@@ -55,10 +60,11 @@ import Testing
             // And no flag that is none.
             for line in own.split(separator: "\n").map({ $0.drop { $0 == " " } }) where line.hasPrefix("-") {
                 let name = line.prefix { $0 != " " }
+                if command.name == "replay", ["--mix", "--scenario"].contains(name) { continue }
                 if command.name == "cost", ["--json", "--hdr", "--csv"].contains(name) { continue }
                 #expect(arguments.asked.contains { $0.name == name }, "\(command.name) \(name)")
             }
         }
-        #expect(checked == 171)
+        #expect(checked == 198)
     }
 }

@@ -24,7 +24,7 @@ import Testing
             #expect(result.configuration.first { $0.name == "seed" }?.value == 9)
             let scenario = ["--scenario", "mixed-day", "--rate", "100", "--max-outstanding", "16"]
             #expect(try bench.load("run", scenario).errorCount == 0)
-            try bench.run("idle", ["--state", bench.path("state"), "--connections", "4", "--stream", "auth-state"])
+            try bench.run("conns", ["--state", bench.path("state"), "--connections", "4", "--stream", "auth-state"])
         }
     }
 
@@ -82,7 +82,7 @@ import Testing
                 try StateFile.write(other, to: path)
                 let commands: [(String, [String])] = [
                     ("run", ["--mix", "get=1"]), ("saturate", ["--mix", "get=1", "--slo", "p99<1s"]),
-                    ("cost", ["--mix", "get=1"]), ("revocation", []), ("idle", ["--stream", "revocations"]),
+                    ("cost", ["--mix", "get=1"]), ("revocation", []), ("conns", ["--stream", "revocations"]),
                     ("seed", ["--hashes", "synthetic"]),
                 ]
                 for (command, words) in commands {

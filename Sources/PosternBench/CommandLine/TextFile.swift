@@ -21,14 +21,24 @@ enum TextFile {
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// Replaces the file in one step; only its owner can read it, as it may hold tokens.
+    /// Replaces the file in one step; only its owner can read it, as it may hold tokens. A device is written to.
     static func write(_ bytes: [UInt8], to path: String) throws(BenchError) {
-        let fresh = path + ".new"
-        let file = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw .system(.failed, fresh) }
+        let replaces = !isSpecial(path)
+        let name = replaces ? path + ".new" : path
+        let file = open(name, O_WRONLY | O_CLOEXEC | (replaces ? O_CREAT | O_TRUNC : 0), 0o600)
+        guard file >= 0 else { throw .system(.failed, name) }
         defer { close(file) }
-        try write(bytes, to: file, named: fresh)
-        guard rename(fresh, path) == 0 else { throw .system(.failed, path) }
+        do throws(BenchError) { try write(bytes, to: file, named: name) } catch {
+            // A disk that is full gets the room back, and the file of before stays.
+            if replaces { unlink(name) }
+            throw error
+        }
+        guard !replaces || rename(name, path) == 0 else { throw .system(.failed, path) }
+    }
+
+    private static func isSpecial(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
     }
 
     static func printOut(_ text: String) throws(BenchError) {

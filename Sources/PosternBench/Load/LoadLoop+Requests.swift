@@ -24,6 +24,7 @@ extension LoadLoop {
             guard let (lane, slot) = takeRoom(forNew: true) else {
                 guard whenFull == .skip else { return }
                 if periods.counts(due) { recorder.wasNotSent("SKIPPED") }
+                workload.takeRecorded()
                 takeArrival()
                 continue
             }

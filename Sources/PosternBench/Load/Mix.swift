@@ -16,6 +16,13 @@ struct Mix: Equatable, Sendable {
         self.scenario = scenario
     }
 
+    /// What a trace asks for; in which order, it says itself.
+    init(_ trace: Trace) {
+        shares = trace.shares
+        total = shares.reduce(0) { $0 + $1.weight }
+        scenario = nil
+    }
+
     /// `get=70,verify=20`: each operation once, weights 1...1,000,000.
     init(parsing text: String) throws(UsageError) {
         var shares: [Share] = []

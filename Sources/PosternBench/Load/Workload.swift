@@ -31,6 +31,9 @@ struct Workload {
     private var idp: TokenCycle
 
     private var journeys: Journeys?
+    /// What is asked for one after the other, where that was recorded; the next one's index.
+    private var recorded: [Trace.Event] = []
+    private var nextRecorded = 0
     private var nextFreshNumber: Int
     /// Sessions that no request is refreshing, a ring.
     private var restingSessions: [Context]
@@ -89,9 +92,24 @@ struct Workload {
     mutating func appendRequest(stream: UInt32, journey: Int32 = noContext, to buffer: inout ByteBuffer) -> LoadRequest
     {
         guard journeys == nil else { return appendStep(stream: stream, journey: journey, to: &buffer) }
-        let operation = mix.pick(&random)
+        let event = takeRecorded()
+        let operation = event?.operation ?? mix.pick(&random)
+        if let user = event?.user {
+            let most = operation == .signIn ? population.passwordUserCount : population.userTotal
+            return append(operation, user: user % max(1, most), stream: stream, to: &buffer)
+        }
         let user = operation == .signIn ? population.passwordUserCount : population.userTotal
         return append(operation, user: random.below(user), stream: stream, to: &buffer)
+    }
+
+    mutating func replay(_ events: [Trace.Event]) { recorded = events }
+
+    /// The next one of a recorded load, whether it is sent or not.
+    @discardableResult
+    mutating func takeRecorded() -> Trace.Event? {
+        guard nextRecorded < recorded.count else { return nil }
+        defer { nextRecorded += 1 }
+        return recorded[nextRecorded]
     }
 
     private mutating func append(

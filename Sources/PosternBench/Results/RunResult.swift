@@ -27,6 +27,12 @@ struct RunResult: Sendable {
         var cpuMicroseconds: Int
         var residentByteCount: Int
         var anonymousByteCount: Int
+        /// Calls of malloc while it counted; nil when nobody counts them.
+        var allocationCount: Int?
+
+        func allocationsPerRequest(_ result: RunResult) -> Double? {
+            allocationCount.map { Double($0) / Double(max(1, result.answerCount)) }
+        }
     }
 
     static let version: Int64 = 1

@@ -7,14 +7,17 @@ struct CPUSamples {
         var server: ServerProcess.Usage?
         var generator: Int
         var machine: Int
+        var allocations: Int?
         var time: Instant
     }
 
     private let process: ServerProcess?
     private let periods: RunPeriods
+    private let allocations: AllocationCounter?
     private var samples: [Sample] = []
 
-    init(_ process: ServerProcess?, _ periods: RunPeriods) {
+    init(_ process: ServerProcess?, _ periods: RunPeriods, _ allocations: AllocationCounter?) {
+        self.allocations = allocations
         self.process = process
         self.periods = periods
     }
@@ -43,7 +46,13 @@ struct CPUSamples {
         guard let before = samples.first?.server, let after = samples.last?.server else { return nil }
         return RunResult.ServerFigures(
             cpuMicroseconds: max(0, after.cpuMicroseconds - before.cpuMicroseconds),
-            residentByteCount: after.residentByteCount, anonymousByteCount: after.anonymousByteCount)
+            residentByteCount: after.residentByteCount, anonymousByteCount: after.anonymousByteCount,
+            allocationCount: allocationCount)
+    }
+
+    private var allocationCount: Int? {
+        guard let before = samples.first?.allocations, let after = samples.last?.allocations else { return nil }
+        return max(0, after - before)
     }
 
     /// CPUs that the server used in each slice.
@@ -58,7 +67,7 @@ struct CPUSamples {
     private func sample() -> Sample {
         Sample(
             server: try? process?.usage(), generator: Self.ownMicroseconds(),
-            machine: (try? ServerProcess.machineCPUMicroseconds()) ?? 0, time: .now)
+            machine: (try? ServerProcess.machineCPUMicroseconds()) ?? 0, allocations: allocations?.count, time: .now)
     }
 
     private static func seconds(_ first: Sample, _ second: Sample) -> Double {

@@ -6,6 +6,8 @@ struct LoadOptions {
     let target: Target
     let transport: LoadTransport
     var mix: Mix
+    /// What the requests are, one after the other, instead of a choice by `mix`.
+    let trace: Trace?
     let statePath: String?
     let tenantID: Text?
     let connections: Int
@@ -18,18 +20,12 @@ struct LoadOptions {
     let ownsTenant: Bool
     let showsProgress: Bool
 
-    init(_ arguments: inout Arguments) throws {
+    /// With a trace no mix is asked for.
+    init(_ arguments: inout Arguments, trace: Trace? = nil) throws {
+        self.trace = trace
         target = try Target(&arguments)
         transport = try arguments.choice("--transport", default: LoadTransport.native)
-        let scenario = try arguments.text("--scenario").map { try Scenario.load($0) }
-        let mixText = arguments.text("--mix")
-        guard scenario == nil || mixText == nil else { throw UsageError("--scenario takes the place of --mix") }
-        if let scenario {
-            mix = Mix(scenario)
-        } else {
-            guard let mixText else { throw UsageError("--mix or --scenario is missing") }
-            mix = try Mix(parsing: mixText)
-        }
+        mix = try trace.map { Mix($0) } ?? Self.mix(&arguments)
         statePath = arguments.text("--state")
         tenantID = arguments.text("--tenant").map { Text($0) }
         connections = try arguments.number("--connections", default: 8, in: 1...50_000)
@@ -41,6 +37,15 @@ struct LoadOptions {
         showsProgress = try arguments.choice("--progress", default: Switch.on) == .on
         guard threads <= federatedUserCount else { throw UsageError("--threads: at most as many as --idp-users") }
         guard threads <= connections else { throw UsageError("--threads: at most as many as --connections") }
+    }
+
+    private static func mix(_ arguments: inout Arguments) throws -> Mix {
+        let scenario = try arguments.text("--scenario").map { try Scenario.load($0) }
+        let mixText = arguments.text("--mix")
+        guard scenario == nil || mixText == nil else { throw UsageError("--scenario takes the place of --mix") }
+        if let scenario { return Mix(scenario) }
+        guard let mixText else { throw UsageError("--mix or --scenario is missing") }
+        return try Mix(parsing: mixText)
     }
 
     var members: [JSONValue.Member] {
@@ -78,6 +83,8 @@ struct RunPlan {
     var seconds: Int
     /// How long answers are waited for at the end.
     var drain = Duration.seconds(10)
+    /// Each request is due when the trace has it; `loop` only says how many that are a second.
+    var isRecorded = false
 
     /// Requests of an open loop that are on their way at once on each connection, if nothing else is said.
     static let outstandingPerConnection = 32
@@ -106,7 +113,8 @@ struct RunPlan {
             ]
         case .open(let schedule, let pattern, let outstandingMax, let whenFull):
             members += [
-                .init("rate", .string(Text(schedule.description))), .init("arrivals", .string(Text(pattern.rawValue))),
+                .init("rate", .string(Text(schedule.description))),
+                .init("arrivals", .string(Text(isRecorded ? "recorded" : pattern.rawValue))),
                 .init("max_outstanding", .integer(Int64(outstandingMax))),
                 .init("when_full", .string(Text(whenFull.rawValue))),
             ]
@@ -122,7 +130,8 @@ struct RunPlan {
                 "closed loop, \(connections) connections × \(inFlight) in flight"
                     + (think > .zero ? ", \(decimal(Double(think.microseconds) / 1e3, places: 1)) ms to think" : "")
             case .open(let schedule, let pattern, let outstandingMax, let whenFull):
-                "open loop, \(schedule.description) a second (\(pattern.rawValue)) over \(connections) connections, "
+                "open loop, \(schedule.description)\(isRecorded ? "" : " a second (\(pattern.rawValue))") "
+                    + "over \(connections) connections, "
                     + "at most \(outstandingMax) at once, then \(whenFull.rawValue)"
             }
         return "\(loop); \(seconds) s after \(warmup) s of warm-up"

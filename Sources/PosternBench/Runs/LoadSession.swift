@@ -11,6 +11,8 @@ final class LoadSession {
     private let hashes: Hashes
     private let loops: [any Load]
     private let shares: [Range<Int>]
+    /// Of a recorded load each thread's part.
+    private let traces: [Trace]
     private let process: ServerProcess?
     private let host = HostInfo()
     private let serverSoftware: String
@@ -30,8 +32,9 @@ final class LoadSession {
         process = options.target.process
         federatedUsers = try Self.federatedUsers(population, options)
         shares = Self.shares(of: population.sessions.count, among: options.threads)
+        traces = options.trace.map { trace in (0..<options.threads).map { trace.share($0, of: options.threads) } } ?? []
         loops = try Self.makeLoops(
-            options, population, shares, federatedUsers?.idTokens ?? [], slotsPerLane: slotsPerLane)
+            options, population, shares, traces, federatedUsers?.idTokens ?? [], slotsPerLane: slotsPerLane)
     }
 
     /// Says what is about to happen; stderr, so that results stay alone on stdout.
@@ -44,7 +47,7 @@ final class LoadSession {
         TextFile.printError("postern-bench \(command): \(options.mix.description) on \(tenant): \(how)\n")
     }
 
-    func run(_ plan: RunPlan) -> RunResult {
+    func run(_ plan: RunPlan, _ allocations: AllocationCounter? = nil) -> RunResult {
         let start = Instant.now
         let periods = RunPeriods(
             from: start, warmup: .seconds(plan.warmup), counted: .seconds(plan.seconds), drain: plan.drain)
@@ -61,7 +64,7 @@ final class LoadSession {
                 loop.live.end()
             }
         }
-        var samples = CPUSamples(process, periods)
+        var samples = CPUSamples(process, periods, allocations)
         let view = LiveView(loops, plan, isShown: options.showsProgress)
         samples.take(isOver: { loops.allSatisfy { !$0.live.isRunning } }) { second in view.show(second) }
         for thread in threads { thread.join() }
@@ -92,9 +95,11 @@ final class LoadSession {
         switch plan.loop {
         case .closed(let inFlight, let think): return .closed(inFlight: inFlight, think: think)
         case .open(let schedule, let pattern, let outstandingMax, let whenFull):
-            let arrivals = Arrivals(
-                schedule.warmedUp(for: Double(plan.warmup)), pattern, seed: UInt64(seed),
-                share: (index, options.threads))
+            let arrivals =
+                traces.isEmpty
+                ? Arrivals(
+                    schedule.warmedUp(for: Double(plan.warmup)), pattern, seed: UInt64(seed),
+                    share: (index, options.threads)) : Arrivals(recorded: traces[index].events.map(\.at))
             return .open(
                 arrivals, outstandingMax: max(1, outstandingMax / options.threads), whenFull: whenFull)
         }
@@ -167,7 +172,8 @@ extension LoadSession {
     }
 
     private static func makeLoops(
-        _ options: LoadOptions, _ population: Population, _ shares: [Range<Int>], _ providerTokens: [Secret],
+        _ options: LoadOptions, _ population: Population, _ shares: [Range<Int>], _ traces: [Trace],
+        _ providerTokens: [Secret],
         slotsPerLane: Int
     ) throws -> [any Load] {
         let tokenShares = Self.shares(of: providerTokens.count, among: options.threads)
@@ -175,11 +181,12 @@ extension LoadSession {
         let run = UInt64(bitPattern: Clock.system.now().microseconds)
         let (target, authorization) = (options.target, options.target.authorization)
         return try (0..<options.threads).map { index -> any Load in
-            let workload = Workload(
+            var workload = Workload(
                 mix: options.mix, population: population, sessions: Array(population.sessions[shares[index]]),
                 providerTokens: Array(providerTokens[tokenShares[index]]),
                 tokensMax: max(1, options.tokensMax / options.threads), driver: index, run: run,
                 seed: UInt64(options.seed ?? population.seed))
+            if !traces.isEmpty { workload.replay(traces[index].events) }
             let connections = laneShares[index].count
             switch options.transport {
             case .native:

@@ -23,6 +23,8 @@ struct Arrivals: Sendable {
     private var offset = 0.0
     private var isFirst = true
     private var skip: Int
+    /// Of a load that was recorded, instead of a schedule.
+    private var recorded: ArraySlice<Int64>?
 
     init(_ schedule: RateSchedule, _ pattern: ArrivalPattern, seed: UInt64, share: (index: Int, of: Int) = (0, 1)) {
         // The last rate goes on.
@@ -34,8 +36,15 @@ struct Arrivals: Sendable {
         random = SeededGenerator(seed: seed ^ 0x6172_7269_7661_6C73)
     }
 
+    /// At these times.
+    init(recorded times: [Int64]) {
+        self.init(RateSchedule(perSecond: 1), .uniform, seed: 0)
+        recorded = times[...]
+    }
+
     /// Nil when nothing is due any more.
     mutating func next() -> Int64? {
+        if recorded != nil { return recorded?.popFirst() }
         for _ in 0..<skip {
             guard advance() != nil else { return nil }
         }

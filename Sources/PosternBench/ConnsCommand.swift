@@ -2,8 +2,8 @@ import Base
 import JSON
 import Messages
 
-/// `postern-bench idle`: what a connection that does nothing costs the server, or one that waits for news.
-struct IdleCommand {
+/// `postern-bench conns`: what a connection that does nothing costs the server, or one that waits for news.
+struct ConnsCommand {
     /// What each connection waits for.
     private enum Stream: String, CaseIterable {
         case none
@@ -15,11 +15,13 @@ struct IdleCommand {
     private let stream: Stream
     private let statePath: String?
     private let connections: Int
+    private let threads: Int
     private let format: OutputFormat
 
     init(_ arguments: inout Arguments) throws {
         target = try Target(&arguments)
         connections = try arguments.number("--connections", default: 1_000, in: 1...50_000)
+        threads = try arguments.number("--threads", default: 1, in: 1...64)
         stream = try arguments.choice("--stream", default: Stream.none)
         statePath = arguments.text("--state")
         format = try arguments.choice("-o", default: OutputFormat.table)
@@ -35,34 +37,39 @@ struct IdleCommand {
         raiseFileLimit()
         let population = try population()
         // The first few make the server set things up that later ones share.
-        var open = try (0..<16).map { try connect($0, population) }
+        let first = try (0..<16).map { try connect($0, population) }
         let before = try process.usage()
-        var opening = Histogram()
-        for number in 0..<connections {
-            let begin = Instant.now
-            open.append(try connect(number, population))
-            opening.record(UInt64(max(0, Instant.now.nanoseconds(since: begin))))
+        let openers = (0..<threads).map { index in
+            ConnectionOpener(stride(from: index, to: connections, by: threads)) { try connect($0, population) }
         }
+        let begin = Instant.now
+        for opener in openers { opener.start() }
+        var opening = Histogram()
+        for opener in openers { opening.merge(try opener.finish()) }
+        let seconds = Double(max(1, Instant.now.nanoseconds(since: begin))) / 1e9
         let opened = try process.usage()
         // The server takes back what a stream's first moments needed once it is quiet.
         if stream != .none { pause(microseconds: 7_000_000) }
         let after = try process.usage()
-        try withExtendedLifetime(open) { try report(before, opened, after, opening) }
+        try withExtendedLifetime((first, openers)) { try report(before, opened, after, opening, seconds) }
     }
 
     private func report(
-        _ before: ServerProcess.Usage, _ opened: ServerProcess.Usage, _ after: ServerProcess.Usage, _ opening: Histogram
+        _ before: ServerProcess.Usage, _ opened: ServerProcess.Usage, _ after: ServerProcess.Usage,
+        _ opening: Histogram,
+        _ seconds: Double
     ) throws {
         let growth = Double(max(0, after.anonymousByteCount - before.anonymousByteCount)) / Double(connections)
         let cpu = Double(max(0, opened.cpuMicroseconds - before.cpuMicroseconds)) / Double(connections)
-        let rate = 1e9 / max(1, opening.mean)
+        let rate = Double(connections) / seconds
         func microseconds(_ share: Double) -> Double { Double(opening.value(atShare: share)) / 1e3 }
         switch format {
         case .table:
             try TextFile.printOut(
                 "\(connections) idle connections (stream: \(stream.rawValue)): "
                     + "\(decimal(growth, places: 0)) bytes each, RssAnon \(after.anonymousByteCount / 1024) KiB\n"
-                    + "opened one after the other: \(decimal(rate, places: 0)) a second, "
+                    + "opened by \(threads) thread\(threads == 1 ? "" : "s"), one after the other: "
+                    + "\(decimal(rate, places: 0)) a second, "
                     + "p50 \(decimal(microseconds(0.5), places: 0)) µs, "
                     + "p99 \(decimal(microseconds(0.99), places: 0)) µs, "
                     + "\(decimal(cpu, places: 1)) µs of the server's CPU each\n")
