@@ -184,6 +184,7 @@ public struct Limits: Sendable {
     public var continueDomainsMax = 50
     public var sendsPerMailboxAndHour = 5
     public var sendsPerAddressAndHour = 30
+    public var testMailsPerTenantAndHour = 10  // EmailConfigs.Test
     // SMS that strangers can have sent cost money and wake people: docs/operations.md, "SMS".
     public var smsPerNumberAndHour = 5
     public var smsPerNumberAndDay = 15
@@ -194,8 +195,7 @@ public struct Limits: Sendable {
     public var smsPerRegionAndHour = 100
     public var smsPerTenantAndHour = 1_000
     public var smsPerCallerAndHour = 1_000
-    /// The open RECOVER_EMAIL codes of one account. Above it, changes of the account's email wait until one has
-    /// expired: voiding the oldest code would void the owner's.
+    /// Open RECOVER_EMAIL codes of an account. Above it, changes wait: voiding the oldest would void the owner's.
     public var waysBackPerUserMax = 20
 
     // Guesses of passwords, and questions that tell who has an account

@@ -294,6 +294,44 @@ const PosternSchema postern__v1__email_configs_update_response__table = {
     &postern__v1__email_configs_update_response__descriptor, postern__v1__email_configs_update_response__fields, 2, 1, 0,
 };
 
+static const PosternField postern__v1__email_configs_test_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__EmailConfigsTestRequest, tenant_id)},
+    [2] = {"to", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__EmailConfigsTestRequest, to)},
+};
+const PosternSchema postern__v1__email_configs_test_request__table = {
+    &postern__v1__email_configs_test_request__descriptor, postern__v1__email_configs_test_request__fields, 3, 0, 1,
+};
+
+static const PosternField postern__v1__email_configs_test_response__fields[] = {
+    [1] = {"ok", 0, 0, 4, 0, 0, 0, 0, offsetof(Postern__V1__EmailConfigsTestResponse, ok)},
+    [2] = {"message", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__EmailConfigsTestResponse, message)},
+    [3] = {"delivery", 0, postern_v1_EmailDelivery__values, 5, 0, 0, 2, 1, offsetof(Postern__V1__EmailConfigsTestResponse, delivery)},
+    [4] = {"duration_nanos", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__EmailConfigsTestResponse, duration_nanos)},
+};
+const PosternSchema postern__v1__email_configs_test_response__table = {
+    &postern__v1__email_configs_test_response__descriptor, postern__v1__email_configs_test_response__fields, 5, 0, 1,
+};
+
+static const PosternField postern__v1__email_configs_preview_template_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"request_type", 0, postern_v1_OobRequestType__values, 5, 0, 0, 1, 1, 0},
+    [3] = {"locale", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"template", &postern__v1__email_template__table, 0, 10, 2, 0, 3, 0, 0},
+};
+const PosternSchema postern__v1__email_configs_preview_template_request__table = {
+    &postern__v1__email_configs_preview_template_request__descriptor, postern__v1__email_configs_preview_template_request__fields, 5, 0, 0,
+};
+
+static const PosternField postern__v1__email_configs_preview_template_response__fields[] = {
+    [1] = {"subject", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__EmailConfigsPreviewTemplateResponse, subject)},
+    [2] = {"text", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__EmailConfigsPreviewTemplateResponse, text)},
+    [3] = {"html", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__EmailConfigsPreviewTemplateResponse, html)},
+    [4] = {"from_template", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__EmailConfigsPreviewTemplateResponse, from_template)},
+};
+const PosternSchema postern__v1__email_configs_preview_template_response__table = {
+    &postern__v1__email_configs_preview_template_response__descriptor, postern__v1__email_configs_preview_template_response__fields, 5, 0, 1,
+};
+
 static const PosternField postern__v1__hook__fields[] = {
     [1] = {"webhook", &postern__v1__webhook_config__table, 0, 10, 2, 0, 0, 0, 0},
     [2] = {"timeout_millis", 0, 0, 2, 0, 0, 1, 0, 0},
@@ -923,9 +961,10 @@ static const PosternField postern__v1__tenant__fields[] = {
     [63] = {"test_phone_numbers", &postern__v1__test_phone_number__table, 0, 10, 2, 1, 0, 0, 0},
     [70] = {"second_factor_state", 0, postern_v1_SecondFactorState__values, 5, 0, 0, 27, 1, 0},
     [71] = {"allowed_second_factors", 0, postern_v1_SecondFactorKind__values, 5, 0, 1, 0, 1, 0},
+    [72] = {"event_retention_seconds", 0, 0, 1, 0, 0, 28, 0, 0},
 };
 const PosternSchema postern__v1__tenant__table = {
-    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 72, 0, 0,
+    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 73, 0, 0,
 };
 
 static const PosternField postern__v1__tenants_create_request__fields[] = {
@@ -1193,7 +1232,7 @@ const PosternSchema postern__v1__tenants_watch_denials_response__table = {
     &postern__v1__tenants_watch_denials_response__descriptor, postern__v1__tenants_watch_denials_response__fields, 2, 0, 0,
 };
 
-static const uint64_t postern_v1_EventKind__values[] = {0x201fffffffff, 0xff33c000034f031c, 0x100003000};
+static const uint64_t postern_v1_EventKind__values[] = {0x201fffffffff, 0xff33c000034f031c, 0x300003000};
 
 static const PosternField postern__v1__event_proof__fields[] = {
     [1] = {"global_sequence", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__EventProof, global_sequence)},
@@ -2144,10 +2183,9 @@ static const PosternField postern__store__v1__stored_tenant__fields[] = {
     [2] = {"deleted", 0, 0, 4, 0, 0, 1, 0, 0},
     [3] = {"secret", 0, 0, 8, 2, 0, 2, 0, 0},
     [4] = {"purged", 0, 0, 4, 0, 0, 3, 0, 0},
-    [5] = {"event_retention_seconds", 0, 0, 1, 0, 0, 4, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_tenant__table = {
-    &postern__store__v1__stored_tenant__descriptor, postern__store__v1__stored_tenant__fields, 6, 0, 0,
+    &postern__store__v1__stored_tenant__descriptor, postern__store__v1__stored_tenant__fields, 5, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_api_key__fields[] = {

@@ -23,6 +23,27 @@ extension TenantAdmin {
         return try await required(sendOnce(emailConfigs.update, request, options).config)
     }
 
+    /// Sends one test mail by the tenant's settings, and returns what became of it. A tenant may send ten an hour.
+    ///
+    /// Throws INVALID_EMAIL, TOO_MANY_ATTEMPTS_TRY_LATER.
+    public func testEmailConfig(
+        to recipient: Text, options: CallOptions = .init()
+    ) async throws(Failure) -> EmailConfigsTestResponse {
+        try await emailConfigs.test(EmailConfigsTestRequest(tenantID: tenantID, to: recipient), options: options)
+    }
+
+    /// Returns what a mail of this kind would say to a made-up user, and sends nothing. `template`: one that is not
+    /// stored yet; its own kind and language count.
+    ///
+    /// Throws MISSING_REQ_TYPE, INVALID_LOCALE, INVALID_TEMPLATE.
+    public func previewMail(
+        _ type: OobRequestType, locale: Text = "", template: EmailTemplate? = nil, options: CallOptions = .init()
+    ) async throws(Failure) -> EmailConfigsPreviewTemplateResponse {
+        let request = EmailConfigsPreviewTemplateRequest(
+            tenantID: tenantID, requestType: type, locale: locale, template: template)
+        return try await emailConfigs.previewTemplate(request, options: options)
+    }
+
     private var emailConfigs: EmailConfigsClient { EmailConfigsClient(channel: channel) }
 }
 

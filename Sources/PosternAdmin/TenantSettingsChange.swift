@@ -45,6 +45,8 @@ public struct TenantSettingsChange: Sendable {
     public var guidance: Guidance?
     /// The time after which an unused anonymous user is deleted: 1 day to 10 years. Zero: never.
     public var anonymousUserExpiry: Duration?
+    /// Says how long the tenant's events are kept. Zero: for good. Needs a project-admin.
+    public var eventRetention: Duration?
     /// Suspends the tenant: all its calls are refused with TENANT_SUSPENDED. Needs a project-admin.
     public var suspended: Bool?
     /// The reason of the suspension, at most 512 bytes, as refusals tell it. Needs a project-admin.
@@ -93,6 +95,7 @@ public struct TenantSettingsChange: Sendable {
         fields.setMessage(.guidance, \.guidance, guidance)
         fields.set(
             .anonymousUserExpirySeconds, \.anonymousUserExpirySeconds, anonymousUserExpiry?.secondsRoundedUp)
+        fields.set(.eventRetentionSeconds, \.eventRetentionSeconds, eventRetention?.secondsRoundedUp)
         fields.set(.suspended, \.suspended, suspended)
         fields.set(.suspensionReason, \.suspensionReason, suspensionReason)
         fields.setMessage(.quotas, \.quotas, quotas)

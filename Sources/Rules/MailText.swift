@@ -8,6 +8,8 @@ public struct MailText: Sendable {
     public let html: Text
     /// There is a template, and it would have made too long a mail.
     public private(set) var isFallback = false
+    /// The words are a template's.
+    public private(set) var isFromTemplate = false
 
     /// The values of a mail's placeholders.
     public struct Values: Sendable {
@@ -45,6 +47,7 @@ public struct MailText: Sendable {
         let template = Self.template(type, in: templates, locale: locale)
         if let template, let filled = MailText(template, values, byteCountMax: byteCountMax) {
             self = filled
+            isFromTemplate = true
         } else {
             self.init(type, values)
             isFallback = template != nil

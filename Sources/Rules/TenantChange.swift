@@ -53,6 +53,8 @@ public struct TenantChange: Sendable {
         case .recentLoginSeconds: try check(wanted.recentLoginSeconds, path, 30...86_400)
         case .anonymousUserExpirySeconds where wanted.anonymousUserExpirySeconds != 0:
             try check(wanted.anonymousUserExpirySeconds, path, 86_400...315_360_000)
+        case .eventRetentionSeconds where wanted.eventRetentionSeconds != 0:
+            try check(wanted.eventRetentionSeconds, path, 86_400...315_360_000)
         case .passwordPolicy: try wanted.passwordPolicy?.check()
         case .guidance: try checkGuidance()
         case .suspensionReason: try checkSuspensionReason()
@@ -73,7 +75,7 @@ public struct TenantChange: Sendable {
         case .disableAuth, .allowPasswordSignup, .enableAnonymousUser, .enableEmailLinkSignin, .enableEmailPrivacy,
             .allowInternationalEmail, .allowCostlyHashes, .clientPermissionsDisabledUserSignup,
             .clientPermissionsDisabledUserDeletion, .suspended, .allowLoopbackContinueURL, .anonymousUserExpirySeconds,
-            .enablePhoneSignin, .secondFactorState:
+            .enablePhoneSignin, .secondFactorState, .eventRetentionSeconds:
             break  // Any value will do.
         case .allowedContinueDomains, .testPhoneNumbers: break  // Checked where they are brought into their form.
         }
@@ -112,10 +114,10 @@ public struct TenantChange: Sendable {
 
 extension Messages.Tenant.Path {
     /// What an admin of the tenant must not change: what spends what other tenants need, a suspension that its subject
-    /// could end, and a quota that its subject could raise.
+    /// could end, a quota that its subject could raise, and how long there is evidence of what its admins did.
     fileprivate var isForProjectAdmins: Bool {
         switch self {
-        case .allowCostlyHashes, .suspended, .suspensionReason, .quotas, .quotasStoredBytes,
+        case .allowCostlyHashes, .eventRetentionSeconds, .suspended, .suspensionReason, .quotas, .quotasStoredBytes,
             .quotasMutationsPerSecond, .quotasAnonymousSignUpsPerHour, .quotasSMSPerHour:
             true
         case .displayName, .disableAuth, .allowPasswordSignup, .enableAnonymousUser, .enableEmailLinkSignin,
@@ -138,7 +140,8 @@ extension Messages.Tenant.Path {
             .enableEmailPrivacy, .allowInternationalEmail, .clientPermissionsDisabledUserSignup,
             .clientPermissionsDisabledUserDeletion, .refreshMode, .sessionIdleSeconds, .sessionAbsoluteSeconds,
             .recentLoginSeconds, .anonymousUserExpirySeconds, .allowLoopbackContinueURL, .enablePhoneSignin,
-            .secondFactorState, .allowedSecondFactors, .allowCostlyHashes, .suspended, .suspensionReason, .quotas,
+            .secondFactorState, .allowedSecondFactors, .allowCostlyHashes, .eventRetentionSeconds, .suspended,
+            .suspensionReason, .quotas,
             .quotasStoredBytes, .quotasMutationsPerSecond, .quotasAnonymousSignUpsPerHour, .quotasSMSPerHour:
             true
         }

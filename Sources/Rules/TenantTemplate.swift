@@ -30,7 +30,7 @@ extension Messages.Tenant.Path {
             .quotasMutationsPerSecond, .quotasAnonymousSignUpsPerHour, .quotasSMSPerHour:
             false
         case .allowPasswordSignup, .enableAnonymousUser, .enableEmailLinkSignin, .enableEmailPrivacy,
-            .allowInternationalEmail, .allowCostlyHashes, .clientPermissionsDisabledUserSignup,
+            .allowInternationalEmail, .allowCostlyHashes, .eventRetentionSeconds, .clientPermissionsDisabledUserSignup,
             .clientPermissionsDisabledUserDeletion, .refreshMode, .sessionIdleSeconds, .sessionAbsoluteSeconds,
             .recentLoginSeconds, .passwordPolicy, .guidance, .quotas, .anonymousUserExpirySeconds,
             .allowedContinueDomains, .allowLoopbackContinueURL, .enablePhoneSignin, .allowedSMSRegions,

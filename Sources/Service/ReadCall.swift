@@ -31,6 +31,7 @@ struct ReadCall: Sendable {
     var version: Text { admission.service.version }
     var isServing: Bool { admission.service.health.isServing }
     var providers: IdentityProviders { project.providers }
+    var oobDelivery: OobDelivery { project.oobDelivery }
     var auditSigner: AuditSigner { project.auditSigner }
     var signers: [TokenSigner] { project.signingKeys.all }
 

@@ -1,7 +1,8 @@
 /// Every command, and how a command line finds its own.
 enum CommandTree {
     static let commands: [Command] = [
-        TenantCommands.all, ProviderCommands.all, EmailConfigCommands.all, SMSConfigCommands.all,
+        TenantCommands.all, ProviderCommands.all, EmailConfigCommands.all, EmailTemplateCommands.all,
+        SMSConfigCommands.all,
         HookConfigCommands.all, OutboxCommands.all, UserCommands.all, UserFindCommands.all, UserPatchCommand.all,
         PermissionCommands.all,
         UserLinkCommands.all, UserMFACommands.all, SessionCommands.all, RevocationCommands.all, KeyCommands.all,

@@ -35,8 +35,9 @@ struct Restore {
 
     /// Says whether the backup is sound; where the server is stopped, also what restoring it would undo.
     static func check(_ configuration: Configuration, _ path: String) throws {
-        let restore = try Restore(configuration, from: path, into: try makeFolder(beside: path))
-        defer { restore.removeFolder() }
+        let folder = try makeFolder(beside: path)
+        defer { remove(folder) }
+        let restore = try Restore(configuration, from: path, into: folder)
         let lock = try? DirectoryLock(restore.directory.path, createsIfMissing: false)
         defer { lock?.release() }
         try restore.prepare()
@@ -167,8 +168,10 @@ struct Restore {
         return String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
+    private func removeFolder() { Self.remove(folder) }
+
     /// Deletes nothing where the folder's name leads elsewhere by now.
-    private func removeFolder() {
+    private static func remove(_ folder: String) {
         let file = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard file >= 0 else { return }
         defer { close(file) }

@@ -21,7 +21,7 @@ import Testing
             try await KeyMethods.call(scene.project, recorder)
             try await Self.callSecondFactors(acme, recorder)
             try await Self.callProviders(acme, recorder)
-            try await Self.callMail(acme, scene, recorder)
+            try await MailMethods.call(acme, scene, recorder)
             try await Self.callDenials(acme, scene, recorder)
             try await ManyTenantsMethods.call(scene.project, recorder)
             try await recorder.expect("Tenants/Delete") { try await scene.project.deleteTenant("acme") }
@@ -240,37 +240,6 @@ import Testing
         }
         #expect(issuers.contains("https://former.example"))
         try await recorder.expect("Providers/Delete") { try await admin.deleteProvider("oidc.corp") }
-    }
-
-    private static func callMail(
-        _ admin: TenantAdmin, _ scene: AdminScene, _ recorder: MethodRecorder
-    ) async throws {
-        // Nobody listens there: the mail waits for its next attempt, and time stands still.
-        let changed = try await recorder.expect("EmailConfigs/Update") {
-            try await admin.updateEmailConfig(
-                EmailConfigChange {
-                    $0.delivery = .smtp
-                    $0.smtp = SmtpConfig(host: "127.0.0.1", port: 1, security: .none)
-                    $0.senderAddress = "no-reply@example.com"
-                    $0.allowPrivateAddresses = true
-                })
-        }
-        let emailconfigsGet = try await recorder.expect("EmailConfigs/Get") { try await admin.emailConfig() }
-        #expect(emailconfigsGet == changed)
-        let sms = try await recorder.expect("SmsConfigs/Update") {
-            try await admin.updateSmsConfig(SMSConfigChange { $0.templates = [SmsTemplate(text: "Acme: %CODE%")] })
-        }
-        let smsConfig = try await recorder.expect("SmsConfigs/Get") { try await admin.smsConfig() }
-        #expect(smsConfig == sms && sms.templates.count == 1)
-        _ = try await AccountsClient(channel: scene.channel).sendOobCode(
-            AccountsSendOobCodeRequest(tenantID: "acme", requestType: .passwordReset, email: "ada@example.com"))
-        let listed = try await recorder.expect("Outbox/List") { try await admin.listOutbox(state: .pending).all() }
-        let id = try #require(listed.first).messageID
-        let (message, contents) = try await recorder.expect("Outbox/Get") { try await admin.getOutboxMessage(id) }
-        #expect(message.to == "ada@example.com" && !contents.link.isEmpty)
-        let outboxRetry = try await recorder.expect("Outbox/Retry") { try await admin.retryOutboxMessage(id) }
-        #expect(outboxRetry.messageID == id)
-        try await recorder.expect("Outbox/Delete") { try await admin.deleteOutboxMessage(id) }
     }
 
     private static func callDenials(

@@ -28,6 +28,7 @@ import Testing
         $0.passwordPolicy = PasswordPolicy(minLength: 10)
         $0.guidance = Guidance(locale: "en", message: "Ask us.")
         $0.anonymousUserExpiry = .days(90)
+        $0.eventRetention = .days(365)
         $0.suspended = true
         $0.suspensionReason = "moved"
         $0.quotas = TenantQuotas(storedBytes: 1 << 30, mutationsPerSecond: 9)

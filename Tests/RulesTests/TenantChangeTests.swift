@@ -51,6 +51,7 @@ import Testing
         ("recent_login_seconds", { $0.recentLoginSeconds = 60 }),
         ("guidance", { $0.guidance = Guidance(locale: "de", message: "n", helpURL: "") }),
         ("anonymous_user_expiry_seconds", { $0.anonymousUserExpirySeconds = 86_400 }),
+        ("event_retention_seconds", { $0.eventRetentionSeconds = 86_400 }),
         ("suspended", { $0.suspended = true }), ("suspension_reason", { $0.suspensionReason = "unpaid" }),
     ]
 
@@ -101,6 +102,24 @@ import Testing
         _ = try TenantChange(wanted, paths: ["allow_costly_hashes"], isProjectAdmin: true)
             .apply(to: &tenant, limits: Limits())
         #expect(tenant.allowCostlyHashes)
+    }
+
+    @Test func `How long events are kept is for a project-admin to set, within bounds`() throws {
+        let day = Messages.Tenant(eventRetentionSeconds: 86_400)
+        let refused = failure { _ = try TenantChange(day, paths: ["event_retention_seconds"]) }
+        #expect(refused?.reason == "INSUFFICIENT_PERMISSION")
+        for (seconds, reason) in [
+            (0, nil), (86_400, nil), (315_360_000, nil), (86_399, "INVALID_DURATION"),
+            (315_360_001, "INVALID_DURATION"), (-1, "INVALID_DURATION"), (.max, "INVALID_DURATION"),
+        ] as [(Int64, String?)] {
+            var tenant = Self.before
+            let wanted = Messages.Tenant(eventRetentionSeconds: seconds)
+            let found = failure {
+                _ = try TenantChange(wanted, paths: ["event_retention_seconds"], isProjectAdmin: true)
+                    .apply(to: &tenant, limits: Limits())
+            }
+            #expect(found?.reason == reason, "\(seconds)")
+        }
     }
 
     @Test func aPathThatIsNamedTwiceIsRefused() {

@@ -181,7 +181,9 @@ import Testing
                     "postern.v1.Users/Get", UsersGetRequest(tenantID: "beta", uid: "u0"))
             }
             let first = try #require(try log.next()?.event)
-            #expect(first.caller == id && first.detail == "postern.v1.Users/Get INSUFFICIENT_PERMISSION tenant beta")
+            #expect(first.caller == id)
+            #expect(
+                first.detail == "postern.v1.Users/Get INSUFFICIENT_PERMISSION tenant \"beta\"")
             for _ in 0..<50 {
                 expectRefusal("INSUFFICIENT_PERMISSION") {
                     let _: ProjectStatsResponse = try bound.call(
@@ -199,6 +201,24 @@ import Testing
             let (other, verifier) = try Self.key(server, .verifier, nil)
             expectRefusal("INSUFFICIENT_PERMISSION") { _ = try Self.events(verifier, "acme") }
             #expect(try stream("").next()?.event?.caller == other)
+        }
+    }
+
+    @Test func `What a refused caller wrote cannot look like words of the event`() async throws {
+        try await withServer { server in
+            try Self.makeUsers(server, 1)
+            let (_, bound) = try Self.key(server, .tenantAdmin, "acme")
+            let log: RawStream<AuditWatchEventsResponse> = try RawStream(
+                server, "postern.v1.Audit/WatchEvents",
+                AuditWatchEventsRequest(
+                    tenantID: "acme", afterSequence: -1, filter: EventFilter(kinds: [.callDenied])))
+            expectRefusal("INSUFFICIENT_PERMISSION") {
+                let _: UsersGetResponse = try bound.call(
+                    "postern.v1.Users/Get", UsersGetRequest(tenantID: "beta\"; 41 more calls", uid: "u0"))
+            }
+            #expect(
+                try log.next()?.event?.detail
+                    == "postern.v1.Users/Get INSUFFICIENT_PERMISSION tenant of another name than a tenant can have")
         }
     }
 

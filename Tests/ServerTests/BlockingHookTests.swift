@@ -1,12 +1,16 @@
 import Base
 import Crypto
-import Identity
+import Glibc
 import JSON
 import Messages
 import Reactor
+import Rules
+import Store
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import Identity
 
 /// A tenant's hooks, asked over HTTP before users come into being and sign in.
 @Suite struct BlockingHookTests {
@@ -41,6 +45,12 @@ import Testing
                 return state.answers[json["hook"]?.string ?? ""] ?? .silence
             }
         }
+    }
+
+    private final class Flag: Sendable {
+        private let state = Mutex(false)
+        var isSet: Bool { state.withLock { $0 } }
+        func set() { state.withLock { $0 = true } }
     }
 
     private struct Scene {
@@ -147,6 +157,51 @@ import Testing
             let count = scene.script.asked.count
             expectRefusal("USER_DISABLED") { _ = try scene.identity.signIn("ann@example.com") }
             #expect(scene.script.asked.count == count)
+        }
+    }
+
+    /// The sign-in of a disabled user asks no hook. Its transaction waits behind one that enables the user.
+    @Test func aUserWhoIsEnabledBetweenTheLookAndTheTransactionIsAskedAbout() async throws {
+        try await Self.run { scene in
+            let server = scene.identity.server
+            let uid = try #require(try scene.identity.signUp("ann@example.com").user?.uid)
+            let key = UserKey(.empty, uid)
+            func setDisabled(_ isDisabled: Bool, behind gate: @escaping @Sendable () -> Void) async throws {
+                try await server.project.store.write { transaction in
+                    gate()
+                    let old = try #require(try transaction.reading.account(key))
+                    var new = old
+                    new.user.disabled = isDisabled
+                    try transaction.replace(
+                        old, by: new, origin: .server, kind: .userUpdated,
+                        now: Timestamp(seconds: 1))
+                }
+            }
+            let token = try scene.identity.customToken(for: uid)
+            try await setDisabled(true) {}
+            try scene.update(["before_sign_in"])
+            scene.script.set("before_sign_in", #"{"allow":false,"message":"Ask the desk."}"#)
+            let store = server.project.store
+            // The writer's thread waits for the sign-in's write, which looked before this one is committed.
+            let isWriting = Flag()
+            let enabled = Task {
+                try await setDisabled(false) {
+                    isWriting.set()
+                    for _ in 0..<5_000 where (try? store.statistics().queuedWrites) == 0 { usleep(2_000) }
+                }
+            }
+            for _ in 0..<5_000 where !isWriting.isSet { usleep(2_000) }
+            let signIns = try await atOnce(1) { _ in
+                let client = try server.connect()
+                return failure {
+                    let _: AccountsSignInWithCustomTokenResponse = try client.call(
+                        "postern.v1.Accounts/SignInWithCustomToken",
+                        AccountsSignInWithCustomTokenRequest(token: token))
+                }.reason
+            }
+            try await enabled.value
+            #expect(try signIns.map { try $0.get() } == ["BLOCKED_BY_HOOK"])
+            #expect(scene.script.asked.count == 1)
         }
     }
 

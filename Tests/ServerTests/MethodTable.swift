@@ -14,6 +14,8 @@ enum MethodTable {
         postern.v1.HookConfigs/Update key role role tenant yes yes
         postern.v1.EmailConfigs/Get key role role tenant yes yes
         postern.v1.EmailConfigs/Update key role role tenant yes yes
+        postern.v1.EmailConfigs/Test key role role tenant yes yes
+        postern.v1.EmailConfigs/PreviewTemplate key role role tenant yes yes
         postern.v1.SmsConfigs/Get key role role tenant yes yes
         postern.v1.SmsConfigs/Update key role role tenant yes yes
         postern.v1.Outbox/List key role role tenant yes yes

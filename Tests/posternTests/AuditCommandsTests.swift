@@ -1,6 +1,7 @@
 import Base
 import Crypto
 import Glibc
+import Identity
 import JSON
 import Messages
 import TestSupport
@@ -147,6 +148,36 @@ import Testing
             #expect(await verify(part, directory).said.contains("event 1 is missing"))
             let joined = await verify(part, directory, ["--previous", "\(directory)/acme.ndjson"])
             #expect(joined.code == .ok, "\(joined.said)")
+        }
+    }
+
+    @Test func `A previous export that is not linked with this one proves nothing, and is refused`() async throws {
+        try await withExport { server, directory, _ in
+            let acme = "\(directory)/acme.ndjson"
+            for words in [
+                ["tenant", "create", "beta"], ["-t", "beta", "audit", "export", "\(directory)/beta.ndjson"],
+            ] {
+                #expect(await TestConsole.run(words, on: server).code == .ok)
+            }
+            let other = await verify(acme, directory, ["--previous", "\(directory)/beta.ndjson"])
+            #expect(other.code == .damaged && other.said.contains("is the log of tenant \"beta\""), "\(other.said)")
+            // Events that were deleted by age between the two: the new export begins behind what the old one had.
+            let old = "\(directory)/old.ndjson"
+            #expect(await TestConsole.run(["-t", "beta", "audit", "export", old], on: server).code == .ok)
+            let beta = "\(directory)/later.ndjson"
+            for words in [
+                ["tenant", "update", "beta", "--event-retention", "1d"],
+                ["-t", "beta", "user", "create", "--uid", "u1"],
+            ] {
+                #expect(await TestConsole.run(words, on: server).code == .ok)
+            }
+            server.clock.advance(by: .days(2))
+            #expect(await TestConsole.run(["-t", "beta", "user", "create", "--uid", "u2"], on: server).code == .ok)
+            await server.project.sweep()
+            #expect(await TestConsole.run(["-t", "beta", "audit", "export", beta], on: server).code == .ok)
+            #expect(await verify(beta, directory).code == .ok)
+            let apart = await verify(beta, directory, ["--previous", old])
+            #expect(apart.code == .damaged && apart.said.contains("nothing links this export"), "\(apart.said)")
         }
     }
 

@@ -13,6 +13,7 @@ import Testing
         "backup verify", "can-i", "certificate list", "completion bash", "completion fish",
         "completion words", "completion zsh", "context add", "context list",
         "context rm", "context show", "context use", "denials list", "denials watch", "email-config get",
+        "email-config preview",
         "hook-config get",
         "help commands", "help exit-codes", "help reference", "key list", "outbox get", "outbox list", "provider get",
         "provider list", "provider test",
@@ -49,7 +50,7 @@ import Testing
         }
         let files = [
             "shop-backend.pem": "\(directory)/secret", "users.json": "\(directory)/users",
-            "certs": "\(directory)/certs",
+            "uids.txt": "\(directory)/users", "certs": "\(directory)/certs",
         ]
         return words.map { files[$0] ?? $0 }
     }

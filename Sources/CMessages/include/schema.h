@@ -101,6 +101,14 @@ extern const PosternSchema postern__v1__email_configs_update_request__table;
 static inline const PosternSchema *postern__v1__email_configs_update_request__schema(void) { return &postern__v1__email_configs_update_request__table; }
 extern const PosternSchema postern__v1__email_configs_update_response__table;
 static inline const PosternSchema *postern__v1__email_configs_update_response__schema(void) { return &postern__v1__email_configs_update_response__table; }
+extern const PosternSchema postern__v1__email_configs_test_request__table;
+static inline const PosternSchema *postern__v1__email_configs_test_request__schema(void) { return &postern__v1__email_configs_test_request__table; }
+extern const PosternSchema postern__v1__email_configs_test_response__table;
+static inline const PosternSchema *postern__v1__email_configs_test_response__schema(void) { return &postern__v1__email_configs_test_response__table; }
+extern const PosternSchema postern__v1__email_configs_preview_template_request__table;
+static inline const PosternSchema *postern__v1__email_configs_preview_template_request__schema(void) { return &postern__v1__email_configs_preview_template_request__table; }
+extern const PosternSchema postern__v1__email_configs_preview_template_response__table;
+static inline const PosternSchema *postern__v1__email_configs_preview_template_response__schema(void) { return &postern__v1__email_configs_preview_template_response__table; }
 extern const PosternSchema postern__v1__hook__table;
 static inline const PosternSchema *postern__v1__hook__schema(void) { return &postern__v1__hook__table; }
 extern const PosternSchema postern__v1__hook_config__table;

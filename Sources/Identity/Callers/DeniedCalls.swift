@@ -19,8 +19,20 @@ public final class DeniedCalls: Sendable {
         public init(by caller: Caller, of method: String, _ failure: Failure, requestID: Text) {
             let tenant = failure.metadata.first { $0.key == Caller.requestedTenantKey }?.value
             self.caller = DeniedCallRate.Caller(id: caller.id, tenantID: caller.tenantID)
-            self.detail = "\(method) \(failure.reason)" + (tenant.map { " tenant \($0)" } ?? "")
+            self.detail = "\(method) \(failure.reason)" + (tenant.map { " tenant \(Self.quoted($0))" } ?? "")
             self.requestID = requestID
+        }
+
+        /// What the caller wrote, told so that it cannot look like a part of the event's own words.
+        private static func quoted(_ tenant: String) -> String {
+            let isPlain = tenant.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
+                    true
+                default: false
+                }
+            }
+            return isPlain ? "\"\(tenant)\"" : "of another name than a tenant can have"
         }
     }
 

@@ -19,19 +19,30 @@ struct MailDelivery: Sendable {
         do {
             let contents = try contents.contents(of: stored, tenantID: tenantID)
             if message.isSMS { return try await sms.deliver(message, contents, tenantID: tenantID) }
-            let config = try configs.stored(tenantID: tenantID)
-            switch config.config?.delivery {
-            case .smtp: return await bySMTP(message, contents, config, tenantID)
-            case .webhook: return await byWebhook(message, contents, config, tenantID)
-            default: return .held
-            }
+            return await deliver(
+                message, contents, tenantID: tenantID, deadline: Instant.now.advanced(by: .seconds(60)))
         } catch {
             return .refused("the message cannot be read")
         }
     }
 
+    /// A mail that need not be in the outbox.
+    func deliver(
+        _ message: OutboxMessage, _ contents: OutboxContents, tenantID: Text, deadline: Instant
+    ) async -> DeliveryOutcome {
+        guard let config = try? configs.stored(tenantID: tenantID) else {
+            return .failed("the mail settings cannot be read")
+        }
+        switch config.config?.delivery {
+        case .smtp: return await bySMTP(message, contents, config, tenantID, deadline: deadline)
+        case .webhook: return await byWebhook(message, contents, config, tenantID)
+        default: return .held
+        }
+    }
+
     private func bySMTP(
-        _ message: OutboxMessage, _ contents: OutboxContents, _ stored: StoredEmailConfig, _ tenantID: Text
+        _ message: OutboxMessage, _ contents: OutboxContents, _ stored: StoredEmailConfig, _ tenantID: Text,
+        deadline: Instant
     ) async -> DeliveryOutcome {
         guard let config = stored.config, let smtp = config.smtp, let port = UInt16(exactly: smtp.port) else {
             return .failed("no mail server is configured")
@@ -53,7 +64,7 @@ struct MailDelivery: Sendable {
         do {
             try await self.smtp.send(
                 Secret(mail.bytes()), from: config.senderAddress, to: message.to, through: server, tenant: tenantID,
-                deadline: Instant.now.advanced(by: .seconds(60)))
+                deadline: deadline)
             return .sent
         } catch SMTPError.permanent(let code) {
             return .refused(Text("the mail server refused it with \(code)"))

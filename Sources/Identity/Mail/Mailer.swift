@@ -15,7 +15,7 @@ public actor Mailer {
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let resources: Resources
-    private let delivery: MailDelivery
+    let delivery: MailDelivery
     /// The messages on their way, by tenant.
     private var inFlight: [Text: Set<Text>] = [:]
     private var inFlightCount = 0

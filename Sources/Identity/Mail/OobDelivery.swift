@@ -132,7 +132,7 @@ public struct OobDelivery: Sendable {
     /// The page that the tenant's links lead to.
     func actionPage(tenantID: Text) throws -> Text { actionPage(try configs.get(tenantID: tenantID)) }
 
-    private func actionPage(_ config: EmailConfig) -> Text { config.actionURL.isEmpty ? actionURL : config.actionURL }
+    func actionPage(_ config: EmailConfig) -> Text { config.actionURL.isEmpty ? actionURL : config.actionURL }
 
     /// What a message says, also of an SMS. OUTBOX_MESSAGE_UNREADABLE when it was sealed under another master key.
     public func contents(of stored: StoredOutboxMessage, tenantID: Text) throws -> OutboxContents {

@@ -73,8 +73,8 @@ public final class EventUpkeep: Sendable {
                 let record = try row.record
                 next = try row.key
                 count += 1
-                if record.eventRetentionSeconds > 0, !record.deleted {
-                    found.append((try row.key.tenant, .seconds(record.eventRetentionSeconds)))
+                if let kept = record.tenant?.eventRetentionSeconds, kept > 0, !record.deleted {
+                    found.append((try row.key.tenant, .seconds(kept)))
                 }
                 return true
             }

@@ -164,6 +164,11 @@ extension Project {
     public var outbox: Outbox { mail.outbox }
     public var oobDelivery: OobDelivery { mail.delivery }
     public var emailConfigs: EmailConfigs { mail.configs }
+    public var testMail: TestMail {
+        TestMail(
+            resources: resources, configs: mail.configs, delivery: mail.mailer.delivery, tenants: tenants,
+            seal: mail.seal)
+    }
     public var smsConfigs: SMSConfigs { mail.smsConfigs }
     public var continueURLs: ContinueURLs { mail.continueURLs }
 }

@@ -9,6 +9,7 @@ public struct ProjectMail: Sendable {
     public let smsConfigs: SMSConfigs
     public let delivery: OobDelivery
     let sms: SMSOutbox
+    let seal: OutboxSeal
     public let mailer: Mailer
     public let outbox: Outbox
     public let continueURLs: ContinueURLs
@@ -19,7 +20,7 @@ public struct ProjectMail: Sendable {
     ) {
         configs = EmailConfigs(resources: resources, sealing: sealing, serverActionURL: configuration.actionURL)
         smsConfigs = SMSConfigs(resources: resources, sealing: sealing)
-        let seal = OutboxSeal(sealing: sealing, random: resources.random)
+        seal = OutboxSeal(sealing: sealing, random: resources.random)
         delivery = OobDelivery(resources: resources, seal: seal, actionURL: configuration.actionURL, configs: configs)
         sms = SMSOutbox(seal: seal, configs: smsConfigs)
         mailer = Mailer(

@@ -9,7 +9,8 @@ import Synchronization
 /// Rates live in memory: in a cluster each node keeps its own, so that the whole admits up to as many times as much as
 /// it has nodes. Stored bytes are read from the store, where they are exact. Any thread.
 public final class QuotaLedger: Sendable {
-    /// The account of one credential. It says something until both buckets are full again.
+    /// The account of one credential, or of the admins of one tenant together. It says something until both buckets are
+    /// full again.
     private struct CallerAccount: Fading {
         var mutations: TokenBucket
         var bytes: TokenBucket
@@ -62,8 +63,10 @@ public final class QuotaLedger: Sendable {
         guard Self.hasRates(caller, settings) else { return }
         let now = clock.now()
         let refusal = state.withLock { state -> Refusal? in
-            let account = account(of: caller, in: &state, now: now)
-            if let refusal = self.refusal(caller, account, isAlwaysAllowed: isAlwaysAllowed) { return refusal }
+            for rates in self.rates(of: caller) {
+                let account = account(rates, in: &state, now: now)
+                if let refusal = self.refusal(rates, account, isAlwaysAllowed: isAlwaysAllowed) { return refusal }
+            }
             guard !isAlwaysAllowed, !caller.has(.tenantAdmin) else { return nil }
             let rate = limits.mutationsPerSecond(settings)
             let bucket = tenantAccount(of: settings, in: &state, now: now).mutations
@@ -80,14 +83,16 @@ public final class QuotaLedger: Sendable {
         guard written.changeCount > 0, Self.hasRates(caller, settings) else { return }
         let now = clock.now()
         state.withLock { state in
-            var account = account(of: caller, in: &state, now: now)
-            let (rate, hourly) = (limits.mutationsPerSecond(caller), Double(limits.writtenBytesPerHour(caller)))
-            account.mutations.spend(1, size: size(rate))
-            account.bytes.spend(Double(max(0, written.byteCount)), size: hourly)
-            account.meaningfulUntil = max(
-                account.mutations.isFull(at: Double(rate), size: size(rate)),
-                account.bytes.isFull(at: hourly / 3_600, size: hourly))
-            state.callers[caller.id] = account
+            for rates in self.rates(of: caller) {
+                var account = account(rates, in: &state, now: now)
+                let (rate, hourly) = (rates.mutationsPerSecond, Double(rates.bytesPerHour))
+                account.mutations.spend(1, size: size(rate))
+                account.bytes.spend(Double(max(0, written.byteCount)), size: hourly)
+                account.meaningfulUntil = max(
+                    account.mutations.isFull(at: Double(rate), size: size(rate)),
+                    account.bytes.isFull(at: hourly / 3_600, size: hourly))
+                state.callers[rates.key] = account
+            }
             guard !caller.has(.tenantAdmin) else { return }
             var tenant = tenantAccount(of: settings, in: &state, now: now)
             let tenantRate = limits.mutationsPerSecond(settings)
@@ -160,8 +165,29 @@ extension QuotaLedger {
         !caller.has(.projectAdmin) && !settings.isSynthetic
     }
 
-    private func refusal(_ caller: Caller, _ account: CallerAccount, isAlwaysAllowed: Bool) -> Refusal? {
-        let rate = limits.mutationsPerSecond(caller)
+    /// What an account is called, and what comes into it.
+    private struct Rates {
+        let key: Text
+        let mutationsPerSecond: Int64
+        let bytesPerHour: Int64
+    }
+
+    /// The caller's own account, and that of the admins of its tenant: docs/decisions/0107.
+    private func rates(of caller: Caller) -> [Rates] {
+        let own = Rates(
+            key: caller.id, mutationsPerSecond: limits.mutationsPerSecond(caller),
+            bytesPerHour: limits.writtenBytesPerHour(caller))
+        guard caller.has(.tenantAdmin), let tenantID = caller.tenantID else { return [own] }
+        // No credential's id has a blank.
+        let shared = Rates(
+            key: Text(unchecked: [UInt8]("admins of ".utf8) + tenantID.bytes),
+            mutationsPerSecond: max(own.mutationsPerSecond, Int64(limits.limits.mutationsPerAdminPerSecond)),
+            bytesPerHour: max(own.bytesPerHour, Int64(limits.limits.writtenBytesPerAdminAndHour)))
+        return [own, shared]
+    }
+
+    private func refusal(_ rates: Rates, _ account: CallerAccount, isAlwaysAllowed: Bool) -> Refusal? {
+        let rate = rates.mutationsPerSecond
         let burst = rate * QuotaLimits.burstSeconds
         let reserve = isAlwaysAllowed ? -Double(burst) : 0
         if let refusal = Refusal(
@@ -169,23 +195,23 @@ extension QuotaLedger {
         {
             return refusal
         }
-        let hourly = limits.writtenBytesPerHour(caller)
+        let hourly = rates.bytesPerHour
         if isAlwaysAllowed { return nil }
         return Refusal(.callerWrittenBytes, account.bytes, size: hourly, perSecond: Double(hourly) / 3_600)
     }
 
     private func size(_ rate: Int64) -> Double { Double(rate * QuotaLimits.burstSeconds) }
 
-    private func account(of caller: Caller, in state: inout State, now: Timestamp) -> CallerAccount {
-        let (rate, hourly) = (limits.mutationsPerSecond(caller), Double(limits.writtenBytesPerHour(caller)))
+    private func account(_ rates: Rates, in state: inout State, now: Timestamp) -> CallerAccount {
+        let (rate, hourly) = (rates.mutationsPerSecond, Double(rates.bytesPerHour))
         var account =
-            state.callers[caller.id]
+            state.callers[rates.key]
             ?? CallerAccount(
                 mutations: TokenBucket(size: size(rate), now: now), bytes: TokenBucket(size: hourly, now: now),
                 meaningfulUntil: now)
         account.mutations.refill(perSecond: Double(rate), size: size(rate), now: now)
         account.bytes.refill(perSecond: hourly / 3_600, size: hourly, now: now)
-        state.callers[caller.id] = account
+        state.callers[rates.key] = account
         return account
     }
 

@@ -76,6 +76,20 @@ public actor Tenant {
         sends.charge(key, now: now)
     }
 
+    /// Charges a test mail: 10 an hour of the tenant, and as a mail to the mailbox, whose owner did not ask for it.
+    func admitTestMail(to email: Email, settings: TenantSettings) throws {
+        let now = resources.steadyClock.now()
+        let (limits, key) = (resources.limits, HMACKey(settings.secret))
+        let (mailbox, tests) = (key.hash(email.canonical.bytes), key.hash([2]))
+        let wait = max(
+            sends.wait(mailbox, max: limits.sendsPerMailboxAndHour, now: now),
+            sends.wait(tests, max: limits.testMailsPerTenantAndHour, now: now))
+        guard wait == .zero else { throw Failure.tooManyAttempts(retryAfter: wait) }
+        keepCounts(for: .hours(1), from: now)
+        sends.charge(mailbox, now: now)
+        sends.charge(tests, now: now)
+    }
+
     /// Charges an anonymous sign-up: it proves nothing, so that one end user could make any number of accounts.
     /// QUOTA_EXCEEDED.
     public func admitAnonymousSignUp(address: EndUserAddress?, settings: TenantSettings) throws {

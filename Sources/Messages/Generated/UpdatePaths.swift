@@ -333,6 +333,7 @@ extension Tenant: Updatable {
         case testPhoneNumbers
         case secondFactorState
         case allowedSecondFactors
+        case eventRetentionSeconds
 
         public var name: Text {
             switch self {
@@ -368,6 +369,7 @@ extension Tenant: Updatable {
             case .testPhoneNumbers: "test_phone_numbers"
             case .secondFactorState: "second_factor_state"
             case .allowedSecondFactors: "allowed_second_factors"
+            case .eventRetentionSeconds: "event_retention_seconds"
             }
         }
 
@@ -450,6 +452,8 @@ extension Tenant: UpdatableMessage {
             self.secondFactorState = other.secondFactorState
         case .allowedSecondFactors:
             self.allowedSecondFactors = other.allowedSecondFactors
+        case .eventRetentionSeconds:
+            self.eventRetentionSeconds = other.eventRetentionSeconds
         }
     }
 }

@@ -256,23 +256,14 @@ public struct StoredTenant: Message {
     public var secret: [UInt8] = []
     /// Of a deleted tenant: nothing but this tombstone is left.
     public var purged: Bool = false
-    /// How long the tenant's events are kept; 0 = for good.
-    public var eventRetentionSeconds: Int64 = 0
 
     public init() {}
 
-    public init(
-        tenant: Tenant? = nil,
-        deleted: Bool = false,
-        secret: [UInt8] = [],
-        purged: Bool = false,
-        eventRetentionSeconds: Int64 = 0
-    ) {
+    public init(tenant: Tenant? = nil, deleted: Bool = false, secret: [UInt8] = [], purged: Bool = false) {
         self.tenant = tenant
         self.deleted = deleted
         self.secret = secret
         self.purged = purged
-        self.eventRetentionSeconds = eventRetentionSeconds
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -281,7 +272,6 @@ public struct StoredTenant: Message {
         @inlinable public static var deleted: Int { 2 }
         @inlinable public static var secret: Int { 3 }
         @inlinable public static var purged: Int { 4 }
-        @inlinable public static var eventRetentionSeconds: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -300,7 +290,6 @@ extension StoredTenant: ConvertibleToC {
         self.deleted = source.pointee.deleted != 0
         self.secret = [UInt8](copying: source.pointee.secret)
         self.purged = source.pointee.purged != 0
-        self.eventRetentionSeconds = source.pointee.event_retention_seconds
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredTenant>, arena: Arena) {
@@ -308,7 +297,6 @@ extension StoredTenant: ConvertibleToC {
         target.pointee.deleted = self.deleted ? 1 : 0
         target.pointee.secret = arena.copy(self.secret)
         target.pointee.purged = self.purged ? 1 : 0
-        target.pointee.event_retention_seconds = self.eventRetentionSeconds
     }
 }
 

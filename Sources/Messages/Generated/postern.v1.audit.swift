@@ -33,6 +33,8 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case outboxMessageRead = 24
     case oobLinkGenerated = 25
     case emailConfigUpdated = 26
+    /// A test mail was asked for; detail: how it is delivered.
+    case emailConfigTested = 161
     case providerLinked = 27
     case providerUnlinked = 28
     /// Whoever proved the account's unverified email took it over: what was unproved is gone.

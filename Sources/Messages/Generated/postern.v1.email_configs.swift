@@ -465,3 +465,208 @@ extension EmailConfigsUpdateResponse: ConvertibleToC {
         if let value = self.config { target.pointee.config = arena.make(value) }
     }
 }
+
+public struct EmailConfigsTestRequest: Message {
+    public var tenantID: Text = .empty
+    /// Who gets the mail.
+    public var to: Text = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, to: Text = .empty) {
+        self.tenantID = tenantID
+        self.to = to
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var to: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension EmailConfigsTestRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__email_configs_test_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__EmailConfigsTestRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.to = Text(copying: source.pointee.to)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__EmailConfigsTestRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.to = arena.copy(self.to)
+    }
+}
+
+public struct EmailConfigsTestResponse: Message {
+    /// The mail server or the webhook took the mail.
+    public var ok: Bool = false
+    /// What became of it, in words; of a mail server that refused also the code of its answer.
+    public var message: Text = .empty
+    public var delivery: EmailDelivery = .unspecified
+    public var durationNanos: Int64 = 0
+
+    public init() {}
+
+    public init(
+        ok: Bool = false,
+        message: Text = .empty,
+        delivery: EmailDelivery = .unspecified,
+        durationNanos: Int64 = 0
+    ) {
+        self.ok = ok
+        self.message = message
+        self.delivery = delivery
+        self.durationNanos = durationNanos
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var ok: Int { 1 }
+        @inlinable public static var message: Int { 2 }
+        @inlinable public static var delivery: Int { 3 }
+        @inlinable public static var durationNanos: Int { 4 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension EmailConfigsTestResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__email_configs_test_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__EmailConfigsTestResponse>) {
+        self.ok = source.pointee.ok != 0
+        self.message = Text(copying: source.pointee.message)
+        self.delivery = enumeration(source.pointee.delivery.rawValue)
+        self.durationNanos = source.pointee.duration_nanos
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__EmailConfigsTestResponse>, arena: Arena) {
+        target.pointee.ok = self.ok ? 1 : 0
+        target.pointee.message = arena.copy(self.message)
+        target.pointee.delivery = Postern__V1__EmailDelivery(rawValue: UInt32(self.delivery.rawValue))
+        target.pointee.duration_nanos = self.durationNanos
+    }
+}
+
+public struct EmailConfigsPreviewTemplateRequest: Message {
+    public var tenantID: Text = .empty
+    /// The kind of mail; of a template in the request its own counts.
+    public var requestType: OobRequestType = .unspecified
+    /// BCP 47, as the application asks for it.
+    public var locale: Text = .empty
+    /// A template that is not stored yet. Unset: the tenant's.
+    public var template: EmailTemplate?
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        requestType: OobRequestType = .unspecified,
+        locale: Text = .empty,
+        template: EmailTemplate? = nil
+    ) {
+        self.tenantID = tenantID
+        self.requestType = requestType
+        self.locale = locale
+        self.template = template
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var requestType: Int { 2 }
+        @inlinable public static var locale: Int { 3 }
+        @inlinable public static var template: Int { 4 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension EmailConfigsPreviewTemplateRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__email_configs_preview_template_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__EmailConfigsPreviewTemplateRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.requestType = enumeration(source.pointee.request_type.rawValue)
+        self.locale = Text(copying: source.pointee.locale)
+        self.template = source.pointee.template_.map { EmailTemplate(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__EmailConfigsPreviewTemplateRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.request_type = Postern__V1__OobRequestType(rawValue: UInt32(self.requestType.rawValue))
+        target.pointee.locale = arena.copy(self.locale)
+        if let value = self.template { target.pointee.template_ = arena.make(value) }
+    }
+}
+
+public struct EmailConfigsPreviewTemplateResponse: Message {
+    public var subject: Text = .empty
+    public var text: Text = .empty
+    public var html: Text = .empty
+    /// The words are a template's, and not our own.
+    public var fromTemplate: Bool = false
+
+    public init() {}
+
+    public init(subject: Text = .empty, text: Text = .empty, html: Text = .empty, fromTemplate: Bool = false) {
+        self.subject = subject
+        self.text = text
+        self.html = html
+        self.fromTemplate = fromTemplate
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var subject: Int { 1 }
+        @inlinable public static var text: Int { 2 }
+        @inlinable public static var html: Int { 3 }
+        @inlinable public static var fromTemplate: Int { 4 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension EmailConfigsPreviewTemplateResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__email_configs_preview_template_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__EmailConfigsPreviewTemplateResponse>) {
+        self.subject = Text(copying: source.pointee.subject)
+        self.text = Text(copying: source.pointee.text)
+        self.html = Text(copying: source.pointee.html)
+        self.fromTemplate = source.pointee.from_template != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__EmailConfigsPreviewTemplateResponse>, arena: Arena) {
+        target.pointee.subject = arena.copy(self.subject)
+        target.pointee.text = arena.copy(self.text)
+        target.pointee.html = arena.copy(self.html)
+        target.pointee.from_template = self.fromTemplate ? 1 : 0
+    }
+}

@@ -105,6 +105,9 @@ public struct Tenant: Message {
     public var secondFactorState: SecondFactorState = .unspecified
     /// Which kinds users may enroll; empty: all. Factors that are enrolled stay good.
     public var allowedSecondFactors: [SecondFactorKind] = []
+    /// Set by a project-admin only. Events older than this are deleted within the next hours: 0 = never, else 1 day to 10 years.
+    /// What was changed and by whom can then no longer be told for the time before, nor can the history of settings.
+    public var eventRetentionSeconds: Int64 = 0
 
     public init() {}
 
@@ -141,7 +144,8 @@ public struct Tenant: Message {
         blockedSMSRegions: [Text] = [],
         testPhoneNumbers: [TestPhoneNumber] = [],
         secondFactorState: SecondFactorState = .unspecified,
-        allowedSecondFactors: [SecondFactorKind] = []
+        allowedSecondFactors: [SecondFactorKind] = [],
+        eventRetentionSeconds: Int64 = 0
     ) {
         self.tenantID = tenantID
         self.displayName = displayName
@@ -176,6 +180,7 @@ public struct Tenant: Message {
         self.testPhoneNumbers = testPhoneNumbers
         self.secondFactorState = secondFactorState
         self.allowedSecondFactors = allowedSecondFactors
+        self.eventRetentionSeconds = eventRetentionSeconds
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -213,6 +218,7 @@ public struct Tenant: Message {
         @inlinable public static var testPhoneNumbers: Int { 63 }
         @inlinable public static var secondFactorState: Int { 70 }
         @inlinable public static var allowedSecondFactors: Int { 71 }
+        @inlinable public static var eventRetentionSeconds: Int { 72 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -260,6 +266,7 @@ extension Tenant: ConvertibleToC {
         self.testPhoneNumbers = copiedMessages(source.pointee.n_test_phone_numbers, source.pointee.test_phone_numbers)
         self.secondFactorState = enumeration(source.pointee.second_factor_state.rawValue)
         self.allowedSecondFactors = elements(source.pointee.n_allowed_second_factors, source.pointee.allowed_second_factors) { enumeration($0.rawValue) }
+        self.eventRetentionSeconds = source.pointee.event_retention_seconds
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__Tenant>, arena: Arena) {
@@ -301,6 +308,7 @@ extension Tenant: ConvertibleToC {
         target.pointee.second_factor_state = Postern__V1__SecondFactorState(rawValue: UInt32(self.secondFactorState.rawValue))
         target.pointee.n_allowed_second_factors = self.allowedSecondFactors.count
         target.pointee.allowed_second_factors = arena.copyEach(self.allowedSecondFactors) { Postern__V1__SecondFactorKind(rawValue: UInt32($0.rawValue)) }
+        target.pointee.event_retention_seconds = self.eventRetentionSeconds
     }
 }
 

@@ -79,6 +79,25 @@ public struct EmailConfigsClient: Sendable {
     {
         try await channel.unary("postern.v1.EmailConfigs", "Update", request, idempotent: false, options: options)
     }
+
+    /// Sends one mail with words of ours by the tenant's settings, at once and once, and says what became of it. A mail that
+    /// was not sent is in the answer, not a failed call. With EMAIL_DELIVERY_OUTBOX nothing is sent. A tenant may send 10 an
+    /// hour, and 5 to one mailbox, counted with all other mail to it. Refusals: MISSING_EMAIL, INVALID_EMAIL,
+    /// TOO_MANY_ATTEMPTS_TRY_LATER.
+    public func test(_ request: EmailConfigsTestRequest, options: CallOptions = .init()) async throws(Failure)
+        -> EmailConfigsTestResponse
+    {
+        try await channel.unary("postern.v1.EmailConfigs", "Test", request, idempotent: false, options: options)
+    }
+
+    /// Fills in a template with a made-up user's values, and sends nothing: the tenant's template for the kind and language,
+    /// or the one in the request. Its links hold no code that is good for anything. Refusals: MISSING_REQ_TYPE,
+    /// INVALID_LOCALE, INVALID_TEMPLATE.
+    public func previewTemplate(_ request: EmailConfigsPreviewTemplateRequest, options: CallOptions = .init()) async throws(Failure)
+        -> EmailConfigsPreviewTemplateResponse
+    {
+        try await channel.unary("postern.v1.EmailConfigs", "PreviewTemplate", request, idempotent: true, options: options)
+    }
 }
 
 /// A tenant's blocking hooks: whom the server asks before an end user comes into being or signs in.
@@ -304,7 +323,7 @@ public struct TenantsClient: Sendable {
 
     /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
     /// INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
-    /// suspension_reason, quotas and allow_costly_hashes, which need a project-admin), INVALID_CONTINUE_DOMAIN,
+    /// suspension_reason, quotas, allow_costly_hashes and event_retention_seconds, which need a project-admin), INVALID_CONTINUE_DOMAIN,
     /// INVALID_SECOND_FACTOR_POLICY, REVISION_MISMATCH.
     public func update(_ request: TenantsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsUpdateResponse

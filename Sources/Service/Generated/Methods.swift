@@ -36,6 +36,23 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// Sends one mail with words of ours by the tenant's settings, at once and once, and says what became of it. A mail that
+    /// was not sent is in the answer, not a failed call. With EMAIL_DELIVERY_OUTBOX nothing is sent. A tenant may send 10 an
+    /// hour, and 5 to one mailbox, counted with all other mail to it. Refusals: MISSING_EMAIL, INVALID_EMAIL,
+    /// TOO_MANY_ATTEMPTS_TRY_LATER.
+    static let emailConfigsTest = MethodDescriptor(
+        service: "postern.v1.EmailConfigs", method: "Test", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 40_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Fills in a template with a made-up user's values, and sends nothing: the tenant's template for the kind and language,
+    /// or the one in the request. Its links hold no code that is good for anything. Refusals: MISSING_REQ_TYPE,
+    /// INVALID_LOCALE, INVALID_TEMPLATE.
+    static let emailConfigsPreviewTemplate = MethodDescriptor(
+        service: "postern.v1.EmailConfigs", method: "PreviewTemplate", requestStreaming: false,
+        responseStreaming: false, role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true,
+        mutation: false, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
     /// The signing secrets are never told.
     static let hookConfigsGet = MethodDescriptor(
         service: "postern.v1.HookConfigs", method: "Get", requestStreaming: false, responseStreaming: false,
@@ -172,7 +189,7 @@ extension MethodDescriptor {
 
     /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
     /// INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
-    /// suspension_reason, quotas and allow_costly_hashes, which need a project-admin), INVALID_CONTINUE_DOMAIN,
+    /// suspension_reason, quotas, allow_costly_hashes and event_retention_seconds, which need a project-admin), INVALID_CONTINUE_DOMAIN,
     /// INVALID_SECOND_FACTOR_POLICY, REVISION_MISMATCH.
     static let tenantsUpdate = MethodDescriptor(
         service: "postern.v1.Tenants", method: "Update", requestStreaming: false, responseStreaming: false,
@@ -978,6 +995,8 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ServerReflectionServerReflectionInfo.self, .serverReflectionServerReflectionInfo)
     registry.register(EmailConfigsGet.self, .emailConfigsGet)
     registry.register(EmailConfigsUpdate.self, .emailConfigsUpdate)
+    registry.register(EmailConfigsTest.self, .emailConfigsTest)
+    registry.register(EmailConfigsPreviewTemplate.self, .emailConfigsPreviewTemplate)
     registry.register(HookConfigsGet.self, .hookConfigsGet)
     registry.register(HookConfigsUpdate.self, .hookConfigsUpdate)
     registry.register(SmsConfigsGet.self, .smsConfigsGet)

@@ -40,6 +40,7 @@ struct TenantSettings {
         Flag("guidance-url", "URL", "where they read on"),
         Flag("guidance-locale", "TAG", "the message's language, for example en"),
         Flag("anonymous-user-expiry", "DURATION", "deletes anonymous users unused for so long; 0s: never"),
+        Flag("event-retention", "DURATION", "deletes older events; 0s: never (project-admin)"),
         Flag("suspended", "true|false", "refuse everything, its admins too (project-admin)"),
         Flag("suspension-reason", "TEXT", "why, as its admins read it (project-admin)"),
         Flag("quota-stored-bytes", "COUNT", "what its rows may take; 0: the default (project-admin)"),
@@ -144,6 +145,9 @@ struct TenantSettings {
     private mutating func noteQuotasAndSuspension(_ arguments: Arguments) throws(CommandError) {
         note("anonymous_user_expiry_seconds", try Self.seconds("anonymous-user-expiry", arguments)) {
             $0.anonymousUserExpirySeconds = $1
+        }
+        note("event_retention_seconds", try Self.seconds("event-retention", arguments)) {
+            $0.eventRetentionSeconds = $1
         }
         note("suspended", try arguments.bool("suspended")) { $0.suspended = $1 }
         note("suspension_reason", arguments.text("suspension-reason")) { $0.suspensionReason = $1 }

@@ -189,7 +189,7 @@ enum UserCommands {
 
     static let batchDelete = Command(
         path: ["user", "batch-delete"], summary: "Deletes the users whose uids stand in the lines of a file.",
-        example: "-t acme user batch-delete users.json --yes", operands: [.required("file|-")],
+        example: "-t acme user batch-delete uids.txt --confirm=acme", operands: [.required("file|-")],
         flags: [Flag("force", "users that are not disabled, too")], isValidatable: true
     ) { session in
         let text = try session.contents(of: session.arguments.operands[0])
@@ -199,7 +199,9 @@ enum UserCommands {
             return uid
         }
         let tenantID = try session.tenantID()
-        try session.confirm("Delete \(uids.count) users of \(TenantCommands.title(tenantID))?")
+        try session.confirm(
+            "This deletes \(uids.count) users of \(TenantCommands.title(tenantID)), for good.",
+            byName: TenantCommands.confirmedName(tenantID))
         var (deletedCount, rejectedCount) = (0, 0)
         for start in stride(from: 0, to: uids.count, by: 1_000) {
             let slice = Array(uids[start..<min(start + 1_000, uids.count)])

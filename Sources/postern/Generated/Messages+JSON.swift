@@ -80,6 +80,7 @@ extension Messages.EventKind {
         case .outboxMessageRead: "EVENT_KIND_OUTBOX_MESSAGE_READ"
         case .oobLinkGenerated: "EVENT_KIND_OOB_LINK_GENERATED"
         case .emailConfigUpdated: "EVENT_KIND_EMAIL_CONFIG_UPDATED"
+        case .emailConfigTested: "EVENT_KIND_EMAIL_CONFIG_TESTED"
         case .providerLinked: "EVENT_KIND_PROVIDER_LINKED"
         case .providerUnlinked: "EVENT_KIND_PROVIDER_UNLINKED"
         case .credentialsRemoved: "EVENT_KIND_CREDENTIALS_REMOVED"
@@ -848,6 +849,28 @@ extension Messages.EmailConfigsGetResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
             .init("config", self.config?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.EmailConfigsPreviewTemplateResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("subject", .string(self.subject)),
+            .init("text", .string(self.text)),
+            .init("html", .string(self.html)),
+            .init("from_template", .bool(self.fromTemplate)),
+        ])
+    }
+}
+
+extension Messages.EmailConfigsTestResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("ok", .bool(self.ok)),
+            .init("message", .string(self.message)),
+            .init("delivery", self.delivery.json),
+            .init("duration_nanos", .integer(self.durationNanos)),
         ])
     }
 }
@@ -1765,6 +1788,7 @@ extension Messages.Tenant: MessageJSON {
             .init("test_phone_numbers", .array(self.testPhoneNumbers.map { $0.json })),
             .init("second_factor_state", self.secondFactorState.json),
             .init("allowed_second_factors", .array(self.allowedSecondFactors.map { $0.json })),
+            .init("event_retention_seconds", .integer(self.eventRetentionSeconds)),
         ])
     }
 }

@@ -24,8 +24,20 @@ struct AuditTrail {
         static let beginning = Place(sequence: 0, hash: [UInt8](repeating: 0, count: Digest.byteCount))
     }
 
+    /// The end of an export that was checked before.
+    struct Previous: Equatable {
+        var projectID: Text
+        var tenantID: Text
+        var place: Place
+
+        init(_ checkpoint: AuditCheckpoint) {
+            (projectID, tenantID) = (checkpoint.projectID, checkpoint.tenantID)
+            place = Place(sequence: checkpoint.sequence, hash: checkpoint.hash)
+        }
+    }
+
     /// The end of an export that was checked before; nil: there is none.
-    private let previous: Place?
+    private let previous: Previous?
     private let key: VerificationKey
     /// Its beginning may be in another export.
     private let isPart: Bool
@@ -35,8 +47,10 @@ struct AuditTrail {
     private(set) var first: Int64?
     private(set) var checkpoint: AuditCheckpoint?
     private var reached: Place?
+    /// The event that the previous export ended with was met again.
+    private var isLinked = false
 
-    init(key: VerificationKey, previous: Place? = nil, isPart: Bool = false) {
+    init(key: VerificationKey, previous: Previous? = nil, isPart: Bool = false) {
         (self.key, self.previous, self.isPart) = (key, previous, isPart)
     }
 
@@ -65,6 +79,11 @@ struct AuditTrail {
     private mutating func begin(_ json: JSONValue) throws(AuditFault) {
         guard json["postern_audit"]?.integer == 1, let tenantID = json["tenant_id"]?.text else {
             throw AuditFault("this is no export of events: its first line is not {\"postern_audit\":1,…}")
+        }
+        if let previous, json["project_id"]?.text != previous.projectID || tenantID != previous.tenantID {
+            throw AuditFault(
+                "the previous export is the log of tenant \"\(previous.tenantID)\" of project \(previous.projectID), "
+                    + "this one of tenant \"\(tenantID)\" of project \(json["project_id"]?.text ?? "")")
         }
         self.tenantID = tenantID
         header = json
@@ -98,8 +117,10 @@ struct AuditTrail {
         eventCount += 1
     }
 
-    private func compareWithPrevious(_ place: Place) throws(AuditFault) {
-        if let previous, previous.sequence == place.sequence, previous.hash != place.hash {
+    private mutating func compareWithPrevious(_ place: Place) throws(AuditFault) {
+        guard let previous, previous.place.sequence == place.sequence else { return }
+        isLinked = true
+        if previous.place.hash != place.hash {
             throw AuditFault("event \(place.sequence) is not the one of the previous export: the log was rewritten")
         }
     }
@@ -137,12 +158,12 @@ struct AuditTrail {
             throw AuditFault("the first line was altered: it is not what the signed checkpoint says")
         }
         let end = Place(sequence: checkpoint.sequence, hash: checkpoint.hash)
-        if let previous, previous.sequence > end.sequence {
+        if let previous, previous.place.sequence > end.sequence {
             throw AuditFault(
-                "the log ends with event \(end.sequence), and had \(previous.sequence) in the previous export")
+                "the log ends with event \(end.sequence), and had \(previous.place.sequence) in the previous export")
         }
         try compareWithPrevious(end)
-        let begins = previous ?? Place(sequence: checkpoint.cutSequence, hash: [])
+        let begins = previous?.place ?? Place(sequence: checkpoint.cutSequence, hash: [])
         let last = reached ?? (isPart ? end : begins)
         guard last.sequence == end.sequence else {
             throw AuditFault(
@@ -154,13 +175,24 @@ struct AuditTrail {
             throw AuditFault("event \(end.sequence) was altered, or replaced: the server signed another one")
         }
         try checkBeginning(checkpoint)
+        try checkLink(checkpoint)
         self.checkpoint = checkpoint
     }
 
     private func checkBeginning(_ checkpoint: AuditCheckpoint) throws(AuditFault) {
         // What the server deleted by age may be missing, and what another export holds.
-        let known = max(checkpoint.cutSequence, previous?.sequence ?? 0)
+        let known = max(checkpoint.cutSequence, previous?.place.sequence ?? 0)
         guard let first, first > known + 1, !isPart else { return }
         throw AuditFault("event \(known + 1) is missing: the export begins with event \(first)")
+    }
+
+    /// A previous export proves something only where the two meet in one event.
+    private func checkLink(_ checkpoint: AuditCheckpoint) throws(AuditFault) {
+        guard let previous else { return }
+        guard isLinked else {
+            throw AuditFault(
+                "nothing links this export to the previous one, which ended with event \(previous.place.sequence): "
+                    + "events up to \(checkpoint.cutSequence) were deleted by age in between")
+        }
     }
 }

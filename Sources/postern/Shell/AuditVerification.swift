@@ -14,10 +14,9 @@ enum AuditVerification {
                 hint: "postern audit key FILE writes it; it must not come the way that the export came")
         }
         let key = try AuditKeyFile.read(keyPath)
-        var previous: AuditTrail.Place?
+        var previous: AuditTrail.Previous?
         if let path = arguments.value("previous") {
-            let end = try follow(path, AuditTrail(key: key, isPart: true)).checkpoint
-            previous = AuditTrail.Place(sequence: end.sequence, hash: end.hash)
+            previous = AuditTrail.Previous(try follow(path, AuditTrail(key: key, isPart: true)).checkpoint)
         }
         let path = arguments.operands[0]
         let (trail, checkpoint) = try follow(path, AuditTrail(key: key, previous: previous))

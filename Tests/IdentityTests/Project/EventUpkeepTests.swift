@@ -30,7 +30,7 @@ import Testing
     private func keepEvents(of tenantID: Text, for time: Duration, _ fixture: Fixture) async throws {
         try await fixture.store.write { transaction in
             var record = try #require(try transaction.get(Tables.tenants, TenantPrefix(tenantID)))
-            record.eventRetentionSeconds = time.components.seconds
+            record.tenant?.eventRetentionSeconds = time.components.seconds
             try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
         }
     }

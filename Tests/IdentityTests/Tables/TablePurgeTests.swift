@@ -1,6 +1,7 @@
 import Base
 import Messages
 import Store
+import Synchronization
 import Testing
 
 @testable import Identity
@@ -56,6 +57,43 @@ import Testing
                 return true
             }
             return counts
+        }
+    }
+
+    @Test func `A tenant of many rows goes in slices, and the writes of others go on between them`() async throws {
+        try await withFixture { fixture in
+            for tenantID in ["acme", "b"] as [Text] { try await fixture.makeTenant(tenantID) }
+            let count = 5_000
+            try await fixture.store.write { transaction in
+                try Self.fill(transaction, tenantID: "acme", count: count)
+            }
+            let table = Self.plain(try #require(Tables.all.first { $0.id == Tables.userByCreation.id }))
+            let before = try fixture.store.statistics().commits
+            let isDone = Mutex(false)
+            let directory = fixture.tenantDirectory()
+            let deletion = Task {
+                defer { isDone.withLock { $0 = true } }
+                try await directory.tenant("acme").delete(validateOnly: false, origin: .server)
+            }
+            var leftBetween: Set<Int> = []
+            while !isDone.withLock({ $0 }) {
+                try await fixture.store.write { transaction in
+                    try transaction.appendEvent(.userUpdated, tenantID: "b", origin: .server, now: .zero)
+                }
+                var left = 0
+                try fixture.store.read { transaction in
+                    try transaction.scan(table, prefix: TenantPrefix("acme")) { _ in
+                        left += 1
+                        return true
+                    }
+                }
+                leftBetween.insert(left)
+            }
+            try await deletion.value
+            // Slices of 500 rows of each table: the writes of b came in between.
+            #expect(leftBetween.count { $0 > 0 && $0 < count } >= 3, "\(leftBetween)")
+            #expect(try fixture.store.statistics().commits - before >= UInt64(count / 500))
+            #expect(try Self.rowCounts(fixture, tenantID: "acme")[Tables.userByCreation.id] == nil)
         }
     }
 

@@ -64,6 +64,34 @@ import Testing
         }
     }
 
+    @Test func `Many keys of a tenant's admins have the rates of one together`() async throws {
+        try await withServer(configure: { $0.limits.mutationsPerAdminPerSecond = 5 }) { server in
+            try server.makeTenant("acme", ["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+            try server.makeTenant("beta")
+            func change(_ client: RawClient, _ number: Int, tenantID: Text = "acme") throws {
+                let _: UsersCreateResponse = try client.call(
+                    "postern.v1.Users/Create", UsersCreateRequest(tenantID: tenantID, uid: Text("u\(number)")))
+            }
+            let admins = try (0..<10).map { _ in try server.client(as: .tenantAdmin, of: "acme") }
+            let answers = (0..<40).map { number in failure { try change(admins[number % 10], number) } }
+            // Four seconds' worth: the clock stands still.
+            #expect(answers.count { $0.reason.isEmpty } == 20)
+            #expect(answers.last?.reason == "QUOTA_EXCEEDED" && answers.last?.metadata("quota") == "caller_mutations")
+            // The tenant's users go on, so do another tenant's admins, and what ends something.
+            try Self.grow(try server.client(as: .app, of: "acme"), 1)
+            try change(try server.client(as: .tenantAdmin, of: "beta"), 1, tenantID: "beta")
+            let _: UsersDeleteResponse = try admins[0].call(
+                "postern.v1.Users/Delete", UsersDeleteRequest(tenantID: "acme", uid: "u0"))
+            server.clock.advance(by: .seconds(2))
+            try change(admins[1], 100)
+            // Whoever was given more has it, while the others wait.
+            let quotas = CallerQuotas(mutationsPerSecond: 50)
+            let more = try server.client(as: .tenantAdmin, of: "acme", quotas: quotas)
+            server.clock.advance(by: .seconds(4))
+            for number in 200..<260 { try change(more, number) }
+        }
+    }
+
     @Test func `A refused call computes no hash`() async throws {
         try await Self.withAcme { server in
             let client = try server.client(as: .app, of: "acme", quotas: CallerQuotas(mutationsPerSecond: 1))

@@ -55,6 +55,30 @@ void   postern__v1__email_configs_update_response__init
   static const Postern__V1__EmailConfigsUpdateResponse init_value = POSTERN__V1__EMAIL_CONFIGS_UPDATE_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__email_configs_test_request__init
+                     (Postern__V1__EmailConfigsTestRequest         *message)
+{
+  static const Postern__V1__EmailConfigsTestRequest init_value = POSTERN__V1__EMAIL_CONFIGS_TEST_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__email_configs_test_response__init
+                     (Postern__V1__EmailConfigsTestResponse         *message)
+{
+  static const Postern__V1__EmailConfigsTestResponse init_value = POSTERN__V1__EMAIL_CONFIGS_TEST_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__email_configs_preview_template_request__init
+                     (Postern__V1__EmailConfigsPreviewTemplateRequest         *message)
+{
+  static const Postern__V1__EmailConfigsPreviewTemplateRequest init_value = POSTERN__V1__EMAIL_CONFIGS_PREVIEW_TEMPLATE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__email_configs_preview_template_response__init
+                     (Postern__V1__EmailConfigsPreviewTemplateResponse         *message)
+{
+  static const Postern__V1__EmailConfigsPreviewTemplateResponse init_value = POSTERN__V1__EMAIL_CONFIGS_PREVIEW_TEMPLATE_RESPONSE__INIT;
+  *message = init_value;
+}
 static const ProtobufCFieldDescriptor postern__v1__smtp_config__field_descriptors[6] =
 {
   {
@@ -669,6 +693,288 @@ const ProtobufCMessageDescriptor postern__v1__email_configs_update_response__des
   postern__v1__email_configs_update_response__field_indices_by_name,
   1,  postern__v1__email_configs_update_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__email_configs_update_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__email_configs_test_request__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsTestRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "to",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsTestRequest, to),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__email_configs_test_request__field_indices_by_name[] = {
+  0,   /* field[0] = tenant_id */
+  1,   /* field[1] = to */
+};
+static const ProtobufCIntRange postern__v1__email_configs_test_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__email_configs_test_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.EmailConfigsTestRequest",
+  "EmailConfigsTestRequest",
+  "Postern__V1__EmailConfigsTestRequest",
+  "postern.v1",
+  sizeof(Postern__V1__EmailConfigsTestRequest),
+  2,
+  postern__v1__email_configs_test_request__field_descriptors,
+  postern__v1__email_configs_test_request__field_indices_by_name,
+  1,  postern__v1__email_configs_test_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__email_configs_test_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__email_configs_test_response__field_descriptors[4] =
+{
+  {
+    "ok",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsTestResponse, ok),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "message",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsTestResponse, message),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "delivery",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsTestResponse, delivery),
+    &postern__v1__email_delivery__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "duration_nanos",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsTestResponse, duration_nanos),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__email_configs_test_response__field_indices_by_name[] = {
+  2,   /* field[2] = delivery */
+  3,   /* field[3] = duration_nanos */
+  1,   /* field[1] = message */
+  0,   /* field[0] = ok */
+};
+static const ProtobufCIntRange postern__v1__email_configs_test_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__email_configs_test_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.EmailConfigsTestResponse",
+  "EmailConfigsTestResponse",
+  "Postern__V1__EmailConfigsTestResponse",
+  "postern.v1",
+  sizeof(Postern__V1__EmailConfigsTestResponse),
+  4,
+  postern__v1__email_configs_test_response__field_descriptors,
+  postern__v1__email_configs_test_response__field_indices_by_name,
+  1,  postern__v1__email_configs_test_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__email_configs_test_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__email_configs_preview_template_request__field_descriptors[4] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsPreviewTemplateRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "request_type",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsPreviewTemplateRequest, request_type),
+    &postern__v1__oob_request_type__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "locale",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsPreviewTemplateRequest, locale),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "template",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsPreviewTemplateRequest, template_),
+    &postern__v1__email_template__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__email_configs_preview_template_request__field_indices_by_name[] = {
+  2,   /* field[2] = locale */
+  1,   /* field[1] = request_type */
+  3,   /* field[3] = template */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__email_configs_preview_template_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__email_configs_preview_template_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.EmailConfigsPreviewTemplateRequest",
+  "EmailConfigsPreviewTemplateRequest",
+  "Postern__V1__EmailConfigsPreviewTemplateRequest",
+  "postern.v1",
+  sizeof(Postern__V1__EmailConfigsPreviewTemplateRequest),
+  4,
+  postern__v1__email_configs_preview_template_request__field_descriptors,
+  postern__v1__email_configs_preview_template_request__field_indices_by_name,
+  1,  postern__v1__email_configs_preview_template_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__email_configs_preview_template_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__email_configs_preview_template_response__field_descriptors[4] =
+{
+  {
+    "subject",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsPreviewTemplateResponse, subject),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "text",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsPreviewTemplateResponse, text),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "html",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsPreviewTemplateResponse, html),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "from_template",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsPreviewTemplateResponse, from_template),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__email_configs_preview_template_response__field_indices_by_name[] = {
+  3,   /* field[3] = from_template */
+  2,   /* field[2] = html */
+  0,   /* field[0] = subject */
+  1,   /* field[1] = text */
+};
+static const ProtobufCIntRange postern__v1__email_configs_preview_template_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__email_configs_preview_template_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.EmailConfigsPreviewTemplateResponse",
+  "EmailConfigsPreviewTemplateResponse",
+  "Postern__V1__EmailConfigsPreviewTemplateResponse",
+  "postern.v1",
+  sizeof(Postern__V1__EmailConfigsPreviewTemplateResponse),
+  4,
+  postern__v1__email_configs_preview_template_response__field_descriptors,
+  postern__v1__email_configs_preview_template_response__field_indices_by_name,
+  1,  postern__v1__email_configs_preview_template_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__email_configs_preview_template_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCEnumValue postern__v1__email_delivery__enum_values_by_number[4] =

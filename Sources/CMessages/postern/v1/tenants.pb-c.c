@@ -217,7 +217,7 @@ void   postern__v1__tenants_watch_denials_response__init
   static const Postern__V1__TenantsWatchDenialsResponse init_value = POSTERN__V1__TENANTS_WATCH_DENIALS_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[33] =
+static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[34] =
 {
   {
     "tenant_id",
@@ -615,6 +615,18 @@ static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[33]
     0 | PROTOBUF_C_FIELD_FLAG_PACKED,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "event_retention_seconds",
+    72,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Tenant, event_retention_seconds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   23,   /* field[23] = allow_costly_hashes */
@@ -635,6 +647,7 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   16,   /* field[16] = enable_email_link_signin */
   6,   /* field[6] = enable_email_privacy */
   27,   /* field[27] = enable_phone_signin */
+  33,   /* field[33] = event_retention_seconds */
   11,   /* field[11] = guidance */
   17,   /* field[17] = password_policy */
   21,   /* field[21] = quotas */
@@ -658,7 +671,7 @@ static const ProtobufCIntRange postern__v1__tenant__number_ranges[5 + 1] =
   { 38, 24 },
   { 60, 27 },
   { 70, 31 },
-  { 0, 33 }
+  { 0, 34 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
 {
@@ -668,7 +681,7 @@ const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
   "Postern__V1__Tenant",
   "postern.v1",
   sizeof(Postern__V1__Tenant),
-  33,
+  34,
   postern__v1__tenant__field_descriptors,
   postern__v1__tenant__field_indices_by_name,
   5,  postern__v1__tenant__number_ranges,

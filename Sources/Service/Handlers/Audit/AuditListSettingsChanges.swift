@@ -6,7 +6,8 @@ import Store
 
 /// postern.v1.Audit/ListSettingsChanges
 ///
-/// The default pool's may be read by its admins, unlike the rest of its log: they read the settings, too.
+/// The default pool's may be read by its admins, unlike the rest of its log: they read the settings, too. Who made a
+/// change is told them of the keys that they may list, and not of the project's.
 enum AuditListSettingsChanges: PageMethod {
     static func handle(
         _ request: AuditListSettingsChangesRequest, _ call: borrowing ReadCall,
@@ -20,7 +21,22 @@ enum AuditListSettingsChanges: PageMethod {
         let found = try transaction.settingsChanges(tenantID: call.tenantID, before: before, bounds: page.bounds)
         return .message(
             AuditListSettingsChangesResponse(
-                events: try found.events.map { try AuditEvent($0, includesProof: false) },
+                events: try found.events.map { event in
+                    var event = try AuditEvent(event, includesProof: false)
+                    if call.tenantID.isEmpty, try !mayKnow(event.caller, call.caller, transaction) {
+                        event.caller = .empty
+                    }
+                    return event
+                },
                 nextPageToken: page.token(behind: found.last.map { Text("\($0)") })))
+    }
+
+    private static func mayKnow(
+        _ changedBy: Text, _ reader: Caller?, _ transaction: borrowing ReadTransaction
+    ) throws -> Bool {
+        guard let reader else { return false }
+        if changedBy.isEmpty || changedBy == reader.id || reader.has(.projectAdmin) { return true }
+        let key = try transaction.get(Tables.apiKeys, TextKey(changedBy))?.apiKey
+        return key.map { reader.mayManage($0) } ?? false
     }
 }

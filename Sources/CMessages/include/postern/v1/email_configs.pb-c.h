@@ -25,6 +25,10 @@ typedef struct Postern__V1__EmailConfigsGetRequest Postern__V1__EmailConfigsGetR
 typedef struct Postern__V1__EmailConfigsGetResponse Postern__V1__EmailConfigsGetResponse;
 typedef struct Postern__V1__EmailConfigsUpdateRequest Postern__V1__EmailConfigsUpdateRequest;
 typedef struct Postern__V1__EmailConfigsUpdateResponse Postern__V1__EmailConfigsUpdateResponse;
+typedef struct Postern__V1__EmailConfigsTestRequest Postern__V1__EmailConfigsTestRequest;
+typedef struct Postern__V1__EmailConfigsTestResponse Postern__V1__EmailConfigsTestResponse;
+typedef struct Postern__V1__EmailConfigsPreviewTemplateRequest Postern__V1__EmailConfigsPreviewTemplateRequest;
+typedef struct Postern__V1__EmailConfigsPreviewTemplateResponse Postern__V1__EmailConfigsPreviewTemplateResponse;
 
 
 /* --- enums --- */
@@ -151,6 +155,56 @@ struct  Postern__V1__EmailConfigsUpdateResponse
     , NULL }
 
 
+struct  Postern__V1__EmailConfigsTestRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData to;
+};
+#define POSTERN__V1__EMAIL_CONFIGS_TEST_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__email_configs_test_request__descriptor) \
+    , {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__EmailConfigsTestResponse
+{
+  ProtobufCMessage base;
+  protobuf_c_boolean ok;
+  ProtobufCBinaryData message;
+  Postern__V1__EmailDelivery delivery;
+  int64_t duration_nanos;
+};
+#define POSTERN__V1__EMAIL_CONFIGS_TEST_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__email_configs_test_response__descriptor) \
+    , 0, {0,NULL}, POSTERN__V1__EMAIL_DELIVERY__EMAIL_DELIVERY_UNSPECIFIED, 0 }
+
+
+struct  Postern__V1__EmailConfigsPreviewTemplateRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  Postern__V1__OobRequestType request_type;
+  ProtobufCBinaryData locale;
+  Postern__V1__EmailTemplate *template_;
+};
+#define POSTERN__V1__EMAIL_CONFIGS_PREVIEW_TEMPLATE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__email_configs_preview_template_request__descriptor) \
+    , {0,NULL}, POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, NULL }
+
+
+struct  Postern__V1__EmailConfigsPreviewTemplateResponse
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData subject;
+  ProtobufCBinaryData text;
+  ProtobufCBinaryData html;
+  protobuf_c_boolean from_template;
+};
+#define POSTERN__V1__EMAIL_CONFIGS_PREVIEW_TEMPLATE_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__email_configs_preview_template_response__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, 0 }
+
+
 /* Postern__V1__SmtpConfig methods */
 void   postern__v1__smtp_config__init
                      (Postern__V1__SmtpConfig         *message);
@@ -175,6 +229,18 @@ void   postern__v1__email_configs_update_request__init
 /* Postern__V1__EmailConfigsUpdateResponse methods */
 void   postern__v1__email_configs_update_response__init
                      (Postern__V1__EmailConfigsUpdateResponse         *message);
+/* Postern__V1__EmailConfigsTestRequest methods */
+void   postern__v1__email_configs_test_request__init
+                     (Postern__V1__EmailConfigsTestRequest         *message);
+/* Postern__V1__EmailConfigsTestResponse methods */
+void   postern__v1__email_configs_test_response__init
+                     (Postern__V1__EmailConfigsTestResponse         *message);
+/* Postern__V1__EmailConfigsPreviewTemplateRequest methods */
+void   postern__v1__email_configs_preview_template_request__init
+                     (Postern__V1__EmailConfigsPreviewTemplateRequest         *message);
+/* Postern__V1__EmailConfigsPreviewTemplateResponse methods */
+void   postern__v1__email_configs_preview_template_response__init
+                     (Postern__V1__EmailConfigsPreviewTemplateResponse         *message);
 /* --- per-message closures --- */
 
 typedef void (*Postern__V1__SmtpConfig_Closure)
@@ -201,6 +267,18 @@ typedef void (*Postern__V1__EmailConfigsUpdateRequest_Closure)
 typedef void (*Postern__V1__EmailConfigsUpdateResponse_Closure)
                  (const Postern__V1__EmailConfigsUpdateResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__EmailConfigsTestRequest_Closure)
+                 (const Postern__V1__EmailConfigsTestRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__EmailConfigsTestResponse_Closure)
+                 (const Postern__V1__EmailConfigsTestResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__EmailConfigsPreviewTemplateRequest_Closure)
+                 (const Postern__V1__EmailConfigsPreviewTemplateRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__EmailConfigsPreviewTemplateResponse_Closure)
+                 (const Postern__V1__EmailConfigsPreviewTemplateResponse *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -217,6 +295,10 @@ extern const ProtobufCMessageDescriptor postern__v1__email_configs_get_request__
 extern const ProtobufCMessageDescriptor postern__v1__email_configs_get_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__email_configs_update_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__email_configs_update_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__email_configs_test_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__email_configs_test_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__email_configs_preview_template_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__email_configs_preview_template_response__descriptor;
 
 PROTOBUF_C__END_DECLS
 

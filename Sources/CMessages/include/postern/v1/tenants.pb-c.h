@@ -104,6 +104,7 @@ struct  Postern__V1__Tenant
   Postern__V1__TenantQuotas *quotas;
   int64_t anonymous_user_expiry_seconds;
   protobuf_c_boolean allow_costly_hashes;
+  int64_t event_retention_seconds;
   size_t n_allowed_continue_domains;
   ProtobufCBinaryData *allowed_continue_domains;
   protobuf_c_boolean allow_loopback_continue_url;
@@ -121,7 +122,7 @@ struct  Postern__V1__Tenant
 };
 #define POSTERN__V1__TENANT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenant__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, 0, 0, {0,NULL}, NULL, 0, 0, 0,NULL, 0, POSTERN__V1__CONTINUE_URL_RULE__CONTINUE_URL_RULE_UNSPECIFIED, 0, 0,NULL, 0,NULL, 0,NULL, POSTERN__V1__SECOND_FACTOR_STATE__SECOND_FACTOR_STATE_UNSPECIFIED, 0,NULL }
+    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, 0, 0, {0,NULL}, NULL, 0, 0, 0, 0,NULL, 0, POSTERN__V1__CONTINUE_URL_RULE__CONTINUE_URL_RULE_UNSPECIFIED, 0, 0,NULL, 0,NULL, 0,NULL, POSTERN__V1__SECOND_FACTOR_STATE__SECOND_FACTOR_STATE_UNSPECIFIED, 0,NULL }
 
 
 struct  Postern__V1__TestPhoneNumber

@@ -476,7 +476,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor 
   (ProtobufCMessageInit) postern__store__v1__stored_session__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_tenant__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_tenant__field_descriptors[4] =
 {
   {
     "tenant",
@@ -526,22 +526,9 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_tenant__field_d
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
-  {
-    "event_retention_seconds",
-    5,
-    PROTOBUF_C_LABEL_NONE,
-    PROTOBUF_C_TYPE_INT64,
-    0,   /* quantifier_offset */
-    offsetof(Postern__Store__V1__StoredTenant, event_retention_seconds),
-    NULL,
-    NULL,
-    0,             /* flags */
-    0,NULL,NULL    /* reserved1,reserved2, etc */
-  },
 };
 static const unsigned postern__store__v1__stored_tenant__field_indices_by_name[] = {
   1,   /* field[1] = deleted */
-  4,   /* field[4] = event_retention_seconds */
   3,   /* field[3] = purged */
   2,   /* field[2] = secret */
   0,   /* field[0] = tenant */
@@ -549,7 +536,7 @@ static const unsigned postern__store__v1__stored_tenant__field_indices_by_name[]
 static const ProtobufCIntRange postern__store__v1__stored_tenant__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_tenant__descriptor =
 {
@@ -559,7 +546,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_tenant__descriptor =
   "Postern__Store__V1__StoredTenant",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredTenant),
-  5,
+  4,
   postern__store__v1__stored_tenant__field_descriptors,
   postern__store__v1__stored_tenant__field_indices_by_name,
   1,  postern__store__v1__stored_tenant__number_ranges,

@@ -108,11 +108,10 @@ struct  Postern__Store__V1__StoredTenant
   protobuf_c_boolean deleted;
   ProtobufCBinaryData secret;
   protobuf_c_boolean purged;
-  int64_t event_retention_seconds;
 };
 #define POSTERN__STORE__V1__STORED_TENANT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_tenant__descriptor) \
-    , NULL, 0, {0,NULL}, 0, 0 }
+    , NULL, 0, {0,NULL}, 0 }
 
 
 struct  Postern__Store__V1__StoredApiKey
