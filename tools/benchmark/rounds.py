@@ -7,7 +7,7 @@ import time
 
 import peers
 
-from .server import CORES, SCRATCH, SHAPES, Server, output_of
+from .server import CORES, ROOT, SCRATCH, SHAPES, Server, output_of
 
 # More tokens than posternd remembers, so that each is verified anew.
 SESSIONS = 24000
@@ -19,6 +19,14 @@ class Figures:
 
     def __init__(self):
         self.values, self.distances, self.failures = {}, {}, []
+
+    @classmethod
+    def read(cls, path):
+        """Those of an earlier run, and the conditions they were measured under."""
+        stored = json.loads(path.read_text())
+        figures = cls()
+        figures.values, figures.distances = stored["figures"], stored["distances"]
+        return figures, stored.get("conditions", {})
 
     def take(self, name, measure):
         self.distances.setdefault(name, []).append(peers.distance())
@@ -118,9 +126,35 @@ class Rounds:
             self.take(f"beside sign-ins, {per_second}/s", lambda: self.server.load_beside(
                 hashes, "sign-in=1", seconds + 2, SHAPES["few"],
                 lambda: self.server.load("bench", mix, seconds, *steady))[1])
+        if "steps" not in self.figures.values:
+            self.take("steps", self.steps)
         self.take("sign-in beside lookups", lambda: self.server.load_beside(
             "bench", mix, seconds + 2, [*SHAPES["8x32"], *repeated],
             lambda: self.server.load(hashes, "sign-in=1", seconds, *SHAPES["few"]))[1])
+
+
+    def steps(self):
+        """The series of a run whose rate rises, as CSV."""
+        path = self.server.directory / "steps.csv"
+        self.server.load("bench", "get=1,verify=1,lookup=1", 12, "--rate", "step 5000..30000 by 5000 every 2s",
+                         "--connections", 64, "--repeat-tokens", 100, "--failures-max", 100, "--csv", path)
+        return path.read_text()
+
+
+def count_allocations(programs, figures):
+    """Of one request of each operation, in a server that a counting library was loaded into."""
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as directory:
+        library, counter = f"{directory}/count.so", f"{directory}/count"
+        output_of(["cc", "-O2", "-shared", "-fPIC", "-o", library, ROOT / "tools/allocations/count.c"], timeout=60)
+        server = Server(programs, directory, figures.failures)
+        server.environment = {"LD_PRELOAD": library, "POSTERN_ALLOCATIONS_FILE": counter}
+        with server:
+            server.seed("bench", "--hashes", "synthetic", "--users", 1000, "--sessions", 200, "--password-users", 10)
+            command = server.command(
+                "cost", "--state", server.directory / "bench", "--mix",
+                "get=1,get-by-email=1,lookup=1,verify=1,refresh=1,create=1,health=1", "--allocations-file", counter,
+                "--progress", "off", "-o", "json")
+            figures.take("allocations", lambda: json.loads(output_of(command, timeout=120)))
 
 
 def measure_rounds(programs, options, figures):
@@ -145,6 +179,7 @@ def measure_rounds(programs, options, figures):
             figures.take("idle TLS", lambda: idle_tls["bytes_per_connection"] / 1024)
             grown = json.loads(output_of(server.command("providers", "-o", "json"), timeout=120))
             figures.take("providers", lambda: grown["growth_bytes"] / 1e6)
+    count_allocations(programs, figures)
     stripped = SCRATCH / "posternd-stripped"
     output_of(["strip", "-o", stripped, programs / "posternd"], timeout=60)
     figures.take("binary", lambda: stripped.stat().st_size / 2**20)

@@ -49,6 +49,7 @@ class Server:
 
     def __init__(self, programs, directory, failures, *flags):
         self.programs, self.directory, self.failures, self.flags = programs, Path(directory), failures, flags
+        self.environment = {}
 
     def __enter__(self):
         self.port = free_port()
@@ -61,7 +62,7 @@ class Server:
                 self.programs / "posternd", "--data-directory", self.directory / "data", "--listen-address",
                 f"127.0.0.1:{self.port}", "--http-address", "off", "--tls-certificate-file", self.certificates / "server.pem",
                 "--tls-key-file", self.certificates / "server-key.pem", *self.flags]],
-            stdout=self.log, stderr=self.log, env={**os.environ, "SWIFT_BACKTRACE": "enable=no"})
+            stdout=self.log, stderr=self.log, env={**os.environ, "SWIFT_BACKTRACE": "enable=no", **self.environment})
         # Not by connecting: a free port is in the range clients connect from, and one that connects to itself is fooled.
         while b'"message":"serving"' not in (self.directory / "log").read_bytes()[said:]:
             if self.process.poll() is not None or time.monotonic() - began > 30:

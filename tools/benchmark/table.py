@@ -5,12 +5,17 @@ from .rounds import RATES, cpu, rate, slowest
 from .server import CORES
 
 
-class Row:
-    """`ours` and `beside` have one value a round; a ratio is taken within each round."""
+# A figure whose rounds are further apart, as a share of their middle, says so.
+SPREAD_MAX = 0.10
 
-    def __init__(self, what, ours, unit, beside="", reference=None, most=None, least=None, distances=None):
+
+class Row:
+    """`loads`: the processors that the load tool used, one a round. `ours` and `beside` have one value a round; a ratio is taken within each round."""
+
+    def __init__(self, what, ours, unit, beside="", reference=None, most=None, least=None, distances=None,
+                 loads=None):
         self.what, self.ours, self.unit, self.beside, self.reference = what, ours, unit, beside, reference
-        self.most, self.least, self.distances = most, least, distances or []
+        self.most, self.least, self.distances, self.loads = most, least, distances or [], loads or []
 
     @property
     def ratios(self):
@@ -20,6 +25,25 @@ class Row:
     def holds(self):
         judged = median(self.ratios or self.ours)
         return (self.most is None or judged <= self.most) and (self.least is None or judged >= self.least)
+
+    @property
+    def misses_clearly(self):
+        """Whether every round misses the goal: the miss is larger than the spread."""
+        return self.used is not None and min(self.used) > 1
+
+    @property
+    def used(self):
+        """How much of the goal each round used up, 1 is all of it; None without a goal."""
+        judged = self.ratios or self.ours
+        if self.most is not None:
+            return [value / self.most for value in judged]
+        return [self.least / value for value in judged] if self.least is not None else None
+
+    @property
+    def spread(self):
+        """From the least to the greatest of the rounds, as a share of the middle."""
+        judged = self.ratios or self.ours
+        return (max(judged) - min(judged)) / abs(median(judged)) if median(judged) else 0
 
     def cells(self):
         """(what, measured, beside it, ratio, goal, verdict)"""
@@ -69,7 +93,9 @@ def rows(figures):
     def add(what, name, read, unit, beside="", reference=None, most=None, least=None):
         if beside and reference is None:
             return
-        table.append(Row(what, each(name, read), unit, beside, reference, most, least, figures.distances[name]))
+        loads = [value["generator_cpu_share"] for value in figures.values[name]
+                 if isinstance(value, dict) and "generator_cpu_share" in value]
+        table.append(Row(what, each(name, read), unit, beside, reference, most, least, figures.distances[name], loads))
 
     def peer(name, key):
         return each(name, lambda value: value[key])
@@ -114,8 +140,9 @@ def rows(figures):
 
 
 def printed(table):
-    lines = [("", "measured", "beside it", "ratio", "goal", "", "processors"),
-             *((*row.cells(), row.near_and_far()) for row in table)]
+    lines = [("", "measured", "beside it", "ratio", "goal", "", "spread", "load", "processors"),
+             *((*row.cells(), f"{row.spread:.0%}{' !' if row.spread > SPREAD_MAX else ''}",
+                f"{median(row.loads):.2f}" if row.loads else "", row.near_and_far()) for row in table)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     return "".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() + "\n" for line in lines)
 

@@ -1,0 +1,92 @@
+"""Whether `postern-bench compare` can be believed, tried on real servers.
+
+Two servers run side by side and are measured in turn, three times each; then their results are compared. In half of the
+tries both are the same program: each regression that is found is a false one. In the other half one of them spends 15 %
+more CPU time on a request (burn.c, loaded before it): a try without a regression has missed it.
+"""
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from .server import ROOT, SCRATCH, SHAPES, Server, output_of
+
+HERE = Path(__file__).resolve().parent
+TRIES, PAIRS, INJECTED = 10, 3, 0.15
+# So many of the tries must be right.
+RIGHT_MIN = 9
+
+
+def cpu(server, seconds):
+    return server.load("bench", "get=1", seconds, *SHAPES["64x1"])["server"]["cpu_microseconds_per_request"]
+
+
+class Check:
+    def __init__(self, programs, options, failures, stack):
+        self.programs, self.seconds, self.failures, self.stack = programs, options.seconds, failures, stack
+        self.scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=SCRATCH)))
+        self.library = self.scratch / "burn.so"
+        output_of(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", self.library, HERE / "burn.c"], 60)
+
+    def server(self, burn=None):
+        directory = self.stack.enter_context(tempfile.TemporaryDirectory(dir=SCRATCH))
+        server = Server(self.programs, directory, self.failures)
+        if burn is not None:
+            server.environment = {"LD_PRELOAD": str(self.library), "BURN_NANOSECONDS": str(burn)}
+        self.stack.enter_context(server)
+        server.seed("bench", "--hashes", "synthetic", "--users", 1000, "--sessions", 0, "--password-users", 0)
+        return server
+
+    def calibrated(self):
+        """How many nanoseconds make a request dearer by the share that is wanted."""
+        trial = 2000
+        plain, slow = self.server(), self.server(trial)
+        pairs = [(cpu(plain, 1), cpu(slow, 1)) for _ in range(5)]
+        base = median(pair[0] for pair in pairs)
+        added = median(pair[1] - pair[0] for pair in pairs)
+        plain.__exit__()
+        slow.__exit__()
+        return max(100, round(trial * INJECTED * base / max(0.1, added)))
+
+    def result(self, server, name):
+        path = self.scratch / name
+        command = [str(part) for part in server.load_command("bench", "get=1", self.seconds, *SHAPES["64x1"], "--json", path)]
+        server.checked(subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, cwd=ROOT))
+        return path
+
+    def regressions(self, first, second):
+        """What compare calls a regression of the second server."""
+        before, after = [], []
+        for number in range(PAIRS):
+            before.append(self.result(first, f"before-{number}.json"))
+            after.append(self.result(second, f"after-{number}.json"))
+        done = subprocess.run(
+            [str(self.programs / "postern-bench"), "compare", *(",".join(map(str, side)) for side in [before, after])],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        if done.returncode not in [0, 98]:
+            sys.exit(f"bench: compare failed:\n{done.stdout}{done.stderr}")
+        moved = [json.loads(path.read_text())["server"]["cpu_microseconds_per_request"] for path in [*before, *after]]
+        share = median(moved[PAIRS:]) / median(moved[:PAIRS]) - 1
+        return share, done.stderr.strip().removeprefix("postern-bench: worse: ") if done.returncode == 98 else ""
+
+
+def check(programs, options, failures):
+    """Prints what each try found; returns what was right too seldom."""
+    with contextlib.ExitStack() as stack:
+        check = Check(programs, options, failures, stack)
+        burn = check.calibrated()
+        servers = {"the same": (check.server(), check.server()), "15 % more CPU": (check.server(), check.server(burn))}
+        print(f"| try ({burn} ns injected) | CPU, the same | regressions | CPU, 15 % more | regressions |\n|---|---|---|---|---|")
+        right = dict.fromkeys(servers, 0)
+        for number in range(TRIES):
+            cells = []
+            for name, pair in servers.items():
+                share, found = check.regressions(*pair)
+                right[name] += bool(found) == (name != "the same")
+                cells += [f"{share:+.1%}", found or "none"]
+            print(f"| {number + 1} | {' | '.join(cells)} |", flush=True)
+        print("right: " + ", ".join(f"{name} {count} of {TRIES}" for name, count in right.items()))
+        return [name for name, count in right.items() if count < RIGHT_MIN]
