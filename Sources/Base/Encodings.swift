@@ -80,20 +80,32 @@ public enum Base64: Sendable {
         let count = self == .url ? digitCount : (bytes.count + 2) / 3 * 4
         return [UInt8](unsafeUninitializedCapacity: count) { text, initializedCount in
             alphabet.withUnsafeBufferPointer { alphabet in
+                // Three bytes are four digits.
+                var index = 0
+                var position = 0
+                while position + 3 <= bytes.count {
+                    let bits =
+                        // Proof: a byte fits any integer.
+                        UInt32(bytes[position]) << 16 | UInt32(bytes[position + 1]) << 8 | UInt32(bytes[position + 2])
+                    text[index] = alphabet[Int(bits >> 18)]
+                    text[index + 1] = alphabet[Int(bits >> 12 & 63)]
+                    text[index + 2] = alphabet[Int(bits >> 6 & 63)]
+                    text[index + 3] = alphabet[Int(bits & 63)]
+                    position += 3
+                    index += 4
+                }
                 var bits: UInt32 = 0
                 var bitCount: UInt32 = 0
-                var index = 0
-                for byte in bytes {
-                    bits = bits << 8 | UInt32(byte)
+                while position < bytes.count {
+                    // Proof: a byte fits any integer.
+                    bits = bits << 8 | UInt32(bytes[position])
                     bitCount += 8
-                    while bitCount >= 6 {
-                        bitCount -= 6
-                        text[index] = alphabet[Int(bits >> bitCount & 63)]
-                        index += 1
-                    }
+                    position += 1
                 }
-                if bitCount > 0 {
-                    text[index] = alphabet[Int(bits << (6 - bitCount) & 63)]
+                // The last digit has zeroes behind the last byte.
+                while index < digitCount {
+                    text[index] = alphabet[Int((bitCount >= 6 ? bits >> (bitCount - 6) : bits << (6 - bitCount)) & 63)]
+                    bitCount = bitCount >= 6 ? bitCount - 6 : 0
                     index += 1
                 }
                 while index < count {

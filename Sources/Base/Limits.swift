@@ -19,8 +19,6 @@ public struct Limits: Sendable {
     /// connection.
     public var waitingBytesMaxUnauthenticated = 64 * 1024
     public var streamWindow = 256 * 1024
-    public var metadataMax = 8 * 1024
-    public var metadataEntriesMax = 64
     /// Cancels of unfinished work per connection and second, before the connection is closed.
     public var cancelsPerSecondMax = 200
     /// Pings per connection and second, before the connection is closed.
@@ -47,15 +45,8 @@ public struct Limits: Sendable {
     /// closed for the memory it holds.
     public var unreadPatience = Duration.seconds(1)
 
-    // Messages
-    public var messageDepthMax = 16
-    public var fieldsPerMessageMax = 1_024
-    public var fieldsMax = 16_384
-    public var unknownFieldsMax = 32
-    /// The memory that one decoded message may take, as a multiple of its bytes; never more than the hard cap.
-    public var arenaBudgetFactor = 8
-    public var arenaBudgetFloor = 512 * 1024
-    public var arenaBudgetMax = 16 * 1024 * 1024
+    /// Of messages and of the envelopes around them.
+    public var messages = MessageLimits()
 
     // Connections
     /// When all places are taken, the oldest connection without a credential gives up its place for a new one.
@@ -279,17 +270,6 @@ public struct Limits: Sendable {
     public var deniedCallersMax = 1_000
 
     public init() {}
-
-    /// Copies from `other` the bounds for decoding messages.
-    public mutating func boundMessages(as other: Limits) {
-        messageDepthMax = other.messageDepthMax
-        fieldsPerMessageMax = other.fieldsPerMessageMax
-        fieldsMax = other.fieldsMax
-        unknownFieldsMax = other.unknownFieldsMax
-        arenaBudgetFactor = other.arenaBudgetFactor
-        arenaBudgetFloor = other.arenaBudgetFloor
-        arenaBudgetMax = other.arenaBudgetMax
-    }
 }
 
 /// Limits that many objects refer to: a copy takes more than a kilobyte.

@@ -1,26 +1,30 @@
-import Synchronization
+public import Synchronization
 
 /// The one bridge from C callbacks and worker threads to `await`. A promise is completed once and waited for once.
 ///
 /// `complete` may come before or after `value()`. A second completion is ignored: a cancelled waiter and a late answer
 /// may both complete the promise. The waiter resumes on its own actor's executor, outside the lock.
+///
+/// Inlinable, because a generic body is not specialised across modules: several promises pass with every change.
 public final class Promise<Value: Sendable>: Sendable {
-    private enum State {
+    @usableFromInline
+    enum State {
         /// Nobody waits, nothing is known. Next: `waiting`, `completed`.
         case initial
         /// Next: `taken`.
-        case waiting(CheckedContinuation<Value, any Error>)
+        case waiting(UnsafeContinuation<Value, any Error>)
         /// Next: `taken`.
         case completed(Result<Value, any Error>)
         case taken
     }
 
-    private let state = Mutex(State.initial)
+    @usableFromInline let state = Mutex(State.initial)
 
     public init() {}
 
+    @inlinable
     public func complete(with result: Result<Value, any Error>) {
-        let continuation: CheckedContinuation<Value, any Error>? = state.withLock { state in
+        let continuation: UnsafeContinuation<Value, any Error>? = state.withLock { state in
             switch state {
             case .initial:
                 state = .completed(result)
@@ -35,12 +39,17 @@ public final class Promise<Value: Sendable>: Sendable {
         continuation?.resume(with: result)
     }
 
+    @inlinable
     public func succeed(_ value: Value) { complete(with: .success(value)) }
+    @inlinable
     public func fail(_ error: any Error) { complete(with: .failure(error)) }
 
     /// Waits for the result. A second wait is our own mistake and traps.
+    // Proof that the continuation is resumed once: whoever takes it out of `state`, or finds a result there, leaves
+    // `taken` behind.
+    @inlinable
     public func value() async throws -> Value {
-        try await withCheckedThrowingContinuation { continuation in
+        try await withUnsafeThrowingContinuation { continuation in
             let result: Result<Value, any Error>? = state.withLock { state in
                 switch state {
                 case .initial:
@@ -58,6 +67,7 @@ public final class Promise<Value: Sendable>: Sendable {
     }
 
     /// As `value()`, but a cancelled task stops waiting with `CancellationError`; the work itself goes on.
+    @inlinable
     public func cancellableValue() async throws -> Value {
         try await withTaskCancellationHandler {
             try await value()

@@ -85,11 +85,12 @@ public enum UTF8Validation {
         var index = 0
         while count - index >= 32 {
             let words = start + index
-            guard isPlain(words.loadUnaligned(as: UInt64.self)),
-                isPlain(words.loadUnaligned(fromByteOffset: 8, as: UInt64.self)),
-                isPlain(words.loadUnaligned(fromByteOffset: 16, as: UInt64.self)),
-                isPlain(words.loadUnaligned(fromByteOffset: 24, as: UInt64.self))
-            else { break }
+            let marked =
+                marked(words.loadUnaligned(as: UInt64.self))
+                | marked(words.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+                | marked(words.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
+                | marked(words.loadUnaligned(fromByteOffset: 24, as: UInt64.self))
+            guard marked & Self.highestBits == 0 else { break }
             index += 32
         }
         return index
@@ -97,10 +98,14 @@ public enum UTF8Validation {
 
     /// Eight ASCII bytes: none above 0x7F, none zero.
     @inline(__always)
-    private static func isPlain(_ word: UInt64) -> Bool {
-        let zeroes = (word &- 0x0101_0101_0101_0101) & ~word
-        return (word | zeroes) & 0x8080_8080_8080_8080 == 0
-    }
+    private static func isPlain(_ word: UInt64) -> Bool { marked(word) & highestBits == 0 }
+
+    private static var highestBits: UInt64 { 0x8080_8080_8080_8080 }
+
+    /// Has the highest bit of some byte set exactly if a byte is above 0x7F, or zero. The lowest zero becomes 0xFF when
+    /// one is taken from each byte; without a zero no byte takes anything from its neighbour.
+    @inline(__always)
+    private static func marked(_ word: UInt64) -> UInt64 { word | (word &- 0x0101_0101_0101_0101) }
 
     /// The last bytes together with some before them; of four to seven bytes some count twice. Nil for fewer.
     @inline(__always)

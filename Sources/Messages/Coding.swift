@@ -4,7 +4,7 @@ import Glibc
 
 /// What the generated `init(decoding:limits:)` does.
 func decodeMessage<Value: ConvertibleToC>(
-    _ bytes: UnsafeRawBufferPointer, limits: Limits
+    _ bytes: UnsafeRawBufferPointer, limits: MessageLimits
 ) throws(DecodeError) -> Value {
     if bytes.isEmpty { return Value() }
     return Value.isFlat
@@ -14,7 +14,7 @@ func decodeMessage<Value: ConvertibleToC>(
 /// Most requests are flat, and short: the pre-scan, which comes by each value anyway, leaves nothing to do for
 /// protobuf-c.
 func decodeFlat<Value: ConvertibleToC>(
-    _ bytes: UnsafeRawBufferPointer, limits: Limits
+    _ bytes: UnsafeRawBufferPointer, limits: MessageLimits
 ) throws(DecodeError) -> Value {
     try withUnsafeTemporaryAllocation(
         byteCount: MemoryLayout<Value.CValue>.size, alignment: MemoryLayout<Value.CValue>.alignment
@@ -28,7 +28,7 @@ func decodeFlat<Value: ConvertibleToC>(
 
 /// Pre-scan, unpack into the thread's arena, copy, reset.
 func decodeByProtobufC<Value: ConvertibleToC>(
-    _ bytes: UnsafeRawBufferPointer, limits: Limits
+    _ bytes: UnsafeRawBufferPointer, limits: MessageLimits
 ) throws(DecodeError) -> Value {
     guard let start = bytes.baseAddress else { return Value() }
     let schema = Value.schema

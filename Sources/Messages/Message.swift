@@ -8,7 +8,7 @@ public protocol Message: Sendable, Equatable {
     init()
 
     /// Throws what is wrong with the bytes, naming the field where it can.
-    init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError)
+    init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError)
 
     /// Appends the message's bytes.
     func encode(into buffer: inout ByteBuffer)
@@ -35,7 +35,7 @@ extension Message {
         try self.init(decoding: bytes, limits: standardLimits)
     }
 
-    public init(decoding bytes: [UInt8], limits: Limits = standardLimits) throws(DecodeError) {
+    public init(decoding bytes: [UInt8], limits: MessageLimits = standardLimits) throws(DecodeError) {
         let result = bytes.withUnsafeBytes { raw -> Result<Self, DecodeError> in
             do throws(DecodeError) {
                 return .success(try Self(decoding: raw, limits: limits))
@@ -53,8 +53,7 @@ extension Message {
     }
 }
 
-/// Made once: the struct is large.
-@usableFromInline let standardLimits = Limits()
+@usableFromInline let standardLimits = MessageLimits()
 
 /// What is wrong with the bytes of a message. All are INVALID_ARGUMENT to the peer, except `budget`
 /// (RESOURCE_EXHAUSTED).

@@ -13,10 +13,10 @@ struct PreScan {
     private var unknownFieldsLeft: Int
 
     static func check(
-        _ bytes: UnsafeRawBufferPointer, against schema: UnsafePointer<PosternSchema>, limits: Limits
+        _ bytes: UnsafeRawBufferPointer, against schema: UnsafePointer<PosternSchema>, limits: MessageLimits
     ) throws(DecodeError) {
         var scan = PreScan(
-            depthMax: limits.messageDepthMax, fieldsPerMessageMax: limits.fieldsPerMessageMax,
+            depthMax: limits.depthMax, fieldsPerMessageMax: limits.fieldsPerMessageMax,
             fieldsLeft: limits.fieldsMax, unknownFieldsLeft: limits.unknownFieldsMax)
         try scan.message(WireCursor(bytes), schema, depth: 1, into: nil)
     }
@@ -24,11 +24,11 @@ struct PreScan {
     /// Checks a flat message, and puts each value where protobuf-c would put it, into the C struct `target`, which is
     /// all zeroes. Texts and bytes are not copied: `target` points into `bytes`.
     static func read(
-        _ bytes: UnsafeRawBufferPointer, of schema: UnsafePointer<PosternSchema>, limits: Limits,
+        _ bytes: UnsafeRawBufferPointer, of schema: UnsafePointer<PosternSchema>, limits: MessageLimits,
         into target: UnsafeMutableRawPointer
     ) throws(DecodeError) {
         var scan = PreScan(
-            depthMax: limits.messageDepthMax, fieldsPerMessageMax: limits.fieldsPerMessageMax,
+            depthMax: limits.depthMax, fieldsPerMessageMax: limits.fieldsPerMessageMax,
             fieldsLeft: limits.fieldsMax, unknownFieldsLeft: limits.unknownFieldsMax)
         try scan.message(WireCursor(bytes), schema, depth: 1, into: target)
     }

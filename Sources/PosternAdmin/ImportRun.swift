@@ -39,7 +39,7 @@ struct ImportRun {
         let fieldCount = 14 + 7 * user.providers.count
         if !batch.users.isEmpty,
             batch.users.count == limits.importBatchMax || batchByteCount + byteCount > Self.batchBytesMax
-                || batchFieldCount + fieldCount > limits.fieldsMax - 100
+                || batchFieldCount + fieldCount > limits.messages.fieldsMax - 100
         {
             closeBatch()
             try await settle(downTo: Self.unsettledMax - 1, progress)

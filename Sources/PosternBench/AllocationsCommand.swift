@@ -83,13 +83,13 @@ private struct CodecPath {
                 _ = decoder.next(in: &input.bytes, payloadMax: limits.framePayloadMax, now: .distantFuture)
             },
             CodecPath(name: "read_request_envelope") {
-                request.withUnsafeBytes { _ = try? RequestEnvelope(reading: $0, limits: limits) }
+                request.withUnsafeBytes { _ = try? RequestEnvelope(reading: $0, limits: limits.messages) }
             },
             CodecPath(name: "decode_users_get_request") {
-                requestMessage.withUnsafeBytes { _ = try? UsersGetRequest(decoding: $0, limits: limits) }
+                requestMessage.withUnsafeBytes { _ = try? UsersGetRequest(decoding: $0, limits: limits.messages) }
             },
             CodecPath(name: "decode_user") {
-                encodedUser.withUnsafeBytes { _ = try? User(decoding: $0, limits: limits) }
+                encodedUser.withUnsafeBytes { _ = try? User(decoding: $0, limits: limits.messages) }
             },
             CodecPath(name: "encode_user") {
                 user.encode(into: &output.bytes)

@@ -88,7 +88,7 @@ public final class Channel: Sendable {
             do throws(Failure) {
                 let payload = try await answer(to: request, service, method, options: options, deadline: deadline)
                 retryBudget.withLock { $0.succeeded() }
-                return try decodeResponse(payload, limits: self.options.limits)
+                return try decodeResponse(payload, limits: self.options.limits.messages)
             } catch {
                 if error.is(.connectionLost) { lost = error }
                 let isBudgeted = error.code != .unavailable || retryBudget.withLock { $0.failed() }
@@ -161,11 +161,11 @@ public final class Channel: Sendable {
             service: Text(service), method: Text(method), kind: kind, request: request, options: options,
             deadline: deadline, answer: .stream(inbox))
         if !mailbox.post(.start(call)) { inbox.finish(.channelClosed) }
-        return StreamCall(call: call, inbox: inbox, mailbox: mailbox, limits: self.options.limits)
+        return StreamCall(call: call, inbox: inbox, mailbox: mailbox, limits: self.options.limits.messages)
     }
 }
 
-func decodeResponse<Response: Message>(_ payload: [UInt8], limits: Limits) throws(Failure) -> Response {
+func decodeResponse<Response: Message>(_ payload: [UInt8], limits: MessageLimits) throws(Failure) -> Response {
     do throws(DecodeError) {
         return try Response(decoding: payload, limits: limits)
     } catch {

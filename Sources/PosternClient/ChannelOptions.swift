@@ -80,11 +80,11 @@ public struct ChannelOptions: Sendable {
     /// A page of users holds far more than any request: the server is not one stranger among many.
     private static let clientLimits: Limits = {
         var limits = Limits()
-        limits.fieldsPerMessageMax = 65_536
-        limits.fieldsMax = 1_048_576
-        limits.arenaBudgetFactor = 64
-        limits.arenaBudgetFloor = 1024 * 1024
-        limits.arenaBudgetMax = 128 * 1024 * 1024
+        limits.messages.fieldsPerMessageMax = 65_536
+        limits.messages.fieldsMax = 1_048_576
+        limits.messages.arenaBudgetFactor = 64
+        limits.messages.arenaBudgetFloor = 1024 * 1024
+        limits.messages.arenaBudgetMax = 128 * 1024 * 1024
         return limits
     }()
 }

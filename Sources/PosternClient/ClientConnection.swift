@@ -267,8 +267,8 @@ final class ClientConnection {
 
     private func settle(_ stream: UInt32, byResponse payload: UnsafeRawBufferPointer) {
         guard let call = calls.removeValue(forKey: stream) else { return }
-        guard let envelope = try? ResponseEnvelope(reading: payload, limits: options.limits),
-            let status = try? envelope.status.map({ try GoogleStatus(decoding: $0, limits: options.limits) })
+        guard let envelope = try? ResponseEnvelope(reading: payload, limits: options.limits.messages),
+            let status = try? envelope.status.map({ try GoogleStatus(decoding: $0, limits: options.limits.messages) })
                 ?? GoogleStatus()
         else {
             return call.fail(

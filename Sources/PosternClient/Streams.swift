@@ -76,12 +76,12 @@ public struct BidirectionalStream<Request: Message, Element: Message>: AsyncSequ
 /// A stream's call as its owner holds it. Dropping the last reference cancels the call, so that a reader who leaves
 /// early leaves nothing running.
 final class StreamCall: Sendable {
-    let limits: Limits
+    let limits: MessageLimits
     private let call: Call
     private let inbox: StreamInbox
     private let mailbox: Mailbox
 
-    init(call: Call, inbox: StreamInbox, mailbox: Mailbox, limits: Limits) {
+    init(call: Call, inbox: StreamInbox, mailbox: Mailbox, limits: MessageLimits) {
         self.limits = limits
         self.call = call
         self.inbox = inbox

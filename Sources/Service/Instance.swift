@@ -43,7 +43,7 @@ public final class Instance: Sendable {
             store.limits = limits
             store.migrations = Migration.domain
             // Our own records are no peer's messages: what bounds those must not make these unreadable.
-            store.limits.boundMessages(as: Limits())
+            store.limits.messages = MessageLimits()
             return store
         }
 

@@ -71,6 +71,8 @@ enum Reply<Response: Message> {
     /// A repeated message field, whose bytes lie in the database as they are sent, and the rest of the response.
     case list(Int, [UnsafeRawBufferPointer], Response)
 
+    // Inlined, so that the response, a large value, is not copied on its way.
+    @inline(__always)
     func encode(into buffer: inout ByteBuffer) {
         switch self {
         case .message(let message): message.encode(into: &buffer)

@@ -11,7 +11,7 @@ struct ReadExchange: ~Copyable {
     let caller: Caller?
     let context: ConnectionContext
 
-    var limits: Limits { _read { yield gate.service.limits } }
+    var limits: MessageLimits { gate.service.limits.messages }
 
     /// Runs `body` in one read transaction. It encodes its response while the transaction lasts: a reply may point into
     /// the database's pages.

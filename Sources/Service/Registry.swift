@@ -44,13 +44,13 @@ enum MethodBody: Sendable {
 
 /// How a method is run that does not answer in the turn in which its request came in: the request is decoded at once.
 enum WaitingBody: Sendable {
-    case page(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedPage)
-    case change(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedChange)
+    case page(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: MessageLimits) throws -> PreparedPage)
+    case change(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: MessageLimits) throws -> PreparedChange)
     case stream(StreamKind, PrepareStream)
 }
 
 typealias PrepareStream =
-    @Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedStream
+    @Sendable (_ payload: UnsafeRawBufferPointer, _ limits: MessageLimits) throws -> PreparedStream
 
 /// A decoded request for a page of a list.
 struct PreparedPage: Sendable {
@@ -146,7 +146,7 @@ struct Registry {
 
     private mutating func addStream<Request: Message>(
         _ descriptor: MethodDescriptor, _ kind: StreamKind,
-        _ run: @escaping @Sendable (Request, Limits, StreamCall, CallStream) async throws -> Void
+        _ run: @escaping @Sendable (Request, MessageLimits, StreamCall, CallStream) async throws -> Void
     ) {
         add(
             descriptor,

@@ -54,7 +54,7 @@ extension Router {
         _ body: WaitingBody, _ incoming: IncomingCall, _ exchange: Exchange, on carrier: isolated Carrier
     ) throws -> Work {
         let request = incoming.request
-        let limits = service.project.limits
+        let limits = service.limits.messages
         switch body {
         case .page(let prepare): return .page(try prepare(request.payload, limits))
         case .change(let prepare):
@@ -124,7 +124,7 @@ extension Router {
             carrier.endStream(exchange.stream)
         case .unopenedStream(let prepare):
             if let first = try await carrier.nextMessage(stream: exchange.stream) {
-                let stream = try first.withUnsafeBytes { try prepare($0, service.project.limits) }
+                let stream = try first.withUnsafeBytes { try prepare($0, service.limits.messages) }
                 exchange.trace?.add(receivedByteCount: first.count)
                 let call = try streamCall(stream, exchange, on: carrier)
                 exchange.trace?.note(tenantID: carrier.connectionContext.admittedTenantID)

@@ -32,9 +32,9 @@ struct ReplyStream<Response: Message>: Sendable {
 /// The client's further messages of a bidirectional stream, in order.
 struct RequestStream<Request: Message>: Sendable {
     private let stream: CallStream
-    private let limits: Limits
+    private let limits: MessageLimits
 
-    init(_ stream: CallStream, limits: Limits) {
+    init(_ stream: CallStream, limits: MessageLimits) {
         self.stream = stream
         self.limits = limits
     }

@@ -28,7 +28,7 @@ extension JournalEntry {
 
     /// An entry is as long as the journal lets it be, and its seal says that a node wrote it.
     fileprivate static let decodingLimits = {
-        var limits = Limits()
+        var limits = MessageLimits()
         limits.fieldsMax = .max
         limits.fieldsPerMessageMax = .max
         limits.arenaBudgetMax = .max

@@ -34,7 +34,7 @@ public struct ReadTransaction: ~Copyable {
         _ table: Table<Key, Record>, _ borrowed: UnsafeRawBufferPointer
     ) throws(StoreError) -> Record {
         do throws(DecodeError) {
-            return try Record(decoding: borrowed, limits: limits)
+            return try Record(decoding: borrowed, limits: messageLimits)
         } catch {
             throw corrupt(table.id)
         }
@@ -116,7 +116,7 @@ public struct ReadTransaction: ~Copyable {
 
     /// Whether the transaction is the writer's, and sees what is not committed yet.
     var isWriting: Bool { borrowCount != nil }
-    @usableFromInline var limits: Limits { environment.limits }
+    @usableFromInline var messageLimits: MessageLimits { environment.limits.messages }
     @usableFromInline func corrupt(_ tableID: UInt8) -> StoreError { environment.corrupt(tableID) }
     @usableFromInline func beginBorrow() { borrowCount?.pointee += 1 }
     @usableFromInline func endBorrow() { borrowCount?.pointee -= 1 }

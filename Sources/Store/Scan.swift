@@ -55,7 +55,7 @@ public struct Row<Key: StoreKey, Record: Sendable> {
     }
 
     @usableFromInline var corrupt: StoreError { environment.corrupt(tableID) }
-    @usableFromInline var limits: Limits { environment.limits }
+    @usableFromInline var messageLimits: MessageLimits { environment.limits.messages }
 }
 
 extension Row where Record: Message {
@@ -64,7 +64,7 @@ extension Row where Record: Message {
     public var record: Record {
         get throws(StoreError) {
             do throws(DecodeError) {
-                return try Record(decoding: value, limits: limits)
+                return try Record(decoding: value, limits: messageLimits)
             } catch {
                 throw corrupt
             }

@@ -173,8 +173,8 @@ extension Connection {
         case .none, .needMore: break
         case .authenticate(let authorization): dispatcher.authenticate(authorization, on: self)
         case .present(let authorization): dispatcher.present(authorization, on: self)
-        case .begin(let stream, let kind, let request):
-            dispatcher.handle(request, stream: stream, kind: kind, on: self)
+        case .begin(let stream, let kind):
+            dispatcher.handle(session.request, stream: stream, kind: kind, on: self)
         case .page(let stream, let path, let authorization):
             answer(stream: stream, page: dispatcher.page(path, authorization: authorization, on: self))
         case .message(let stream, let payload, let isLast): deliver(payload, isLast: isLast, to: stream)

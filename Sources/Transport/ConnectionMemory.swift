@@ -52,9 +52,11 @@ public final class ConnectionMemory: @unchecked Sendable {
     /// The most that was ever held.
     public var peakByteCount: Int { peak.load(ordering: .relaxed) }
 
+    @inline(__always)
     public var pressure: Pressure { Pressure(rawValue: step.load(ordering: .relaxed)) ?? .none }
 
     /// The memory that a connection may hold before it is not read from. Nil while there is enough for all.
+    @inline(__always)
     var holdingMax: Int? {
         switch pressure {
         case .none, .tight: nil

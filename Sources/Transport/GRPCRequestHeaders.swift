@@ -109,7 +109,8 @@ struct GRPCRequestHeaders: ~Copyable {
     ) throws(EnvelopeError) {
         metadataCount += 1
         metadataByteCount += name.count + value.count + 32
-        guard metadataCount <= limits.metadataEntriesMax, metadataByteCount <= limits.metadataMax else {
+        guard metadataCount <= limits.messages.metadataEntriesMax, metadataByteCount <= limits.messages.metadataMax
+        else {
             throw .metadataTooLarge
         }
         switch name.count {

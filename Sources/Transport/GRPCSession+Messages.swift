@@ -64,10 +64,10 @@ extension GRPCSession {
         }
         guard stream.state.begin() else { return nil }
         if stream.kind == .remoteOpen { deliverWhatCame(stream) }
-        let request = RequestEnvelope(
+        request = RequestEnvelope(
             service: names.service, method: names.method, payload: payload, timeoutNanoseconds: timeout,
             metadata: stream.headers.metadata)
-        return .begin(stream: stream.id, kind: stream.kind, request)
+        return .begin(stream: stream.id, kind: stream.kind)
     }
 
     private func deliverWhatCame(_ stream: GRPCStream) {

@@ -48,6 +48,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     private var scanner = HTTP2FrameScanner()
     private var flood: HTTP2FloodGuard
     private(set) var partialSince: Instant?
+    var request = RequestEnvelope.none
     var cancelRate: EventRate
     /// The fields of the block of headers that is coming in, unpacked.
     var blockFieldsByteCount = 0

@@ -10,6 +10,7 @@ final class NativeSession: ProtocolSession {
 
     var name: StaticString { "native" }
     private(set) var hasSeenRequest = false
+    private(set) var request = RequestEnvelope.none
     // Proof: both are values that know neither this session nor its connection, which runs on one thread.
     @exclusivity(unchecked) private var state: ConnectionState
     @exclusivity(unchecked) private var decoder: FrameDecoder
@@ -89,7 +90,8 @@ final class NativeSession: ProtocolSession {
     ) -> SessionEvent {
         hasSeenRequest = true
         do {
-            return .begin(stream: stream, kind: kind, try RequestEnvelope(reading: payload, limits: limits.values))
+            request = try RequestEnvelope(reading: payload, limits: limits.values.messages)
+            return .begin(stream: stream, kind: kind)
         } catch {
             metrics.framesRefused.add()
             output.append { $0.appendFailure(stream: stream, error.failure) }

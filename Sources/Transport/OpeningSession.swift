@@ -15,6 +15,7 @@ final class OpeningSession: ProtocolSession, Sendable {
     var name: StaticString { "" }
     var hasSeenRequest: Bool { false }
     var partialSince: Instant? { nil }
+    var request: RequestEnvelope { .none }
 
     func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant, mayBegin: Bool) -> SessionEvent {
         .needMore

@@ -22,6 +22,10 @@ protocol ProtocolSession: AnyObject {
     /// no call and no message is handed out: they wait in the session, which reads on (`readsWhileFull`).
     func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant, mayBegin: Bool) -> SessionEvent
 
+    /// The request of the last `begin`, valid as long as that event. It is not in the event, which would be copied from
+    /// function to function with it.
+    var request: RequestEnvelope { get }
+
     // MARK: What waits in the session itself
 
     /// The session goes on reading while the connection takes in no more calls, so that the client's windows are heard
@@ -102,7 +106,8 @@ enum SessionEvent {
     case authenticate(Text)
     /// A request that has not come whole brought a credential, which may allow it more.
     case present(Text)
-    case begin(stream: UInt32, kind: StreamKind, RequestEnvelope)
+    /// A request came: the session's `request`.
+    case begin(stream: UInt32, kind: StreamKind)
     /// The client asks for a page (GET or HEAD) by its path, perhaps with a credential.
     case page(stream: UInt32, path: UnsafeRawBufferPointer, authorization: UnsafeRawBufferPointer?)
     case message(stream: UInt32, UnsafeRawBufferPointer, isLast: Bool)

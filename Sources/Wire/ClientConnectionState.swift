@@ -228,18 +228,20 @@ extension ClientConnectionState {
             pingInFlight = nil
             return .pingAcknowledged(opaque)
         case .goAway:
-            guard header.stream == 0, let message = try? WireGoAway(decoding: payload, limits: limits) else {
+            guard header.stream == 0, let message = try? WireGoAway(decoding: payload, limits: limits.messages) else {
                 return violated(.malformedControlFrame)
             }
             serverLeaves = true
             return .goAway(message.code, unprocessed: streams.removeAll(above: message.lastStreamID))
         case .cancel:
-            guard let code = cancelCode(payload, limits: limits) else { return violated(.malformedControlFrame) }
+            guard let code = cancelCode(payload, limits: limits.messages) else {
+                return violated(.malformedControlFrame)
+            }
             guard let index = streams.index(of: header.stream) else { return .none }
             streams.remove(at: index)
             return .cancelled(stream: header.stream, code)
         default:
-            guard let credit = try? WireWindow(decoding: payload, limits: limits).credit, credit > 0 else {
+            guard let credit = try? WireWindow(decoding: payload, limits: limits.messages).credit, credit > 0 else {
                 return violated(.malformedControlFrame)
             }
             guard let index = streams.index(of: header.stream), streams[index].phase != .unary else { return .none }

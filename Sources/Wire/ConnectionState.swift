@@ -71,6 +71,7 @@ public struct ConnectionState: Sendable {
     public init(limits shared: SharedLimits, software: Text) {
         let limits = shared.values
         self.shared = shared
+        self.payloadMax = limits.framePayloadMaxUnauthenticated
         self.hello = WireHello(
             protocolVersion: 1, frameBytesMax: UInt32(clamping: limits.framePayloadMax),
             streamsMax: UInt32(clamping: limits.streamsMax),
@@ -91,9 +92,7 @@ public struct ConnectionState: Sendable {
     }
 
     /// The current limit for the `FrameDecoder`.
-    public var payloadMax: Int {
-        isAuthenticated ? limits.framePayloadMax : limits.framePayloadMaxUnauthenticated
-    }
+    public private(set) var payloadMax: Int
 
     /// The largest payload the client takes: for a stock client, ttrpc's 4 MiB.
     public private(set) var peerPayloadMax = WireHello.payloadMaxDefault
@@ -105,10 +104,16 @@ public struct ConnectionState: Sendable {
     public var streamsInFlight: Int { streams.count }
 
     /// A valid credential was presented: the larger limits count from the next frame on.
-    public mutating func authenticated() { isAuthenticated = true }
+    public mutating func authenticated() {
+        isAuthenticated = true
+        payloadMax = limits.framePayloadMax
+    }
 
     /// The credential is no longer valid: the smaller limits count again.
-    public mutating func lostCredential() { isAuthenticated = false }
+    public mutating func lostCredential() {
+        isAuthenticated = false
+        payloadMax = limits.framePayloadMaxUnauthenticated
+    }
 
     /// What to do about a frame. `payload` is looked into for control frames only.
     public mutating func received(
@@ -209,18 +214,19 @@ extension ConnectionState {
         switch header.type {
         case .ping: return receivedPing(header, payload, now: now)
         case .goAway:
-            guard header.stream == 0, (try? WireGoAway(decoding: payload, limits: limits)) != nil else {
+            guard header.stream == 0, (try? WireGoAway(decoding: payload, limits: limits.messages)) != nil else {
                 return violated(.malformedControlFrame)
             }
             admission = .refusing(.peerLeft)
             return closeIfDone()
         case .cancel:
-            guard header.stream != 0, let code = cancelCode(payload, limits: limits) else {
+            guard header.stream != 0, let code = cancelCode(payload, limits: limits.messages) else {
                 return violated(.malformedControlFrame)
             }
             return receivedCancel(header.stream, code, now: now)
         default:
-            guard header.stream != 0, let credit = try? WireWindow(decoding: payload, limits: limits).credit, credit > 0
+            guard header.stream != 0, let credit = try? WireWindow(decoding: payload, limits: limits.messages).credit,
+                credit > 0
             else { return violated(.malformedControlFrame) }
             return receivedWindow(header.stream, Int(credit))
         }

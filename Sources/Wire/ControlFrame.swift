@@ -53,7 +53,7 @@ func pingOpaque(_ payload: UnsafeRawBufferPointer) -> UInt64? {
 }
 
 /// Reads a CANCEL's code. A code this version does not know cancels like any other; nil when malformed.
-func cancelCode(_ payload: UnsafeRawBufferPointer, limits: Limits) -> WireCode? {
+func cancelCode(_ payload: UnsafeRawBufferPointer, limits: MessageLimits) -> WireCode? {
     do throws(DecodeError) {
         let code = try WireCancel(decoding: payload, limits: limits).code
         return code == .unspecified ? .cancelled : code

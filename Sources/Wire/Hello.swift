@@ -11,7 +11,7 @@ extension WireHello {
 
     /// Nil when malformed, or with numbers that cannot be served.
     static func validated(_ payload: UnsafeRawBufferPointer, limits: Limits) -> WireHello? {
-        guard let hello = try? WireHello(decoding: payload, limits: limits), hello.protocolVersion >= 1,
+        guard let hello = try? WireHello(decoding: payload, limits: limits.messages), hello.protocolVersion >= 1,
             hello.frameBytesMax == 0 || hello.frameBytesMax >= payloadMaxLeast,
             hello.initialWindow <= StreamWindow.creditMax
         else { return nil }

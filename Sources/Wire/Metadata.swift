@@ -54,7 +54,7 @@ public struct Metadata {
     }
 
     /// Checks an entry the envelope's scan came by, and remembers it if it is one of the four.
-    mutating func note(_ bytes: UnsafeRawBufferPointer, limits: Limits) throws(EnvelopeError) {
+    mutating func note(_ bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(EnvelopeError) {
         let entry = try MetadataEntry(reading: bytes, limits: limits)
         count += 1
         byteCount += entry.key.count + entry.value.count + 32
@@ -103,7 +103,7 @@ extension MetadataEntry {
     private typealias Fields = WireKeyValue.FieldNumber
 
     /// Reads and checks a KeyValue message.
-    fileprivate init(reading bytes: UnsafeRawBufferPointer, limits: Limits) throws(EnvelopeError) {
+    fileprivate init(reading bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(EnvelopeError) {
         var reader = FieldReader(bytes)
         var key: UnsafeRawBufferPointer?
         var value: UnsafeRawBufferPointer?

@@ -20,6 +20,12 @@ public struct RequestEnvelope {
     public let timeoutNanoseconds: Int64
     public let metadata: Metadata
 
+    /// Of no method: where there is no request yet.
+    public static var none: RequestEnvelope {
+        let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+        return RequestEnvelope(service: nothing, method: nothing, payload: nothing)
+    }
+
     /// A request that came in another form than this one's bytes. `service` and `method` are UTF-8 without NUL.
     public init(
         service: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer,
@@ -32,8 +38,8 @@ public struct RequestEnvelope {
         self.metadata = metadata
     }
 
-    /// Throws what is wrong; `Limits` gives `metadataMax`, `metadataEntriesMax` and `unknownFieldsMax`.
-    public init(reading bytes: UnsafeRawBufferPointer, limits: Limits) throws(EnvelopeError) {
+    /// Throws what is wrong; `limits` gives `metadataMax`, `metadataEntriesMax` and `unknownFieldsMax`.
+    public init(reading bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(EnvelopeError) {
         var reader = FieldReader(bytes)
         let nothing = UnsafeRawBufferPointer(rebasing: bytes[..<0])
         var service = nothing

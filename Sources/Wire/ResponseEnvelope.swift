@@ -13,7 +13,7 @@ public struct ResponseEnvelope {
     public let payload: UnsafeRawBufferPointer
     public let metadata: Metadata
 
-    public init(reading bytes: UnsafeRawBufferPointer, limits: Limits) throws(EnvelopeError) {
+    public init(reading bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(EnvelopeError) {
         var reader = FieldReader(bytes)
         var status: UnsafeRawBufferPointer?
         var payload = UnsafeRawBufferPointer(rebasing: bytes[..<0])

@@ -84,6 +84,18 @@ import Testing
         }
     }
 
+    @Test func oneOddByteAnywhereInALongTextIsSeen() {
+        for count in [31, 32, 33, 64, 71] {
+            for place in 0..<count {
+                for byte: UInt8 in [0x00, 0x01, 0x7F, 0x80, 0x81, 0xFF] {
+                    var bytes = [UInt8](repeating: 0x01, count: count)
+                    bytes[place] = byte
+                    #expect(isText(bytes) == (0x01...0x7F).contains(byte), "\(byte) at \(place) of \(count)")
+                }
+            }
+        }
+    }
+
     @Test func randomBytesAreJudgedAsByTheStandardLibrary() {
         var random = SeededRandom.printed()
         let leads: [UInt8] = [0x01, 0x41, 0x7F, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4]

@@ -71,7 +71,7 @@ import Testing
         }
         let value = UsersListResponse(users: users, nextPageToken: "next")
         let bytes = value.encoded() + EncodedBytes.text(99, "unknown")
-        var limits = Limits()
+        var limits = MessageLimits()
         limits.arenaBudgetFactor = 0
         limits.arenaBudgetFloor = 0
         var refused = 0
@@ -91,7 +91,7 @@ import Testing
 
     @Test func `a message larger than its budget is refused`() {
         let bytes = UsersListResponse(users: [User](repeating: User(), count: 1_000)).encoded()
-        var limits = Limits()
+        var limits = MessageLimits()
         limits.arenaBudgetMax = 16 * 1024
         #expect(throws: DecodeError.budget) { try UsersListResponse(decoding: bytes, limits: limits) }
     }

@@ -10,7 +10,9 @@ import Testing
         do throws(DecodeError) { return .success(try body()) } catch { return .failure(error) }
     }
 
-    private func expectSame<Value: ConvertibleToC>(_ type: Value.Type, _ bytes: [UInt8], _ limits: Limits = Limits()) {
+    private func expectSame<Value: ConvertibleToC>(
+        _ type: Value.Type, _ bytes: [UInt8], _ limits: MessageLimits = MessageLimits()
+    ) {
         let (flat, unpacked) = bytes.withUnsafeBytes { bytes in
             (
                 outcome { () throws(DecodeError) -> Value in try decodeFlat(bytes, limits: limits) },
@@ -52,7 +54,7 @@ import Testing
         var random = SeededRandom.printed()
         expectSame([AccountsSignInWithPasswordRequest(email: "a@b.example", password: Secret([1, 2, 3]))], &random)
         expectSame([WireCancel(code: .cancelled)], &random)
-        var limits = Limits()
+        var limits = MessageLimits()
         limits.fieldsPerMessageMax = 1
         let bytes = UsersGetRequest(tenantID: "a", uid: "b").encoded()
         expectSame(UsersGetRequest.self, bytes, limits)

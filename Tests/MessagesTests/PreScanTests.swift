@@ -4,9 +4,9 @@ import Testing
 
 @Suite struct PreScanTests {
     private func refusal<Value: Message>(
-        _ type: Value.Type, _ bytes: [UInt8], _ change: (inout Limits) -> Void = { _ in }
+        _ type: Value.Type, _ bytes: [UInt8], _ change: (inout MessageLimits) -> Void = { _ in }
     ) -> DecodeError? {
-        var limits = Limits()
+        var limits = MessageLimits()
         change(&limits)
         do throws(DecodeError) {
             _ = try Value(decoding: bytes, limits: limits)
@@ -169,8 +169,8 @@ import Testing
     @Test func `a message is at most its limit of levels deep`() {
         let tenant = Tenant(client: ClientConfig(permissions: ClientPermissions(disabledUserSignup: true)))
         let bytes = TenantsGetResponse(tenant: tenant).encoded()
-        #expect(refusal(TenantsGetResponse.self, bytes) { $0.messageDepthMax = 4 } == nil)
-        #expect(refusal(TenantsGetResponse.self, bytes) { $0.messageDepthMax = 3 } == .limit("message depth"))
+        #expect(refusal(TenantsGetResponse.self, bytes) { $0.depthMax = 4 } == nil)
+        #expect(refusal(TenantsGetResponse.self, bytes) { $0.depthMax = 3 } == .limit("message depth"))
     }
 
     @Test func `ten thousand nested levels are refused`() {

@@ -17,7 +17,7 @@ struct SentRequest {
         let header = try frame.withUnsafeBytes { try #require(FrameHeader.read($0)) }
         try #require(header.type == .request && Int(header.payloadByteCount) == frame.count - FrameHeader.byteCount)
         let parts = try frame[FrameHeader.byteCount...].withUnsafeBytes { bytes in
-            let envelope = try RequestEnvelope(reading: bytes, limits: limits)
+            let envelope = try RequestEnvelope(reading: bytes, limits: limits.messages)
             return (
                 String(decoding: envelope.service, as: UTF8.self), String(decoding: envelope.method, as: UTF8.self),
                 [UInt8](envelope.payload)

@@ -210,7 +210,9 @@ private struct RawMessage: Message {
     init() { bytes = [] }
     init(_ bytes: [UInt8]) { self.bytes = bytes }
     init(_ message: some Message) { bytes = message.encoded() }
-    init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) { self.bytes = [UInt8](bytes) }
+    init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
+        self.bytes = [UInt8](bytes)
+    }
     func encode(into buffer: inout ByteBuffer) { buffer.append(contentsOf: bytes) }
     var encodedByteCount: Int { bytes.count }
 }

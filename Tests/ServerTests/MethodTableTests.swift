@@ -172,7 +172,9 @@ private struct AnyMessage: Message {
     var bytes: [UInt8]
 
     init() { bytes = [] }
-    init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) { self.bytes = [UInt8](bytes) }
+    init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
+        self.bytes = [UInt8](bytes)
+    }
     func encode(into buffer: inout ByteBuffer) { buffer.append(contentsOf: bytes) }
     var encodedByteCount: Int { bytes.count }
 }

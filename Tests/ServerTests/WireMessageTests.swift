@@ -165,8 +165,8 @@ import Wire
     // W53: every size of budget up to the first that is enough
     @Test func aMessageAboveItsMemoryBudgetIsRefused() async throws {
         try await withServer(configure: {
-            $0.limits.arenaBudgetFloor = 64
-            $0.limits.arenaBudgetFactor = 1
+            $0.limits.messages.arenaBudgetFloor = 64
+            $0.limits.messages.arenaBudgetFactor = 1
         }) { server in
             let client = try server.connect()
             let failure = #expect(throws: Failure.self) {
@@ -209,7 +209,9 @@ private struct RawMessage: Message {
 
     init() {}
     init(bytes: [UInt8]) { self.bytes = bytes }
-    init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) { self.bytes = [UInt8](bytes) }
+    init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
+        self.bytes = [UInt8](bytes)
+    }
 
     func encode(into buffer: inout ByteBuffer) { buffer.append(contentsOf: bytes) }
     var encodedByteCount: Int { bytes.count }

@@ -14,7 +14,7 @@ struct TestRecord: Message {
         self.name = [UInt8](name.utf8)
     }
 
-    init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         guard bytes.count >= 8 else { throw .malformed }
         self.id = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
         self.name = [UInt8](bytes[8...])
@@ -71,7 +71,7 @@ struct EndingRecord: Message, ExpiringRecord {
 
     init(_ end: End) { self.end = end }
 
-    init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         guard bytes.count == 8 else { throw .malformed }
         let time = Int64(bitPattern: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)))
         self.end = time == 0 ? .isDeleted : time == -1 ? .fails : .isPutOff(until: Timestamp(microseconds: time))

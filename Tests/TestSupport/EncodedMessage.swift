@@ -10,7 +10,7 @@ public struct EncodedMessage: Message {
     /// Starts with the fields of `message`.
     public init(_ message: some Message) { bytes = message.encoded() }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self.bytes = [UInt8](bytes)
     }
 

@@ -95,10 +95,10 @@ import Wire
 
     @Test func `Metadata and headers are taken up to their bounds and not beyond`() {
         let limits = Limits()
-        let most = Array(repeating: ("a", ""), count: limits.metadataEntriesMax)
+        let most = Array(repeating: ("a", ""), count: limits.messages.metadataEntriesMax)
         #expect(headers(most).fault == nil)
         #expect(headers(most + [("a", "")]).fault == .metadataTooLarge)
-        let long = String(repeating: "x", count: limits.metadataMax - 33)
+        let long = String(repeating: "x", count: limits.messages.metadataMax - 33)
         #expect(headers([("a", long)]).fault == nil)
         #expect(headers([("a", long + "x")]).fault == .metadataTooLarge)
         // Fields of gRPC itself are no metadata, but headers.

@@ -14,6 +14,7 @@ private final class LineSession: ProtocolSession {
     var name: StaticString { "lines" }
     private(set) var hasSeenRequest = false
     private(set) var partialSince: Instant?
+    private(set) var request = RequestEnvelope.none
     private var lastStream: UInt32 = 0
     private var inFlight: Set<UInt32> = []
     /// The bytes of the line that was handed out last, which still lies in the input.
@@ -33,11 +34,11 @@ private final class LineSession: ProtocolSession {
         inFlight.insert(lastStream)
         let space = readable[..<end].firstIndex(of: UInt8(ascii: " ")) ?? end
         let service = Self.service
-        let request = RequestEnvelope(
+        request = RequestEnvelope(
             service: UnsafeRawBufferPointer(start: service.utf8Start, count: service.utf8CodeUnitCount),
             method: UnsafeRawBufferPointer(rebasing: readable[..<space]),
             payload: UnsafeRawBufferPointer(rebasing: readable[space..<end].dropFirst()))
-        return .begin(stream: lastStream, kind: .unary, request)
+        return .begin(stream: lastStream, kind: .unary)
     }
 
     func authenticated() {}

@@ -154,7 +154,7 @@ extension UnsafeRawBufferPointer {
 
 /// Our reader and the generated one: what both accept is the same; ours may only be the stricter.
 private func compareRequest(_ bytes: UnsafeRawBufferPointer) {
-    guard let envelope = try? RequestEnvelope(reading: bytes, limits: limits) else { return }
+    guard let envelope = try? RequestEnvelope(reading: bytes, limits: limits.messages) else { return }
     guard let message = accepted(WireRequest.self, bytes) else { return }
     precondition(message.service.bytes.elementsEqual(envelope.service), "service differs")
     precondition(message.method.bytes.elementsEqual(envelope.method), "method differs")
@@ -166,9 +166,9 @@ private func compareRequest(_ bytes: UnsafeRawBufferPointer) {
 }
 
 private func compareResponse(_ bytes: UnsafeRawBufferPointer) {
-    guard let envelope = try? ResponseEnvelope(reading: bytes, limits: limits) else { return }
+    guard let envelope = try? ResponseEnvelope(reading: bytes, limits: limits.messages) else { return }
     do throws(DecodeError) {
-        let message = try WireResponse(decoding: bytes, limits: limits)
+        let message = try WireResponse(decoding: bytes, limits: limits.messages)
         precondition(message.payload.elementsEqual(envelope.payload), "payload differs")
         precondition((message.status == nil) == (envelope.status == nil), "status differs")
         compareMetadata(message.metadata, envelope.metadata)
@@ -209,7 +209,7 @@ private func rewrite(_ message: WireRequest, _ envelope: RequestEnvelope) {
         metadata: metadata
     ) { $0.append(contentsOf: envelope.payload) }
     let written = UnsafeRawBufferPointer(rebasing: output.readable[FrameHeader.byteCount...])
-    guard let again = try? WireRequest(decoding: written, limits: limits) else {
+    guard let again = try? WireRequest(decoding: written, limits: limits.messages) else {
         preconditionFailure("what was written does not read")
     }
     precondition(again.service == message.service && again.method == message.method, "names differ when written")
@@ -236,11 +236,11 @@ private func roundTrip(_ bytes: UnsafeRawBufferPointer) {
 }
 
 private func survives<Value: Message>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) {
-    guard let message = try? Value(decoding: bytes, limits: limits) else { return }
+    guard let message = try? Value(decoding: bytes, limits: limits.messages) else { return }
     let encoded = message.encoded()
     precondition(encoded.count == message.encodedByteCount, "\(type) is not as long as it says")
     do throws(DecodeError) {
-        let again = try Value(decoding: encoded, limits: limits)
+        let again = try Value(decoding: encoded, limits: limits.messages)
         precondition(again == message, "\(type) changes when encoded")
     } catch {
         preconditionFailure("\(type) does not read what it wrote: \(error)")
@@ -250,7 +250,7 @@ private func survives<Value: Message>(_ type: Value.Type, _ bytes: UnsafeRawBuff
 /// Nil when refused for a limit: the two readers count fields differently.
 private func accepted<Value: Message>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) -> Value? {
     do throws(DecodeError) {
-        return try Value(decoding: bytes, limits: limits)
+        return try Value(decoding: bytes, limits: limits.messages)
     } catch {
         precondition(error.isLimit, "only our reader accepts a \(type): \(error)")
         return nil

@@ -7,7 +7,7 @@ import Wire
         let header = try #require(bytes.withUnsafeBytes { FrameHeader.read($0) })
         #expect(header.type == .response)
         #expect(Int(header.payloadByteCount) == bytes.count - 10)
-        try Array(bytes[10...]).withUnsafeBytes { try body(ResponseEnvelope(reading: $0, limits: Limits())) }
+        try Array(bytes[10...]).withUnsafeBytes { try body(ResponseEnvelope(reading: $0, limits: MessageLimits())) }
     }
 
     @Test func `A response is what ttrpc's servers send`() {
@@ -127,7 +127,7 @@ import Wire
             }
         }
         try Array(written[10...]).withUnsafeBytes { raw in
-            let envelope = try RequestEnvelope(reading: raw, limits: Limits())
+            let envelope = try RequestEnvelope(reading: raw, limits: MessageLimits())
             #expect(
                 envelope.metadata.map { "\($0.key.string)=\($0.value.string)" }.sorted() == [
                     "authorization=v", "idempotency-key=v", "other=w", "traceparent=v", "x-request-id=v",

@@ -12,7 +12,7 @@ import Wire
         var metadata: [String] = []
     }
 
-    func read(_ bytes: [UInt8], limits: Limits = Limits()) throws(EnvelopeError) -> Copy {
+    func read(_ bytes: [UInt8], limits: MessageLimits = MessageLimits()) throws(EnvelopeError) -> Copy {
         let result = bytes.withUnsafeBytes { raw -> Result<Copy, EnvelopeError> in
             do throws(EnvelopeError) {
                 let envelope = try RequestEnvelope(reading: raw, limits: limits)
@@ -29,7 +29,7 @@ import Wire
     }
 
     func expect(
-        _ error: EnvelopeError, _ bytes: [UInt8], limits: Limits = Limits(),
+        _ error: EnvelopeError, _ bytes: [UInt8], limits: MessageLimits = MessageLimits(),
         at location: SourceLocation = #_sourceLocation
     ) {
         #expect(throws: error, sourceLocation: location) { try read(bytes, limits: limits) }
@@ -184,7 +184,7 @@ import Wire
         let small = Array(repeating: entry("a", ""), count: 64).joined()
         #expect(try read(call + small).metadata.count == 64)
         expect(.metadataTooLarge, call + small + entry("a", ""))
-        var limits = Limits()
+        var limits = MessageLimits()
         limits.metadataMax = 100
         #expect(try read(call + entry("a", String(repeating: "v", count: 67)), limits: limits).metadata.count == 1)
         expect(.metadataTooLarge, call + entry("a", String(repeating: "v", count: 68)), limits: limits)
@@ -197,7 +197,7 @@ import Wire
             + entry("x-request-id", "r") + entry("idempotency-key", "i") + entry("x-other", "2")
             + entry("authorizatiom", "3")
         try bytes.withUnsafeBytes { raw in
-            let metadata = try RequestEnvelope(reading: raw, limits: Limits()).metadata
+            let metadata = try RequestEnvelope(reading: raw, limits: MessageLimits()).metadata
             #expect(metadata.count == 7)
             #expect(metadata.authorization?.string == "Bearer x")
             #expect(metadata.traceparent?.string == "00-a")

@@ -4,7 +4,7 @@ import Wire
 
 @Suite struct ResponseEnvelopeTests {
     func read(_ bytes: [UInt8], _ body: (ResponseEnvelope) throws -> Void = { _ in }) throws {
-        try bytes.withUnsafeBytes { try body(ResponseEnvelope(reading: $0, limits: Limits())) }
+        try bytes.withUnsafeBytes { try body(ResponseEnvelope(reading: $0, limits: MessageLimits())) }
     }
 
     @Test func `A response as ttrpc's servers write it is read`() throws {

@@ -117,7 +117,7 @@ def _declaration(message, name):
                   for f in message.fields]
         lines += ["    }", ""]
     lines += [
-        "    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {",
+        "    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {",
         "        self = try decodeMessage(bytes, limits: limits)",
         "    }",
         "",

@@ -14,7 +14,7 @@ public struct UndoneEvents: Sendable {
         newest = try transaction.newestEventNumber
         var byKind: [EventKind: Int] = [:]
         try transaction.scanEvents(behind: number) { _, event in
-            let record = try EventRecord(decoding: event.payload, limits: Limits())
+            let record = try EventRecord(decoding: event.payload, limits: MessageLimits())
             byKind[record.kind, default: 0] += 1
         }
         counts = byKind.sorted { ($0.value, $1.key.rawValue) > ($1.value, $0.key.rawValue) }

@@ -36,7 +36,7 @@ public struct ProtobufDuration: Message {
         @inlinable public static var nanos: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 

@@ -26,7 +26,7 @@ public struct GoogleErrorInfo: Message {
         @inlinable public static var metadata: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -69,7 +69,7 @@ extension GoogleErrorInfo {
             @inlinable public static var value: Int { 2 }
         }
 
-        public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
             self = try decodeMessage(bytes, limits: limits)
         }
 
@@ -107,7 +107,7 @@ public struct GoogleRetryInfo: Message {
         @inlinable public static var retryDelay: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -142,7 +142,7 @@ public struct GoogleBadRequest: Message {
         @inlinable public static var fieldViolations: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -181,7 +181,7 @@ extension GoogleBadRequest {
             @inlinable public static var description: Int { 2 }
         }
 
-        public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
             self = try decodeMessage(bytes, limits: limits)
         }
 
@@ -222,7 +222,7 @@ public struct GoogleRequestInfo: Message {
         @inlinable public static var servingData: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -259,7 +259,7 @@ public struct GoogleHelp: Message {
         @inlinable public static var links: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -298,7 +298,7 @@ extension GoogleHelp {
             @inlinable public static var url: Int { 2 }
         }
 
-        public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
             self = try decodeMessage(bytes, limits: limits)
         }
 
@@ -339,7 +339,7 @@ public struct GoogleLocalizedMessage: Message {
         @inlinable public static var message: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 

@@ -18,7 +18,7 @@ public struct GRPCHealthCheckRequest: Message {
         @inlinable public static var service: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -52,7 +52,7 @@ public struct GRPCHealthCheckResponse: Message {
         @inlinable public static var status: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 

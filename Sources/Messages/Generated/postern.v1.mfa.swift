@@ -46,7 +46,7 @@ public struct AccountsStartMfaEnrollmentRequest: Message {
         @inlinable public static var locale: Int { 6 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -91,7 +91,7 @@ extension AccountsStartMfaEnrollmentRequest: ConvertibleToC {
 public struct TotpEnrollment: Message {
     public init() {}
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -139,7 +139,7 @@ public struct AccountsStartMfaEnrollmentResponse: Message {
         @inlinable public static var expiresAtMicros: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -209,7 +209,7 @@ public struct AccountsFinalizeMfaEnrollmentRequest: Message {
         @inlinable public static var deviceToken: Int { 7 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -279,7 +279,7 @@ public struct AccountsFinalizeMfaEnrollmentResponse: Message {
         @inlinable public static var deviceToken: Int { 5 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -328,7 +328,7 @@ public struct AccountsWithdrawMfaEnrollmentRequest: Message {
         @inlinable public static var factorID: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -370,7 +370,7 @@ public struct AccountsWithdrawMfaEnrollmentResponse: Message {
         @inlinable public static var tokens: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -409,7 +409,7 @@ public struct AccountsRenewRecoveryCodesRequest: Message {
         @inlinable public static var idToken: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -447,7 +447,7 @@ public struct AccountsRenewRecoveryCodesResponse: Message {
         @inlinable public static var recoveryCodes: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -503,7 +503,7 @@ public struct AccountsStartMfaSignInRequest: Message {
         @inlinable public static var locale: Int { 5 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -549,7 +549,7 @@ public struct AccountsStartMfaSignInResponse: Message {
         @inlinable public static var expiresAtMicros: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -621,7 +621,7 @@ public struct AccountsFinalizeMfaSignInRequest: Message {
         @inlinable public static var deviceToken: Int { 8 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -693,7 +693,7 @@ public struct AccountsFinalizeMfaSignInResponse: Message {
         @inlinable public static var isNewUser: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 

@@ -86,7 +86,7 @@ public struct ApiKey: Message {
         @inlinable public static var lastUsedAtMicros: Int { 43 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -181,7 +181,7 @@ public struct ProjectCreateApiKeyRequest: Message {
         @inlinable public static var allowedAddresses: Int { 41 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -236,7 +236,7 @@ public struct ProjectCreateApiKeyResponse: Message {
         @inlinable public static var secretKey: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -298,7 +298,7 @@ public struct ProjectUpdateApiKeyRequest: Message {
         @inlinable public static var allowedAddresses: Int { 41 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -345,7 +345,7 @@ public struct ProjectUpdateApiKeyResponse: Message {
         @inlinable public static var apiKey: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -386,7 +386,7 @@ public struct ProjectRotateApiKeyRequest: Message {
         @inlinable public static var validateOnly: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -427,7 +427,7 @@ public struct ProjectRotateApiKeyResponse: Message {
         @inlinable public static var secretKey: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -452,7 +452,7 @@ extension ProjectRotateApiKeyResponse: ConvertibleToC {
 public struct ProjectWhoAmIRequest: Message {
     public init() {}
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -512,7 +512,7 @@ public struct ProjectWhoAmIResponse: Message {
         @inlinable public static var projectID: Int { 7 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -563,7 +563,7 @@ public struct ProjectTestPermissionsRequest: Message {
         @inlinable public static var methods: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -601,7 +601,7 @@ public struct ProjectTestPermissionsResponse: Message {
         @inlinable public static var permissions: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -646,7 +646,7 @@ public struct MethodPermission: Message {
         @inlinable public static var message: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -689,7 +689,7 @@ public struct ProjectListApiKeysRequest: PagedRequest {
         @inlinable public static var pageToken: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -728,7 +728,7 @@ public struct ProjectListApiKeysResponse: Message {
         @inlinable public static var nextPageToken: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -768,7 +768,7 @@ public struct ProjectRevokeApiKeyRequest: Message {
         @inlinable public static var validateOnly: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -804,7 +804,7 @@ public struct ProjectRevokeApiKeyResponse: Message {
         @inlinable public static var apiKey: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -866,7 +866,7 @@ public struct SigningKeyInfo: Message {
         @inlinable public static var tokenUse: Int { 7 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -901,7 +901,7 @@ extension SigningKeyInfo: ConvertibleToC {
 public struct ProjectListSigningKeysRequest: Message {
     public init() {}
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -933,7 +933,7 @@ public struct ProjectListSigningKeysResponse: Message {
         @inlinable public static var keys: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -984,7 +984,7 @@ public struct ProjectRotateSigningKeyRequest: Message {
         @inlinable public static var tokenUse: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1024,7 +1024,7 @@ public struct ProjectRotateSigningKeyResponse: Message {
         @inlinable public static var key: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1061,7 +1061,7 @@ public struct ProjectRevokeSigningKeyRequest: Message {
         @inlinable public static var validateOnly: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1101,7 +1101,7 @@ public struct ProjectRevokeSigningKeyResponse: Message {
         @inlinable public static var successor: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1126,7 +1126,7 @@ extension ProjectRevokeSigningKeyResponse: ConvertibleToC {
 public struct ProjectServerInfoRequest: Message {
     public init() {}
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1184,7 +1184,7 @@ public struct ProjectServerInfoResponse: Message {
         @inlinable public static var startedAtMicros: Int { 7 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1219,7 +1219,7 @@ extension ProjectServerInfoResponse: ConvertibleToC {
 public struct ProjectStatsRequest: Message {
     public init() {}
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1251,7 +1251,7 @@ public struct ProjectStatsResponse: Message {
         @inlinable public static var values: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1289,7 +1289,7 @@ public struct StatsValue: Message {
         @inlinable public static var value: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1314,7 +1314,7 @@ extension StatsValue: ConvertibleToC {
 public struct ProjectBackupRequest: Message {
     public init() {}
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1350,7 +1350,7 @@ public struct ProjectBackupResponse: Message {
         @inlinable public static var byteCount: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 

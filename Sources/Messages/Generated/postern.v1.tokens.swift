@@ -71,7 +71,7 @@ public struct TokensVerifyIdTokenRequest: Message {
         @inlinable public static var anyTenant: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -133,7 +133,7 @@ public struct TokensVerifyIdTokenResponse: Message {
         @inlinable public static var claimsJSON: Int { 6 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -184,7 +184,7 @@ public struct TokensRefreshRequest: Message {
         @inlinable public static var attemptID: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -229,7 +229,7 @@ public struct TokensRefreshResponse: Message {
         @inlinable public static var outcome: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -267,7 +267,7 @@ public struct TokensListKeysRequest: Message {
         @inlinable public static var tokenUse: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -302,7 +302,7 @@ public struct TokensListKeysResponse: Message {
         @inlinable public static var jwksJSON: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -343,7 +343,7 @@ public struct TokensCreateSessionCookieRequest: Message {
         @inlinable public static var validSeconds: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -385,7 +385,7 @@ public struct TokensCreateSessionCookieResponse: Message {
         @inlinable public static var expiresAtMicros: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -428,7 +428,7 @@ public struct TokensVerifySessionCookieRequest: Message {
         @inlinable public static var anyTenant: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -490,7 +490,7 @@ public struct TokensVerifySessionCookieResponse: Message {
         @inlinable public static var claimsJSON: Int { 6 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -556,7 +556,7 @@ public struct TokensWatchRevocationsRequest: Message {
         @inlinable public static var sessionCookies: Int { 5 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -627,7 +627,7 @@ public struct TokensWatchRevocationsResponse: Message {
         @inlinable public static var scope: Int { 6 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -702,7 +702,7 @@ public struct Revocation: Message {
         @inlinable public static var keyID: Int { 7 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 

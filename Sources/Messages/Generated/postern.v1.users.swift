@@ -120,7 +120,7 @@ public struct UsersCreateRequest: Message {
         @inlinable public static var validateOnly: Int { 10 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -173,7 +173,7 @@ public struct UsersCreateResponse: Message {
         @inlinable public static var user: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -213,7 +213,7 @@ public struct UsersGetRequest: Message {
         @inlinable public static var includeLastRefresh: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -252,7 +252,7 @@ public struct UsersGetResponse: Message {
         @inlinable public static var user: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -289,7 +289,7 @@ public struct UsersGetByEmailRequest: Message {
         @inlinable public static var email: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -326,7 +326,7 @@ public struct UsersGetByEmailResponse: Message {
         @inlinable public static var user: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -364,7 +364,7 @@ public struct UsersGetByPhoneRequest: Message {
         @inlinable public static var phoneNumber: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -401,7 +401,7 @@ public struct UsersGetByPhoneResponse: Message {
         @inlinable public static var user: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -445,7 +445,7 @@ public struct ProviderIdentity: Message {
         @inlinable public static var issuer: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -486,7 +486,7 @@ public struct UsersGetByProviderRequest: Message {
         @inlinable public static var identity: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -523,7 +523,7 @@ public struct UsersGetByProviderResponse: Message {
         @inlinable public static var user: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -576,7 +576,7 @@ public struct UsersBatchGetRequest: Message {
         @inlinable public static var identities: Int { 5 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -632,7 +632,7 @@ public struct UsersBatchGetResponse: Message {
         @inlinable public static var notRead: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -683,7 +683,7 @@ public struct UserName: Message {
         @inlinable public static var identity: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -737,7 +737,7 @@ public struct UsersCountRequest: Message {
         @inlinable public static var tenantID: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -772,7 +772,7 @@ public struct UsersCountResponse: Message {
         @inlinable public static var count: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -903,7 +903,7 @@ public struct UsersQueryRequest: PagedRequest {
         @inlinable public static var claimValueJSON: Int { 19 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1002,7 +1002,7 @@ public struct UsersQueryResponse: Message {
         @inlinable public static var isComplete: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1050,7 +1050,7 @@ public struct UsersListRequest: PagedRequest {
         @inlinable public static var pageToken: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1093,7 +1093,7 @@ public struct UsersListResponse: Message {
         @inlinable public static var nextPageToken: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1194,7 +1194,7 @@ public struct UsersUpdateRequest: Message {
         @inlinable public static var revokeTokens: Int { 15 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1263,7 +1263,7 @@ public struct UsersUpdateResponse: Message {
         @inlinable public static var ignoredClaims: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1315,7 +1315,7 @@ public struct UsersSetCustomClaimsRequest: Message {
         @inlinable public static var validateOnly: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1361,7 +1361,7 @@ public struct UsersSetCustomClaimsResponse: Message {
         @inlinable public static var ignoredClaims: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1404,7 +1404,7 @@ public struct UsersDeleteRequest: Message {
         @inlinable public static var validateOnly: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1432,7 +1432,7 @@ extension UsersDeleteRequest: ConvertibleToC {
 public struct UsersDeleteResponse: Message {
     public init() {}
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1475,7 +1475,7 @@ public struct UsersBatchDeleteRequest: Message {
         @inlinable public static var validateOnly: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1520,7 +1520,7 @@ public struct UsersBatchDeleteResponse: Message {
         @inlinable public static var rejections: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1601,7 +1601,7 @@ public struct UsersUpdateManyRequest: PagedRequest {
         @inlinable public static var validateOnly: Int { 10 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1677,7 +1677,7 @@ public struct UsersUpdateManyResponse: Message {
         @inlinable public static var nextPageToken: Int { 5 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1731,7 +1731,7 @@ public struct BatchRejection: Message {
         @inlinable public static var message: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1777,7 +1777,7 @@ public struct UsersRevokeTokensRequest: Message {
         @inlinable public static var validateOnly: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1816,7 +1816,7 @@ public struct UsersRevokeTokensResponse: Message {
         @inlinable public static var user: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1871,7 +1871,7 @@ public struct UsersCreateCustomTokenRequest: Message {
         @inlinable public static var validateOnly: Int { 5 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1922,7 +1922,7 @@ public struct UsersCreateCustomTokenResponse: Message {
         @inlinable public static var ignoredClaims: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -1981,7 +1981,7 @@ public struct UsersAddSecondFactorRequest: Message {
         @inlinable public static var validateOnly: Int { 5 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2028,7 +2028,7 @@ public struct UsersAddSecondFactorResponse: Message {
         @inlinable public static var factorID: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2084,7 +2084,7 @@ public struct UsersRemoveSecondFactorRequest: Message {
         @inlinable public static var validateOnly: Int { 5 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2127,7 +2127,7 @@ public struct UsersRemoveSecondFactorResponse: Message {
         @inlinable public static var user: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2189,7 +2189,7 @@ public struct PasswordHashSpec: Message {
         @inlinable public static var argon2: Int { 8 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2248,7 +2248,7 @@ extension PasswordHashSpec: ConvertibleToC {
 public struct Argon2idSpec: Message {
     public init() {}
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2307,7 +2307,7 @@ public struct Argon2Spec: Message {
         @inlinable public static var associatedData: Int { 6 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2340,7 +2340,7 @@ extension Argon2Spec: ConvertibleToC {
 public struct BcryptSpec: Message {
     public init() {}
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2383,7 +2383,7 @@ public struct FirebaseScryptSpec: Message {
         @inlinable public static var memoryCost: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2439,7 +2439,7 @@ public struct DigestSpec: Message {
         @inlinable public static var roundsOverHex: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2490,7 +2490,7 @@ public struct HmacSpec: Message {
         @inlinable public static var order: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2533,7 +2533,7 @@ public struct Pbkdf2Spec: Message {
         @inlinable public static var rounds: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2578,7 +2578,7 @@ public struct ScryptSpec: Message {
         @inlinable public static var parallelization: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2687,7 +2687,7 @@ public struct ImportUser: Message {
         @inlinable public static var secondFactors: Int { 17 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2760,7 +2760,7 @@ public struct ImportSecondFactor: Message {
         @inlinable public static var totpSecret: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2801,7 +2801,7 @@ public struct NamedHashSpec: Message {
         @inlinable public static var spec: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2863,7 +2863,7 @@ public struct UsersImportRequest: Message {
         @inlinable public static var validateOnly: Int { 6 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2935,7 +2935,7 @@ public struct UsersImportResponse: Message {
         @inlinable public static var ignoredClaims: Int { 6 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -2992,7 +2992,7 @@ public struct ImportRejection: Message {
         @inlinable public static var message: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3051,7 +3051,7 @@ public struct UsersVerifyHashSpecRequest: Message {
         @inlinable public static var spec: Int { 5 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3103,7 +3103,7 @@ public struct UsersVerifyHashSpecResponse: Message {
         @inlinable public static var triedCount: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3150,7 +3150,7 @@ public struct UsersExportRequest: Message {
         @inlinable public static var includePasswordHashes: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3198,7 +3198,7 @@ public struct UsersExportResponse: Message {
         @inlinable public static var cursor: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3253,7 +3253,7 @@ public struct UsersLinkRequest: Message {
         @inlinable public static var validateOnly: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3294,7 +3294,7 @@ public struct UsersLinkResponse: Message {
         @inlinable public static var user: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3337,7 +3337,7 @@ public struct UsersUnlinkRequest: Message {
         @inlinable public static var validateOnly: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3378,7 +3378,7 @@ public struct UsersUnlinkResponse: Message {
         @inlinable public static var user: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3432,7 +3432,7 @@ public struct UsersGenerateOobLinkRequest: Message {
         @inlinable public static var continueURL: Int { 5 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3491,7 +3491,7 @@ public struct UsersGenerateOobLinkResponse: Message {
         @inlinable public static var notMeLink: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3544,7 +3544,7 @@ public struct UsersExplainLinkRequest: Message {
         @inlinable public static var uid: Int { 4 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3611,7 +3611,7 @@ public struct UsersExplainLinkResponse: Message {
         @inlinable public static var removedProviderIDs: Int { 6 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3659,7 +3659,7 @@ public struct UsersListSessionsRequest: Message {
         @inlinable public static var uid: Int { 2 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3696,7 +3696,7 @@ public struct UsersListSessionsResponse: Message {
         @inlinable public static var sessions: Int { 1 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3737,7 +3737,7 @@ public struct UsersRevokeSessionRequest: Message {
         @inlinable public static var sessionID: Int { 3 }
     }
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 
@@ -3765,7 +3765,7 @@ extension UsersRevokeSessionRequest: ConvertibleToC {
 public struct UsersRevokeSessionResponse: Message {
     public init() {}
 
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
 

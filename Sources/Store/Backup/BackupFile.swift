@@ -107,7 +107,7 @@ extension BackupFile {
         guard dataOffset <= byteCount else { throw .cut }
         let encoded = try bytes(
             of: file, at: BackupFormat.prefixByteCount, count: count)
-        guard let header = try? BackupHeader(decoding: encoded, limits: Limits()) else { throw .altered }
+        guard let header = try? BackupHeader(decoding: encoded, limits: MessageLimits()) else { throw .altered }
         guard header.formatVersion <= BackupFormat.version else { throw .newerFormat(header.formatVersion) }
         return (header, dataOffset)
     }

@@ -9,7 +9,9 @@ struct RawMessage: Message {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) { self.bytes = [UInt8](bytes) }
+    init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
+        self.bytes = [UInt8](bytes)
+    }
 
     func encode(into buffer: inout ByteBuffer) { bytes.withUnsafeBytes { buffer.append(contentsOf: $0) } }
 
