@@ -24,8 +24,9 @@ Description: multi-tenant authentication server
 """
 
 
-def build(folder, output, release=None):
-    """Makes the package and returns its path. `release`: what is added to the version, for an upgrade."""
+def build(folder, output, release=None, quick=False):
+    """Makes the package and returns its path. `release`: what is added to the version, for an upgrade. `quick`: a package
+    that is not compressed, to look into."""
     full_version = version(folder) + (f"+{release}" if release else "")
     architecture = output_of(["dpkg", "--print-architecture"])
     with tempfile.TemporaryDirectory() as scratch:
@@ -51,8 +52,8 @@ def build(folder, output, release=None):
         (control / "control").write_text(CONTROL.format(
             version=full_version, architecture=architecture, kilobytes=kilobytes, libraries=libraries(root, scratch)))
         package = output / f"postern_{full_version}_{architecture}.deb"
-        subprocess.run(["dpkg-deb", "--build", "--root-owner-group", "-Zxz", root, package], check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run(["dpkg-deb", "--build", "--root-owner-group", "-Znone" if quick else "-Zxz", root, package],
+                       check=True, stdout=subprocess.DEVNULL)
     return package
 
 
