@@ -42,8 +42,22 @@ extension Failure {
             Failure(.valueTooLong, "An identifier in the request is longer than any can be.")
         case .corrupt, .damaged, .truncated:
             Failure(.corruptRecord, "A stored record is damaged; the operator must restore it.")
+        case .journal(.outcomeUnknown):
+            Failure(
+                .storeUnavailable,
+                "The cluster's journal was lost meanwhile; whether the call took effect is not known.")
         default:
             Failure(.storeUnavailable, "The server's database is not available; try again later.")
+        }
+    }
+}
+
+extension Failure {
+    /// Whether a node that knows more might answer otherwise: what the call is about was missing, old or switched off.
+    var mayBeOutdated: Bool {
+        switch code {
+        case .unauthenticated, .permissionDenied, .notFound, .alreadyExists, .failedPrecondition, .aborted: true
+        default: false
         }
     }
 }

@@ -33,8 +33,8 @@ struct IncomingCall {
 /// A call that outlives the turn it came in: what it takes to answer it, to count it and to log it.
 struct Exchange: Sendable {
     let method: RegisteredMethod
-    /// Nil only for methods that need no credential.
-    let caller: Caller?
+    /// Nil only for methods that need no credential, and until it is known.
+    var caller: Caller?
     let stream: UInt32
     let requestID: Text
     let connectionID: UInt64

@@ -35,12 +35,13 @@ final class RegisteredMethod: Sendable {
 /// How the router runs a method. Each closure knows its handler's types; none knows what carries the call.
 enum MethodBody: Sendable {
     /// Answers at once: appends the response message to the output, or throws.
-    case fast(
-        @Sendable (
-            _ payload: UnsafeRawBufferPointer, _ exchange: borrowing ReadExchange, _ output: inout ByteBuffer
-        ) throws -> Void)
+    case fast(FastBody)
     case waiting(WaitingBody)
 }
+
+typealias FastBody =
+    @Sendable (_ payload: UnsafeRawBufferPointer, _ exchange: borrowing ReadExchange, _ output: inout ByteBuffer) throws
+    -> Void
 
 /// How a method is run that does not answer in the turn in which its request came in: the request is decoded at once.
 enum WaitingBody: Sendable {

@@ -26,7 +26,7 @@ extension Router {
         } catch {
             let failure = Failure(mapping: error)
             // As a method's: otherwise keys could be tried here without a trace.
-            if let caller { note(failure, name, by: caller, requestID: nil) }
+            if let caller { note(failure, name, by: caller, requestID: .empty) }
             return HTTPResponse(refusing: failure)
         }
     }

@@ -10,6 +10,8 @@ import Wire
 extension Router {
     /// What is left to do when the call was admitted as far as it can be at once.
     private enum Work: Sendable {
+        /// A call that only reads, and was refused before the node was at the journal's end.
+        case read(FastBody, OwnedRequest)
         case page(PreparedPage)
         case change(PreparedChange, Call)
         case stream(PreparedStream, StreamCall)
@@ -17,23 +19,67 @@ extension Router {
         case unopenedStream(PrepareStream)
     }
 
+    private enum Start: Sendable {
+        case now(Work)
+        /// Once this node is at the end of the cluster's journal.
+        case atEnd(OwnedRequest)
+    }
+
     /// Starts a call's task. What can be refused at once is thrown, before there is a task.
+    ///
+    /// A node of a cluster lets changes and streams begin at the end of the journal: what was switched on any node
+    /// before the call was sent binds it.
     func begin<Carrier: CallCarrier>(
         _ incoming: IncomingCall, of method: RegisteredMethod, _ body: WaitingBody, caller: Caller?,
         on carrier: isolated Carrier
     ) throws {
-        let exchange = Exchange(
-            incoming, of: method, caller: caller, limits: service.project.limits, isTraced: callLog.wantsTraces)
-        let work = try work(body, incoming, exchange, on: carrier)
+        let exchange = exchange(incoming, of: method, by: caller)
+        if case .page = body {
+        } else if isInCluster {
+            return try start(.atEnd(OwnedRequest(incoming.request)), exchange, on: carrier)
+        }
+        let work = try work(body, incoming.request, exchange, on: carrier)
         exchange.trace?.note(tenantID: carrier.connectionContext.admittedTenantID)
+        try start(.now(work), exchange, on: carrier)
+    }
+
+    /// Answers a call again that this node refused before it was at the end of the journal: the key, user or session
+    /// that it did not find may have been made on another node a moment ago.
+    func answerAtEnd<Carrier: CallCarrier>(
+        _ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, on carrier: isolated Carrier
+    ) throws {
+        try start(
+            .atEnd(OwnedRequest(incoming.request)), exchange(incoming, of: method, by: caller), on: carrier)
+    }
+
+    var isInCluster: Bool { service.project.store.isInCluster }
+
+    private func exchange(_ incoming: IncomingCall, of method: RegisteredMethod, by caller: Caller?) -> Exchange {
+        Exchange(incoming, of: method, caller: caller, limits: service.project.limits, isTraced: callLog.wantsTraces)
+    }
+
+    private func start<Carrier: CallCarrier>(
+        _ start: Start, _ exchange: Exchange, on carrier: isolated Carrier
+    ) throws {
+        let (method, caller) = (exchange.method, exchange.caller)
         let streamOwner = method.kind == .unary ? nil : caller
         if let streamOwner { try callerUse.openStream(of: streamOwner.id) }
-        if case .page = work { carrier.awaitsPage() }
+        if case .now(.page) = start { carrier.awaitsPage() }
         carrier.run(
             stream: exchange.stream, kind: method.kind, deadline: exchange.deadline, credential: streamOwner,
-            requestByteCount: incoming.request.payload.count
+            requestByteCount: exchange.requestByteCount
         ) { [self] carrier in
+            var exchange = exchange
             do {
+                let work: Work
+                switch start {
+                case .now(let prepared): work = prepared
+                case .atEnd(let request):
+                    try await service.project.store.reachJournalEnd()
+                    (work, exchange.caller) = try request.withEnvelope {
+                        try workAtEnd($0, request, exchange, on: carrier)
+                    }
+                }
                 try await traced(work, exchange, on: carrier)
                 ended(exchange, failure: nil)
             } catch {
@@ -51,9 +97,8 @@ extension Router {
     }
 
     private func work<Carrier: CallCarrier>(
-        _ body: WaitingBody, _ incoming: IncomingCall, _ exchange: Exchange, on carrier: isolated Carrier
+        _ body: WaitingBody, _ request: RequestEnvelope, _ exchange: Exchange, on carrier: isolated Carrier
     ) throws -> Work {
-        let request = incoming.request
         let limits = service.limits.messages
         switch body {
         case .page(let prepare): return .page(try prepare(request.payload, limits))
@@ -69,6 +114,29 @@ extension Router {
         case .stream(_, let prepare):
             let stream = try prepare(request.payload, limits)
             return .stream(stream, try streamCall(stream, exchange, on: carrier))
+        }
+    }
+
+    /// Identifies and admits a call again, as if it came in now. A stream goes on with the credential that it came with:
+    /// what watches credentials for it knows no other.
+    private func workAtEnd<Carrier: CallCarrier>(
+        _ request: RequestEnvelope, _ owned: OwnedRequest, _ exchange: Exchange, on carrier: isolated Carrier
+    ) throws -> (Work, Caller?) {
+        let method = exchange.method
+        let context = carrier.connectionContext
+        context.forgetAdmittedTenant()
+        let known = exchange.caller
+        var exchange = exchange
+        exchange.caller = try identify(
+            request, requestID: exchange.requestID, for: method, context, on: carrier)
+        try exchange.caller?.require(method.descriptor.role)
+        if method.kind != .unary, exchange.caller?.id != known?.id { throw Failure.nodeWasBehind }
+        switch method.body {
+        case .fast(let body): return (.read(body, owned), exchange.caller)
+        case .waiting(let body):
+            let work = try work(body, request, exchange, on: carrier)
+            exchange.trace?.note(tenantID: context.admittedTenantID)
+            return (work, exchange.caller)
         }
     }
 
@@ -108,6 +176,7 @@ extension Router {
         _ work: Work, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {
         switch work {
+        case .read(let body, let request): try answer(body, request, exchange, on: carrier)
         case .page(let page):
             let start = Instant.now
             try await carrier.pageTurn(stream: exchange.stream)
@@ -131,6 +200,19 @@ extension Router {
                 try await stream.run(call, CallStream(carrier: carrier, number: exchange.stream, trace: exchange.trace))
             }
             carrier.endStream(exchange.stream)
+        }
+    }
+
+    private func answer<Carrier: CallCarrier>(
+        _ body: FastBody, _ request: OwnedRequest, _ exchange: Exchange, on carrier: isolated Carrier
+    ) throws {
+        let read = ReadExchange(
+            gate: gate, method: exchange.method.descriptor, caller: exchange.caller,
+            context: carrier.connectionContext)
+        try exchange.withMetadata { metadata in
+            try carrier.respond(stream: exchange.stream, metadata: metadata) { output in
+                try request.withEnvelope { try body($0.payload, read, &output) }
+            }
         }
     }
 
@@ -159,6 +241,10 @@ extension Router {
 extension Failure {
     fileprivate static let deadlinePassedDuring = Failure(
         .deadlineExceeded, "The call took longer than its deadline; whether it took effect is not known.")
+
+    /// A stream whose credential this node learned of only now.
+    fileprivate static let nodeWasBehind = Failure(
+        .storeUnavailable, "This node did not know the credential yet; open the stream again.")
 
     fileprivate static let deadlinePassedBefore = Failure(
         .deadlineExceeded, "The deadline had passed before the call began; nothing was done.")

@@ -98,7 +98,8 @@ public final class Router: Dispatcher {
         }
         var caller: Caller?
         do {
-            caller = try identify(incoming, for: method, context, on: carrier)
+            caller = try identify(
+                request, requestID: Text(validating: requestID) ?? .empty, for: method, context, on: carrier)
             try caller?.require(method.descriptor.role)
             guard kind == method.kind else { throw Failure.wrongMethodShape }
             switch method.body {
@@ -115,6 +116,11 @@ public final class Router: Dispatcher {
                 try begin(incoming, of: method, body, caller: caller, on: carrier)
             }
         } catch {
+            if isInCluster, Failure(mapping: error).mayBeOutdated,
+                (try? answerAtEnd(incoming, of: method, caller: caller, on: carrier)) != nil
+            {
+                return
+            }
             let failure = fail(
                 stream: stream, with: error, method, by: caller, requestID: requestID, start: incoming.start,
                 on: carrier)
@@ -123,16 +129,16 @@ public final class Router: Dispatcher {
     }
 
     /// The caller; nil where the method needs none.
-    private func identify<Carrier: CallCarrier>(
-        _ incoming: IncomingCall, for method: RegisteredMethod, _ context: ConnectionContext,
-        on carrier: isolated Carrier
+    func identify<Carrier: CallCarrier>(
+        _ request: RequestEnvelope, requestID: @autoclosure () -> Text, for method: RegisteredMethod,
+        _ context: ConnectionContext, on carrier: isolated Carrier
     ) throws -> Caller? {
         if method.descriptor.role == .unspecified { return nil }
-        let caller = try gate.caller(authorization: incoming.request.metadata.authorization, context: context)
+        let caller = try gate.caller(authorization: request.metadata.authorization, context: context)
         do throws(Failure) {
             try countConnection(carrier, of: caller)
         } catch {
-            note(error, method.descriptor.fullName, by: caller, requestID: incoming.requestID)
+            note(error, method.descriptor.fullName, by: caller, requestID: requestID())
             throw error
         }
         return caller
@@ -163,7 +169,9 @@ extension Router {
         requestID: UnsafeRawBufferPointer, start: Instant, on carrier: isolated Carrier
     ) -> Failure {
         let failure = Failure(mapping: error)
-        if let caller { note(failure, method.descriptor.fullName, by: caller, requestID: requestID) }
+        if let caller {
+            note(failure, method.descriptor.fullName, by: caller, requestID: Text(validating: requestID) ?? .empty)
+        }
         carrier.fail(stream: stream, failure, metadata: OutgoingMetadata(requestID: requestID))
         failureLog.write(
             method.descriptor, failure, error, requestID: Text(validating: requestID) ?? .empty, start: start,
@@ -172,9 +180,11 @@ extension Router {
     }
 
     /// Tells the event log of a call that its credential may not make.
-    func note(_ failure: Failure, _ name: String, by caller: Caller, requestID: UnsafeRawBufferPointer?) {
+    func note(
+        _ failure: Failure, _ name: String, by caller: Caller, requestID: @autoclosure () -> Text
+    ) {
         guard DeniedCalls.isDenial(failure) else { return }
-        let requestID = requestID.flatMap { Text(validating: $0) } ?? .empty
+        let requestID = requestID()
         let call = DeniedCalls.Call(by: caller, of: name, failure, requestID: requestID)
         service.project.callers.deniedCalls.note(call)
     }

@@ -75,6 +75,15 @@ public final class Store: Sendable {
         try atStart { try read { try $0.journalPlace() } }
     }
 
+    /// Whether other nodes write to the same journal.
+    public var isInCluster: Bool { environment.configuration.journal != nil }
+
+    /// Returns when this node has seen that its store is the journal's end, after it was called: whatever was
+    /// acknowledged anywhere before is in it then. At once for a store that is in no cluster.
+    public func reachJournalEnd() async throws {
+        if isInCluster { try await write(for: .removal) { _ in } }
+    }
+
     /// Nil for a store that is opened without a journal. Any thread.
     public var journalStatus: JournalStatus? {
         environment.configuration.journal == nil ? nil : environment.journalStatus.withLock { $0 }

@@ -119,12 +119,17 @@ struct Restore {
         configuration.masterKeyFile = self.configuration.effectiveMasterKeyFile
         let log = Log(level: .error)
         defer { log.close() }
-        let instance = try Daemon.makeInstance(configuration, log: log, mustExist: true) { $0.acceptsRollback = true }
+        let instance = try Daemon.makeInstance(configuration, log: log, mustExist: true) {
+            $0.acceptsRollback = true
+            $0.leavesJournal = true
+        }
         defer { instance.close() }
         let header = backup.header
         try waitFor {
             _ = try await instance.project.start()
             try await instance.project.backups.noteRestored(header)
+            // What came after the backup is in a cluster's journal still: the restored store is none of its nodes.
+            try await instance.project.store.write { try $0.setJournalPlace(nil) }
         }
     }
 

@@ -37,13 +37,14 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
 
     private let rows: Rows
     private let fault: @Sendable () -> Fault?
+    private let tellsNews: Bool
     public let isAway = Atomic(false)
     private var isConnected = false
     private var seen = 0
 
-    /// `fault` is asked at each question.
-    public init(_ rows: Rows, fault: @escaping @Sendable () -> Fault? = { nil }) {
-        (self.rows, self.fault) = (rows, fault)
+    /// `fault` is asked at each question. Without `tellsNews` the node learns what others wrote only where it asks.
+    public init(_ rows: Rows, tellsNews: Bool = true, fault: @escaping @Sendable () -> Fault? = { nil }) {
+        (self.rows, self.tellsNews, self.fault) = (rows, tellsNews, fault)
     }
 
     public func use(clusterID: [UInt8]) {}
@@ -101,9 +102,9 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
 
     public func wait(for descriptor: Int32, until deadline: Instant?) throws(JournalEngineError) -> Bool {
         guard isConnected, !isAway.load(ordering: .relaxed) else { throw .connectionLost("away") }
-        if rows.count > seen { return true }
+        if tellsNews, rows.count > seen { return true }
         waitUntilReadable(descriptor, milliseconds: 2)
-        return rows.count > seen
+        return tellsNews && rows.count > seen
     }
 }
 

@@ -28,30 +28,30 @@ extension Instance.Configuration {
     /// Where the tests run over a journal, makes the server's store the first of a cluster of its own.
     mutating func useJournalIfAsked(masterKey: MasterKey) throws {
         guard let url = TestEngine.address, store.journal == nil else { return }
-        let address = try TestEngine.address(of: store.directory, in: url) { address in
-            try beginCluster(at: address, masterKey)
-        }
+        let address = try joined(in: url, masterKey)
         store.journal = PostgreSQLJournal(address, masterKey: masterKey, random: .system, limits: limits)
         store.durability = .relaxed
     }
 
-    private func beginCluster(at address: JournalAddress, _ masterKey: MasterKey) throws {
+    /// Where the store's journal is, in a cluster that is made if the store belongs to none.
+    private func joined(in url: String, _ masterKey: MasterKey) throws -> JournalAddress {
+        var opened = store
+        opened.leavesJournal = true
         let store = try Store(
-            store, authenticator: RecordMACs(masterKey: masterKey), eventHash: RecordMACs.eventHash, onFatal: { _ in })
+            opened, authenticator: RecordMACs(masterKey: masterKey), eventHash: RecordMACs.eventHash,
+            onFatal: { _ in })
         defer { store.close() }
-        try ClusterMembership.begin(
-            with: store, at: address, masterKey: masterKey, random: .system, limits: limits)
+        if try store.journalPlace() != nil, let known = TestEngine.address(of: opened.directory) { return known }
+        let address = try TestEngine.freshAddress(in: url)
+        try ClusterMembership.begin(with: store, at: address, masterKey: masterKey, random: .system, limits: limits)
+        TestEngine.note(address, of: opened.directory)
+        return address
     }
 }
 
 extension TestEngine {
-    fileprivate static func address(
-        of directory: String, in url: String, _ begin: (JournalAddress) throws -> Void
-    ) throws -> JournalAddress {
-        if let known = addresses.withLock({ $0[directory] }) { return known }
-        let address = try freshAddress(in: url)
-        try begin(address)
+    fileprivate static func address(of directory: String) -> JournalAddress? { addresses.withLock { $0[directory] } }
+    fileprivate static func note(_ address: JournalAddress, of directory: String) {
         addresses.withLock { $0[directory] = address }
-        return address
     }
 }

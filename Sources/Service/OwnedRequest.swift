@@ -1,0 +1,36 @@
+import Base
+import Wire
+
+/// A request that outlives the turn it came in.
+struct OwnedRequest: Sendable {
+    private let payload: [UInt8]
+    private let authorization: [UInt8]?
+    private let idempotencyKey: [UInt8]?
+
+    init(_ request: RequestEnvelope) {
+        payload = [UInt8](request.payload)
+        authorization = request.metadata.authorization.map { [UInt8]($0) }
+        idempotencyKey = request.metadata.idempotencyKey.map { [UInt8]($0) }
+    }
+
+    /// What admits a call and prepares it: payload, credential and idempotency key.
+    func withEnvelope<Result>(_ body: (RequestEnvelope) throws -> Result) rethrows -> Result {
+        try payload.withUnsafeBytes { payload in
+            try Self.withBytes(authorization) { authorization in
+                try Self.withBytes(idempotencyKey) { idempotencyKey in
+                    let nothing = UnsafeRawBufferPointer(rebasing: payload[..<0])
+                    let metadata = Metadata(authorization: authorization, idempotencyKey: idempotencyKey)
+                    return try body(
+                        RequestEnvelope(service: nothing, method: nothing, payload: payload, metadata: metadata))
+                }
+            }
+        }
+    }
+
+    private static func withBytes<Result>(
+        _ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) throws -> Result
+    ) rethrows -> Result {
+        guard let bytes else { return try body(nil) }
+        return try bytes.withUnsafeBytes { try body($0) }
+    }
+}

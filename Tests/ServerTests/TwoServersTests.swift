@@ -1,0 +1,105 @@
+import Base
+import Messages
+import TestSupport
+import Testing
+
+/// Two nodes of a cluster: what one acknowledged, the other neither denies nor undoes.
+@Suite struct TwoServersTests {
+    private func get(_ client: IdentityClient, email: Text) throws -> User {
+        let found: UsersGetByEmailResponse = try client.client.call(
+            "postern.v1.Users/GetByEmail", UsersGetByEmailRequest(email: email))
+        return try #require(found.user)
+    }
+
+    @Test func aUserOfOneNodeIsKnownToTheOtherAtOnce() async throws {
+        try await withTwoServers { first, second in
+            let (one, two) = (try IdentityClient(first), try IdentityClient(second))
+            for number in 0..<30 {
+                let email = Text("user\(number)@example.com")
+                let (here, there) = number % 2 == 0 ? (one, two) : (two, one)
+                _ = try here.signUp(email)
+                #expect(try get(there, email: email).email == email)
+                _ = try there.signIn(email)
+            }
+        }
+    }
+
+    @Test func anEmailIsTakenOnAllNodes() async throws {
+        try await withTwoServers { first, second in
+            let (one, two) = (try IdentityClient(first), try IdentityClient(second))
+            for number in 0..<20 {
+                let email = Text("user\(number)@example.com")
+                _ = try one.signUp(email)
+                expectRefusal("EMAIL_EXISTS") { _ = try two.signUp(email) }
+            }
+        }
+    }
+
+    @Test func aSessionGoesOnWithAnyNode() async throws {
+        try await withTwoServers { first, second in
+            let (one, two) = (try IdentityClient(first), try IdentityClient(second))
+            let signedUp = try one.signUp("ada@example.com")
+            var token = try #require(signedUp.tokens).refreshToken
+            for round in 0..<20 {
+                let client = round % 2 == 0 ? two : one
+                let answer: TokensRefreshResponse = try client.client.call(
+                    "postern.v1.Tokens/Refresh", TokensRefreshRequest(refreshToken: token))
+                let tokens = try #require(answer.tokens)
+                let verified: TokensVerifyIdTokenResponse = try (round % 2 == 0 ? one : two).client.call(
+                    "postern.v1.Tokens/VerifyIdToken", TokensVerifyIdTokenRequest(idToken: tokens.idToken))
+                #expect(verified.uid == signedUp.user?.uid)
+                token = tokens.refreshToken
+            }
+            // Refresh tokens that were used are refused by whichever node is asked.
+            let stale = try #require(signedUp.tokens).refreshToken
+            first.clock.advance(by: .seconds(11))
+            expectRefusal("TOKEN_EXPIRED") {
+                let _: TokensRefreshResponse = try two.client.call(
+                    "postern.v1.Tokens/Refresh", TokensRefreshRequest(refreshToken: stale))
+            }
+        }
+    }
+
+    @Test func aSwitchThrownOnOneNodeBindsTheNextCallOnTheOther() async throws {
+        try await withTwoServers { first, second in
+            let (one, two) = (try IdentityClient(first), try IdentityClient(second))
+            let _: TenantsCreateResponse = try one.client.call(
+                "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "acme"))
+            for round in 0..<15 {
+                let isOn = round % 2 == 1
+                let _: TenantsUpdateResponse = try one.client.call(
+                    "postern.v1.Tenants/Update",
+                    TenantsUpdateRequest(
+                        tenantID: "acme",
+                        tenant: Messages.Tenant(
+                            client: ClientConfig(permissions: ClientPermissions(disabledUserSignup: !isOn))),
+                        updateMask: ProtobufFieldMask(paths: ["client.permissions.disabled_user_signup"])))
+                let request = AccountsSignUpRequest(
+                    tenantID: "acme", email: Text("user\(round)@example.com"), password: Secret("correct horse"))
+                if isOn {
+                    let _: AccountsSignUpResponse = try two.client.call("postern.v1.Accounts/SignUp", request)
+                } else {
+                    expectRefusal("ADMIN_RESTRICTED_OPERATION") {
+                        let _: AccountsSignUpResponse = try two.client.call("postern.v1.Accounts/SignUp", request)
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func aKeyMadeOnOneNodeCallsTheOtherAtOnce() async throws {
+        try await withTwoServers { first, second in
+            let one = try IdentityClient(first)
+            for _ in 0..<10 {
+                let made: ProjectCreateApiKeyResponse = try one.client.call(
+                    "postern.v1.Project/CreateApiKey",
+                    ProjectCreateApiKeyRequest(role: .projectAdmin, scope: Scope(tenants: .all(true))))
+                let stranger = try second.connect(authenticated: false)
+                stranger.apiKey = made.secretKey
+                let info: ProjectServerInfoResponse = try stranger.call(
+                    "postern.v1.Project/ServerInfo", ProjectServerInfoRequest())
+                #expect(info.projectID == "test")
+            }
+        }
+    }
+}
