@@ -51,7 +51,11 @@ struct SaturateCommand {
         }
         try session.saveSessions()
         var result = try RunResult.inTurn(steps)
-        result.configuration.append(.init("saturation_per_second", search.best.map { .integer(Int64($0)) } ?? .null))
+        result.configuration += [
+            .init("objectives", .string(Text(objectives.map(\.description).joined(separator: ", ")))),
+            .init("saturation_per_second", search.best.map { .integer(Int64($0)) } ?? .null),
+            .init("failed_per_second", search.lowestFailed.map { .integer(Int64($0)) } ?? .null),
+        ]
         try files.write(result)
         try judge(search, result, steps)
     }

@@ -69,18 +69,11 @@ extension Router {
             stream: exchange.stream, kind: method.kind, deadline: exchange.deadline, credential: streamOwner,
             requestByteCount: exchange.requestByteCount
         ) { [self] carrier in
-            var exchange = exchange
             do {
-                let work: Work
                 switch start {
-                case .now(let prepared): work = prepared
-                case .atEnd(let request):
-                    try await service.project.store.reachJournalEnd()
-                    (work, exchange.caller) = try request.withEnvelope {
-                        try workAtEnd($0, request, exchange, on: carrier)
-                    }
+                case .now(let work): try await traced(work, exchange, on: carrier)
+                case .atEnd(let request): try await performAtEnd(request, exchange, on: carrier)
                 }
-                try await traced(work, exchange, on: carrier)
                 ended(exchange, failure: nil)
             } catch {
                 // The carrier answered a call whose deadline passed, and cancelled it.
@@ -129,7 +122,14 @@ extension Router {
         var exchange = exchange
         exchange.caller = try identify(
             request, requestID: exchange.requestID, for: method, context, on: carrier)
-        try exchange.caller?.require(method.descriptor.role)
+        do throws(Failure) {
+            try exchange.caller?.require(method.descriptor.role)
+        } catch {
+            if known == nil, let caller = exchange.caller {
+                note(error, method.descriptor.fullName, by: caller, requestID: exchange.requestID)
+            }
+            throw error
+        }
         if method.kind != .unary, exchange.caller?.id != known?.id { throw Failure.nodeWasBehind }
         switch method.body {
         case .fast(let body): return (.read(body, owned), exchange.caller)
@@ -164,6 +164,17 @@ extension Router {
 // MARK: - In the task
 
 extension Router {
+    /// A function of its own, so that a call that begins at once keeps no memory for this.
+    private func performAtEnd<Carrier: CallCarrier>(
+        _ request: OwnedRequest, _ exchange: Exchange, on carrier: isolated Carrier
+    ) async throws {
+        try await service.project.store.reachJournalEnd()
+        var exchange = exchange
+        let work: Work
+        (work, exchange.caller) = try request.withEnvelope { try workAtEnd($0, request, exchange, on: carrier) }
+        try await traced(work, exchange, on: carrier)
+    }
+
     /// Performs a call so that what works for it can say how long it took, if anybody wants to know.
     private func traced<Carrier: CallCarrier>(
         _ work: Work, _ exchange: Exchange, on carrier: isolated Carrier

@@ -5,11 +5,6 @@ struct OutputQueue: ~Copyable {
     private var front = ByteBuffer()
     /// The frames that came while the stream was full. They follow `front`, so that a PING's answer can go between.
     private var backlog = ByteBuffer()
-    /// The bytes that were sent since memory was given back, and those of the time before: what the next answers will
-    /// probably take. Memory for them is taken at once then, and what was written is not copied as it grows.
-    private var sentByteCount = 0
-    private var expectedByteCount = 0
-    private static let expectedByteCountMax = 64 * 1024
     /// The stream takes no more for now.
     var isBlocked = false
 
@@ -20,9 +15,7 @@ struct OutputQueue: ~Copyable {
 
     /// Lets `write` append whole frames behind all others.
     mutating func append<Result>(_ write: (inout ByteBuffer) throws -> Result) rethrows -> Result {
-        if isBlocked { return try write(&backlog) }
-        if front.capacity == 0, expectedByteCount > 0 { _ = front.reserve(expectedByteCount) }
-        return try write(&front)
+        if isBlocked { try write(&backlog) } else { try write(&front) }
     }
 
     /// Lets `write` append a whole frame ahead of all frames that came while the stream was full.
@@ -35,15 +28,10 @@ struct OutputQueue: ~Copyable {
     }
 
     /// So many of the bytes of `next` were sent.
-    mutating func consume(_ byteCount: Int) {
-        front.consume(byteCount)
-        sentByteCount += byteCount
-    }
+    mutating func consume(_ byteCount: Int) { front.consume(byteCount) }
 
     /// Gives memory back that is not in use.
     mutating func releaseIfIdle(above byteCount: Int = 0) {
-        expectedByteCount = min(sentByteCount, Self.expectedByteCountMax)
-        sentByteCount = 0
         front.releaseIfIdle(above: byteCount)
         backlog.releaseIfIdle()
     }

@@ -136,4 +136,20 @@ import Testing
         #expect(Self.search(from: 100, limit: 0).best == nil)
         #expect(Self.search(from: 1, limit: 0).tried == 1)
     }
+
+    @Test func `A report of saturate says where the server saturates`() {
+        var result = exampleResult()
+        result.configuration += [
+            .init("objectives", "p99<20ms"), .init("saturation_per_second", 2_000), .init("failed_per_second", 2_125),
+        ]
+        let text = HTMLReport(result: result, generatorCount: 1).text
+        #expect(
+            text.contains(
+                "the server saturates above 2000 a second: p99&lt;20ms holds up to there, and no more at 2125"))
+        #expect(text.contains("<b>2000/s</b>highest rate that holds") && !text.contains("kept up with"))
+        result.configuration.removeAll { $0.name == "saturation_per_second" }
+        result.configuration.append(.init("saturation_per_second", .null))
+        let none = HTMLReport(result: result, generatorCount: 1).text
+        #expect(none.contains("does not even hold at 2125 a second") && !none.contains("highest rate"))
+    }
 }

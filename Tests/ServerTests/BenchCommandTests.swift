@@ -34,7 +34,7 @@ import Testing
             #expect(seeded.status == 0 && seeded.said.contains("password hashes: production\n"), "\(seeded)")
             // Twice as many users as there are: half the answers are USER_NOT_FOUND.
             let text = String(decoding: readFile(state) ?? [], as: UTF8.self)
-            writeFile(state, [UInt8](text.replacing(" bench 10 ", with: " bench 20 ").utf8))
+            writeFile(state, [UInt8](text.replacing("\"users\":10", with: "\"users\":20").utf8))
             let get = [
                 "run", "--state", state, "--mix", "get=1", "--seconds", "1", "--warmup", "0", "--i-own-this",
             ]

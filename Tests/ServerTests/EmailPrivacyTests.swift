@@ -25,11 +25,9 @@ import Testing
 
     private static func imported(_ kind: PasswordCredential.Kind) -> Imported {
         switch kind {
-        case .argon2id:
-            Imported(
-                spec: .argon2id(Argon2idSpec()),
-                hash: [UInt8](
-                    "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4".utf8))
+        case .argon2id: argon2("$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4")
+        case .argon2i: argon2("$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$iekCn0Y3spW+sCcFanM2xBT63UP2sghkUoHLIUpWRS8")
+        case .argon2d: argon2("$argon2d$v=19$m=64,t=3,p=1$c29tZXNhbHQ$Td+flmEPdzlBmNgJjjSsA7TcTztt5/4XCpTtkPQg7CI")
         case .bcrypt:
             Imported(
                 spec: .bcrypt(BcryptSpec()),
@@ -43,6 +41,10 @@ import Testing
                 hash: [UInt8](repeating: 9, count: 64), salt: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
         default: foreign(kind)
         }
+    }
+
+    private static func argon2(_ line: String) -> Imported {
+        Imported(spec: .argon2id(Argon2idSpec()), hash: [UInt8](line.utf8))
     }
 
     private static func foreign(_ kind: PasswordCredential.Kind) -> Imported {

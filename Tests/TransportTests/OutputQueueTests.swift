@@ -45,23 +45,4 @@ import Testing
         queue.releaseIfIdle()
         #expect(queue.capacity == 0)
     }
-
-    @Test func `Memory is taken at once for as much as was sent the last time, up to a bound`() {
-        var queue = OutputQueue()
-        func capacityAfterSending(_ byteCount: Int) -> Int {
-            queue.append { $0.append(contentsOf: [UInt8](repeating: 1, count: byteCount)) }
-            _ = Self.sent(&queue, byteCount)
-            queue.releaseIfIdle()
-            queue.append { $0.append(1) }
-            defer {
-                _ = Self.sent(&queue, 1)
-                queue.releaseIfIdle()
-            }
-            return queue.capacity
-        }
-        #expect(capacityAfterSending(5_000) == 5_000)
-        #expect(capacityAfterSending(64 * 1024) == 64 * 1024)
-        #expect(capacityAfterSending(64 * 1024 + 1) == 64 * 1024)
-        #expect(capacityAfterSending(1) < 1_000, "what was sent before the last time does not count")
-    }
 }

@@ -30,6 +30,9 @@ struct HTMLReport {
     private var summary: String {
         var tiles = [("\(decimal(result.achieved, places: 0))/s", "answered well")]
         if let target = result.target { tiles.append(("\(decimal(target, places: 0))/s", "asked for on average")) }
+        if let best = SearchResult(result)?.best {
+            tiles.insert(("\(best)/s", "highest rate that holds"), at: 0)
+        }
         let total = result.total(\.response)
         tiles.append((Self.milliseconds(total, 0.5), "p50 response"))
         tiles.append((Self.milliseconds(total, 0.99), "p99 response"))
@@ -52,7 +55,11 @@ struct HTMLReport {
                 "<li class=\"\(verdict.holds ? "good" : "bad")\">\(verdict.holds ? "holds" : "missed"): "
                     + "\(HTML.escaped(verdict.objective)), measured \(HTML.escaped(verdict.measured))</li>")
         }
-        if let knee = Saturation(result) { lines.append("<li>\(HTML.escaped(knee.sentence))</li>") }
+        if let found = SearchResult(result) {
+            lines.append("<li class=\"found\">\(HTML.escaped(found.sentence))</li>")
+        } else if let knee = Saturation(result) {
+            lines.append("<li>\(HTML.escaped(knee.sentence))</li>")
+        }
         if result.hashes.name == "synthetic" {
             lines.append(
                 "<li>password hashes are cheap here (synthetic tenant): sign-ins say nothing about real ones</li>")
@@ -133,6 +140,6 @@ struct HTMLReport {
         figure{margin:0}figcaption{font-weight:600;margin:12px 0 4px}svg text{font-size:12px;fill:#555}
         .legend span{margin-right:16px;font-size:13px}
         .legend i{display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:5px}
-        .legend{margin:0}.bad{color:#b3261e}.good{color:#1a7f37}
+        .legend{margin:0}.found{font-weight:600}.bad{color:#b3261e}.good{color:#1a7f37}
         """
 }

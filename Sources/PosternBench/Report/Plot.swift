@@ -28,7 +28,7 @@ struct Plot {
 
     static let colors = ["#1f6feb", "#d1495b", "#2e8b57", "#8250df", "#b35900", "#0b7285", "#6b6b6b", "#a61e4d"]
     private static let (width, height) = (720.0, 300.0)
-    private static let (left, right, top, bottom) = (70.0, 20.0, 12.0, 46.0)
+    private static let (left, right, top, bottom) = (70.0, 34.0, 12.0, 46.0)
 
     /// Nothing when there is nothing to draw.
     var svg: String {
