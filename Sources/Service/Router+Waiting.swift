@@ -44,15 +44,17 @@ extension Router {
     }
 
     /// Answers a call again that this node refused before it was at the end of the journal: the key, user or session
-    /// that it did not find may have been made on another node a moment ago.
-    func answerAtEnd<Carrier: CallCarrier>(
-        _ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, on carrier: isolated Carrier
-    ) throws {
-        try start(
-            .atEnd(OwnedRequest(incoming.request)), exchange(incoming, of: method, by: caller), on: carrier)
+    /// that it did not find may have been made on another node a moment ago. False: the refusal stands.
+    func answersAtEnd<Carrier: CallCarrier>(
+        _ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, refused error: any Error,
+        on carrier: isolated Carrier
+    ) -> Bool {
+        guard isInCluster, Failure(mapping: error).mayBeOutdated else { return false }
+        let again = exchange(incoming, of: method, by: caller)
+        return (try? start(.atEnd(OwnedRequest(incoming.request)), again, on: carrier)) != nil
     }
 
-    var isInCluster: Bool { service.project.store.isInCluster }
+    private var isInCluster: Bool { service.project.store.isInCluster }
 
     private func exchange(_ incoming: IncomingCall, of method: RegisteredMethod, by caller: Caller?) -> Exchange {
         Exchange(incoming, of: method, caller: caller, limits: service.project.limits, isTraced: callLog.wantsTraces)
@@ -110,8 +112,8 @@ extension Router {
         }
     }
 
-    /// Identifies and admits a call again, as if it came in now. A stream goes on with the credential that it came with:
-    /// what watches credentials for it knows no other.
+    /// Identifies and admits a call again, as if it came in now. A stream goes on with the credential that it came
+    /// with: what watches credentials for it knows no other.
     private func workAtEnd<Carrier: CallCarrier>(
         _ request: RequestEnvelope, _ owned: OwnedRequest, _ exchange: Exchange, on carrier: isolated Carrier
     ) throws -> (Work, Caller?) {

@@ -116,11 +116,7 @@ public final class Router: Dispatcher {
                 try begin(incoming, of: method, body, caller: caller, on: carrier)
             }
         } catch {
-            if isInCluster, Failure(mapping: error).mayBeOutdated,
-                (try? answerAtEnd(incoming, of: method, caller: caller, on: carrier)) != nil
-            {
-                return
-            }
+            if answersAtEnd(incoming, of: method, caller: caller, refused: error, on: carrier) { return }
             let failure = fail(
                 stream: stream, with: error, method, by: caller, requestID: requestID, start: incoming.start,
                 on: carrier)
