@@ -70,13 +70,14 @@ final class JournaledWrites {
         environment.journalStatus.withLock { $0.note(node) }
     }
 
-    /// Nothing can be written after this.
+    /// Nothing can be written after this. What had been decided may be in the journal.
     func end(_ error: StoreError) {
+        let (mayBeThere, left) = (entry == nil ? [] : decided, entry == nil ? decided + waiting : waiting[...])
         leaveOpenTransaction()
         writer.counters.failures.add()
-        let left = Array(decided) + waiting
         (decided, waiting, actions) = ([], [], [])
-        writer.fail(left[...], error)
+        writer.fail(mayBeThere, .journal(.outcomeUnknown))
+        writer.fail(left, error)
         environment.journalStatus.withLock { $0.isConnected = false }
     }
 

@@ -10,7 +10,8 @@ enum MasterKeyFile {
         guard let mode = Files.mode(of: path) else {
             guard mayCreate else {
                 throw ConfigurationError(
-                    description: "\(path): the master key is missing; put back the one this store was made with")
+                    description: "\(path): the master key is missing; name the store's own folder "
+                        + "(--data-directory), or put back the key that the store was made with")
             }
             let key = MasterKey.generate(random: .system)
             let digits = key.export().withBytes { Hex.encode($0) }

@@ -166,6 +166,25 @@ import Testing
         }
     }
 
+    @Test func aStoreThatLeftKeepsWhatItHasAndNeedsNoJournal() async throws {
+        try await withLocalEngine { engine, directory in
+            let path = directory + "/0"
+            try engine.beginCluster(in: path)
+            let node = try open(path, try engine.journal())
+            try await add(3, to: node)
+            close([node])
+            let leaving = try openTestStore(at: path, tables: [Self.values.declaration]) { $0.leavesJournal = true }
+            try leave(leaving)
+            close([leaving])
+            let alone = try openTestStore(at: path, tables: [Self.values.declaration])
+            defer { close([alone]) }
+            #expect(try alone.journalPlace() == nil && alone.journalStatus == nil)
+            #expect(try await sum(alone) == 3)
+        }
+    }
+
+    private func leave(_ store: Store) throws { try ClusterMembership.leave(store) }
+
     @Test func anEngineThatForgetsIsRefused() async throws {
         try await withLocalEngine { engine, directory in
             try engine.beginCluster(in: directory + "/0")

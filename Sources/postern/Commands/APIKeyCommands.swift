@@ -82,7 +82,7 @@ enum APIKeyCommands {
     static let rotate = Command(
         path: ["apikey", "rotate"],
         summary: "Gives an API key a new secret and prints it; the old one stays good for a while.",
-        example: "apikey rotate <api-key-id> --overlap 24h --key-out shop.key",
+        example: "apikey rotate <api-key-id> --overlap 24h --key-out shop-new.key",
         operands: [.required("api-key-id")],
         flags: [
             Flag("overlap", "DURATION", "how long the old secret stays good (default 24h; 0: not at all)"),
@@ -155,7 +155,7 @@ enum APIKeyCommands {
     }
 
     static let revoke = Command(
-        path: ["apikey", "revoke"], summary: "Refuses an API key from the next request on, everywhere.",
+        path: ["apikey", "revoke"], summary: "Refuses an API key, with all its secrets, from the next request on.",
         example: "apikey revoke <api-key-id>", operands: [.required("api-key-id")], isValidatable: true
     ) { session in
         let id = session.arguments.operands[0]

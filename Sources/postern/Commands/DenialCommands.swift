@@ -12,7 +12,7 @@ enum DenialCommands {
         flags: [
             Flag("from", "TIME", "not before: 2026-01-31T12:00:00Z, or how long ago: 24h"),
             Flag("to", "TIME", "before"), Flag("counts", "how often per hour instead of each"),
-            Flag("email", "ADDRESS", "refused to this address"),
+            Flag("email", "ADDRESS", "refused to this address, which must be whole: the log keeps a hash of it only"),
             Flag("phone", "NUMBER", "refused to this phone number, for example +14155550123"),
             Flag("all-tenants", "of every tenant, tenant by tenant"), limitFlag,
         ], isReadOnly: true

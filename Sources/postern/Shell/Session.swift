@@ -127,8 +127,9 @@ final class Session: Sendable {
             return
         }
         guard let answer = console.ask("\(consequence)\nType \(name) to go on: ", false) else {
+            let value = name.contains(" ") ? "\"\(name)\"" : name
             throw .usage(
-                "there is no terminal to ask on", hint: "\(consequence) Add --confirm=\(name) if you are sure.")
+                "there is no terminal to ask on", hint: "\(consequence) Add --confirm=\(value) if you are sure.")
         }
         guard answer == [UInt8](name.utf8) else { throw CommandError("nothing was changed", exitCode: .declined) }
     }
