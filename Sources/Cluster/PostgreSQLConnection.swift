@@ -34,11 +34,8 @@ final class PostgreSQLConnection {
 
     deinit { PQfinish(raw) }
 
-    /// The first line of what libpq says; it holds no password.
-    private static func message(_ raw: OpaquePointer) -> String {
-        let text = PQerrorMessage(raw).map { String(cString: $0) } ?? ""
-        return text.split(separator: "\n").joined(separator: "; ")
-    }
+    /// What libpq says, in one line; it holds no password.
+    private static func message(_ raw: OpaquePointer) -> String { inOneLine(PQerrorMessage(raw)) }
 
     private func lost() -> JournalEngineError { .connectionLost(Self.message(raw)) }
 
@@ -73,7 +70,8 @@ final class PostgreSQLConnection {
         var last: PostgreSQLResult?
         while true {
             while PQisBusy(raw) == 1 {
-                guard try isReadable(until: deadline, besides: -1) else {
+                // A signal ends a wait early.
+                if try !isReadable(until: deadline, besides: -1), Instant.now >= deadline {
                     throw .connectionLost("no answer within \(timeout)")
                 }
             }
@@ -166,10 +164,13 @@ final class PostgreSQLResult {
         let status = PQresultStatus(raw)
         if status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK { return }
         let state = PQresultErrorField(raw, Int32(UInt8(ascii: "C"))).map { String(cString: $0) } ?? "none"
-        let message = PQresultErrorMessage(raw).map { String(cString: $0) } ?? ""
-        let line = message.split(separator: "\n").joined(separator: "; ")
-        throw .connectionLost("SQLSTATE \(state): \(line)")
+        throw .connectionLost("SQLSTATE \(state): \(inOneLine(PQresultErrorMessage(raw)))")
     }
+}
+
+private func inOneLine(_ message: UnsafePointer<CChar>?) -> String {
+    let text = message.map { String(cString: $0) } ?? ""
+    return text.split(separator: "\n").joined(separator: "; ")
 }
 
 /// C strings in an array that ends with a null pointer.

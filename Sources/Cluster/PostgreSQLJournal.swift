@@ -49,7 +49,7 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
             SELECT position, hash, previous_hash, batch_id,
                 CASE WHEN position <= $1::bigint + \(Self.bodiesWithHeadsMax) AND position > $1::bigint
                     AND octet_length(body) <= \(Self.bodyWithHeadByteCountMax) THEN body END
-            FROM \(table) WHERE position >= $1::bigint ORDER BY position LIMIT \(limits.journal.headsMax)
+            FROM \(table) WHERE position >= $1::bigint ORDER BY position LIMIT \(limits.journal.headsMax + 2)
             """)
         try new.prepare(
             "entries",
@@ -114,6 +114,9 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
                 JournalHead(
                     mark: JournalMark(position: position, hash: hash), previousHash: previousHash, batchID: id))
         }
+        // The row at the node's own place, and too many above it: the last of these may not be the end. Without its own
+        // row, the node has to join again.
+        if heads.count > limits.journal.headsMax + 1 { heads.removeFirst() }
         return heads
     }
 

@@ -140,6 +140,25 @@ import Testing
         }
     }
 
+    @Test func aNodeThatIsTooFarBehindHasToJoinAgain() async throws {
+        try await withLocalEngine { engine, directory in
+            let paths = (0..<3).map { "\(directory)/\($0)" }
+            try engine.beginCluster(in: paths[0], copies: Array(paths[1...]))
+            let first = try open(paths[0], try engine.journal())
+            defer { close([first]) }
+            try await add(5, to: first)
+            var limits = Limits()
+            // A node appends an entry of its own before it applies others.
+            let behind = Int(try #require(first.journalStatus).position) + 1
+            limits.journal.headsMax = behind
+            close([try open(paths[1], try engine.journal(limits: limits))])
+            limits.journal.headsMax = behind - 1
+            let ended = Ended()
+            #expect(throws: StoreError.self) { try open(paths[2], try engine.journal(limits: limits), ended) }
+            #expect(ended.error.withLock { $0 } == .journal(.trimmed(position: 0)))
+        }
+    }
+
     @Test func anEngineOfAnotherClusterOrKeyIsRefused() async throws {
         try await withLocalEngine { engine, directory in
             try engine.beginCluster("one", in: directory + "/1")
