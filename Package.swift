@@ -124,7 +124,8 @@ let package = Package(
         program(
             "posternd",
             [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "TLS", "Transport", "Outbound", "Tokens",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Cluster", "TLS", "Transport", "Outbound",
+                "Tokens",
                 "Rules", "Signing", "Identity", "Service",
             ]),
         program("postern", ["Base", "JSON", "Messages", "Crypto", "TLS", "PosternClient"]),
@@ -153,7 +154,7 @@ let package = Package(
         tests("JournalTests", ["Journal", "ClusterModel"]),
         tests("CryptoTests", ["Base", "Crypto"]),
         tests("TLSTests", ["Base", "TLS"]),
-        tests("ClusterTests", ["Base", "Crypto", "Journal", "Store", "Cluster"]),
+        tests("ClusterTests", ["Base", "Messages", "Crypto", "Journal", "Store", "Cluster"]),
         tests("StoreTests", ["Base", "Messages", "Crypto", "Journal", "Store"]),
         tests("WireTests", ["Base", "Messages", "Wire"]),
         tests("HTTP2Tests", ["Base", "HTTP2"]),

@@ -42,6 +42,10 @@ extension Failure {
             Failure(.valueTooLong, "An identifier in the request is longer than any can be.")
         case .corrupt, .damaged, .truncated:
             Failure(.corruptRecord, "A stored record is damaged; the operator must restore it.")
+        case .journal(.away):
+            Failure(
+                .nodeBehind, "The engine of the cluster's journal does not answer; nothing was done, try again later.",
+                retryAfter: .milliseconds(500))
         case .journal(.outcomeUnknown):
             Failure(
                 .storeUnavailable,

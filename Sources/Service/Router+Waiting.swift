@@ -257,7 +257,7 @@ extension Failure {
 
     /// A stream whose credential this node learned of only now.
     fileprivate static let nodeWasBehind = Failure(
-        .storeUnavailable, "This node did not know the credential yet; open the stream again.")
+        .nodeBehind, "This node did not know the credential yet; open the stream again.")
 
     fileprivate static let deadlinePassedBefore = Failure(
         .deadlineExceeded, "The deadline had passed before the call began; nothing was done.")

@@ -46,3 +46,12 @@ public enum JournalEngineError: Error, Sendable {
     /// Trying again does not help: another cluster, a form that is too new, an engine that forgets what it confirmed.
     case unusable(String)
 }
+
+extension JournalEngineError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .connectionLost(let reason), .unusable(let reason): reason
+        case .damaged(let position): "entry \(position) of the journal is not what its author wrote"
+        }
+    }
+}

@@ -24,6 +24,10 @@ final class JournaledWrites {
     var open: OpaquePointer?
     /// What the open transaction changes for every node; nil where it changes nothing, or this node's own rows only.
     var entry: [UInt8]?
+    /// The name of the last entry that was sent.
+    private var sentID: BatchID?
+    /// The row of that name, once it was opened.
+    private var ownMark: JournalMark?
     var awaySince: Instant?
     var isClosing = false
 
@@ -103,6 +107,7 @@ extension JournaledWrites {
         case .read(let position):
             ask { () throws(JournalEngineError) in
                 heads = try engine.heads(from: position)
+                try proveOwnEntry()
                 handle(.rows(heads))
             }
         case .append(let mark, let entry): append(entry, over: mark)
@@ -138,6 +143,7 @@ extension JournaledWrites {
                 try engine.connect()
                 awaySince = nil
                 environment.journalStatus.withLock { $0.isConnected = true }
+                writer.space.journal(isAway: false)
                 return handle(.connected)
             } catch {
                 guard case .connectionLost(let reason) = error else { return lost(error) }
@@ -145,7 +151,10 @@ extension JournaledWrites {
             }
             let since = awaySince ?? .now
             awaySince = since
-            if Instant.now >= since.advanced(by: limits.journal.patience) { refuseWaiting() }
+            if Instant.now >= since.advanced(by: limits.journal.patience) {
+                writer.space.journal(isAway: true)
+                refuseWaiting()
+            }
             if writer.queue.isClosed {
                 isClosing = true
                 return
@@ -159,14 +168,31 @@ extension JournaledWrites {
         ask { () throws(JournalEngineError) in
             let appended: JournalMark?
             switch entry {
-            case .empty(let id): appended = try engine.append([], id: id, over: mark)
+            case .empty(let id):
+                sentID = id
+                appended = try engine.append([], id: id, over: mark)
             case .decided(let id):
                 // Proof: the protocol appends what was decided only after `.ran(.changes)`, which needs an entry.
                 guard let bytes = self.entry else { preconditionFailure("an entry of nothing") }
+                sentID = id
                 appended = try engine.append(bytes, id: id, over: mark)
             }
-            if let appended { handle(.appended(appended)) } else { handle(.outrun) }
+            if let appended {
+                ownMark = appended
+                handle(.appended(appended))
+            } else {
+                handle(.outrun)
+            }
         }
+    }
+
+    /// A row of this node's own name is committed without being applied. So it is opened here: an answer was lost, and
+    /// the row could be anybody's.
+    private func proveOwnEntry() throws(JournalEngineError) {
+        guard let sentID, let own = heads.firstIndex(where: { $0.batchID == sentID }) else { return }
+        guard heads[own].mark != ownMark else { return }
+        _ = try engine.entries(for: heads[own...own])
+        ownMark = heads[own].mark
     }
 
     /// The entry has its place in the journal. If the commit fails nevertheless, the process ends, and the next start

@@ -21,6 +21,7 @@ final class StoreSpace {
     private var shortage: StoreTrouble?
     /// The trouble that a failed commit showed. It lasts until a write for growth succeeds.
     private var commitTrouble: StoreTrouble?
+    private var isJournalAway = false
     private var removedAt: Instant?
     /// Whether LMDB's transaction looks as `postern_lmdb_head` takes it to.
     let knowsNextPage: Bool
@@ -217,8 +218,14 @@ extension StoreSpace {
         return code == MDB_PANIC
     }
 
+    /// The engine of the cluster's journal does not answer, or answers again.
+    func journal(isAway: Bool) {
+        isJournalAway = isAway
+        tell()
+    }
+
     private func tell() {
-        let found = removedAt != nil ? .removed : commitTrouble ?? shortage
+        let found = removedAt != nil ? .removed : isJournalAway ? .journalAway : commitTrouble ?? shortage
         guard found != trouble else { return }
         trouble = found
         counters.troubles.set(found == nil ? 0 : 1)

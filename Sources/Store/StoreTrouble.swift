@@ -8,6 +8,8 @@ public enum StoreTrouble: Sendable, Equatable {
     case readOnly
     /// The data file was deleted or replaced: what is written now is lost when the process ends.
     case removed
+    /// The engine of the cluster's journal does not answer.
+    case journalAway
 }
 
 extension StoreTrouble: CustomStringConvertible {
@@ -17,6 +19,7 @@ extension StoreTrouble: CustomStringConvertible {
         case .diskFull: "the disk is full; only what frees space or revokes is written"
         case .readOnly: "the disk is read-only; nothing is written"
         case .removed: "the data file was removed under the running server; nothing is written, the server will end"
+        case .journalAway: "the engine of the journal does not answer; nothing is written until it does"
         }
     }
 }

@@ -12,6 +12,8 @@ struct Invocation {
         case verifyStore
         case checkBackup(String)
         case restoreBackup(String)
+        case beginCluster
+        case leaveCluster
         case version
         case help
 
@@ -44,6 +46,9 @@ struct Invocation {
                                                  restoring it would undo; exit status 0 = sound, 65 = not
               posternd --restore-backup FILE [flags]  with the server stopped: put the store of a backup in the place of
                                                  this one, which is kept under another name
+              posternd --cluster-init --journal URL [flags]   with the server stopped: make its store the first of a
+                                                 new cluster, whose journal is in that database
+              posternd --cluster-leave [flags]   with the server stopped: make its store one of its own again
               posternd --version | --help
 
             Every setting is a flag, an environment variable and a key of the file, in that order of precedence.
@@ -55,6 +60,13 @@ struct Invocation {
         }
         return text
     }()
+
+    /// By their flags; those that need a value are not in it.
+    private static let actions: [String: Action] = [
+        "--help": .help, "-h": .help, "--version": .version, "--print-config": .printConfiguration,
+        "--recover-admin": .recoverAdmin, "--accept-rollback": .acceptRollback, "--verify-store": .verifyStore,
+        "--cluster-init": .beginCluster, "--cluster-leave": .leaveCluster,
+    ]
 
     /// Reads the file (`--config` or POSTERN_CONFIG), then the environment, then the flags over it.
     init(arguments: [String], environment: [String: String]) throws {
@@ -71,17 +83,15 @@ struct Invocation {
                 return next
             }
             switch parts[0] {
-            case "--help", "-h": action = .help
-            case "--version": action = .version
-            case "--print-config": action = .printConfiguration
-            case "--recover-admin": action = .recoverAdmin
-            case "--accept-rollback": action = .acceptRollback
-            case "--verify-store": action = .verifyStore
             case "--check-backup": action = .checkBackup(try value())
             case "--restore-backup": action = .restoreBackup(try value())
             case "--accept-clock": acceptsClock = true
             case "--config": file = try value()
             default:
+                if let simple = Self.actions[parts[0]] {
+                    action = simple
+                    continue
+                }
                 guard let setting = Setting.all.first(where: { $0.flag == parts[0] }) else {
                     throw ConfigurationError(description: "\(parts[0]): no such flag; see posternd --help")
                 }

@@ -32,6 +32,8 @@ extension Configuration {
         for (isGood, message) in listeningRules { try require(isGood, message) }
         try require(
             !(tlsRequired && allowPlaintext), "tls_required, allow_plaintext: one excludes the other")
+        try require(
+            journalPasswordFile.isEmpty || !journal.isEmpty, "journal_password_file: is of no use without journal")
         try require(["synced", "relaxed"].contains(durability), "durability: must be synced or relaxed")
         try require(
             Log.Level.allCases.contains { $0.name == logLevel },

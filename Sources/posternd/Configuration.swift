@@ -39,6 +39,9 @@ struct Configuration {
     var idleTimeoutSeconds: Int64 = 3_600
     var drainTimeoutSeconds: Int64 = 10
     var outboundCAFile = ""
+    var journal = ""
+    var journalSchema = "postern"
+    var journalPasswordFile = ""
     var backupDirectory = ""
     var backupEverySeconds: Int64 = 86_400
     var backupKeep: Int64 = 7

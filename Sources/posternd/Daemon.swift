@@ -1,4 +1,5 @@
 import Base
+import Cluster
 import Crypto
 import Glibc
 import Identity
@@ -23,7 +24,7 @@ enum Daemon {
         let calls = try configuration.callLog(log)
         defer { calls.sink?.close() }
         let tls = try configuration.makeTLS(log: log)
-        let instance = try makeInstance(configuration, log: log, calls: calls)
+        let instance = try makeInstanceOnceTheJournalAnswers(configuration, log: log, calls: calls)
         let door: FrontDoor
         do {
             door = try FrontDoor(to: instance, at: addresses, configuration, tls: tls)
@@ -80,6 +81,22 @@ enum Daemon {
             ])
     }
 
+    /// A node of a cluster has to ask the journal before it can open its store.
+    private static func makeInstanceOnceTheJournalAnswers(
+        _ configuration: Configuration, log: Log, calls: CallLog.Configuration
+    ) throws -> Instance {
+        var isSaid = false
+        while true {
+            do {
+                return try makeInstance(configuration, log: log, calls: calls)
+            } catch StoreError.journal(.away) {
+                if !isSaid { log.warning("waiting for the engine of the journal, which does not answer", [:]) }
+                isSaid = true
+                sleep(1)
+            }
+        }
+    }
+
     /// Opens the store of `directory` and makes everything over it. `configure` may change how.
     static func makeInstance(
         _ configuration: Configuration, log: Log, calls: CallLog.Configuration = CallLog.Configuration(),
@@ -96,7 +113,6 @@ enum Daemon {
         var made = Instance.Configuration(
             dataDirectory: configuration.dataDirectory, project: project, random: .system)
         made.store = directory.storeConfiguration(lock)
-        configure(&made.store)
         made.threads = configuration.effectiveThreads
         made.passwordWorkers = configuration.effectivePasswordWorkers
         made.limits.setConnections(configuration, descriptors: Descriptors.raise(), log: log)
@@ -107,11 +123,18 @@ enum Daemon {
         made.acceptsClock = configuration.acceptsClock
         made.version = Text(version)
         made.calls = calls
+        if let address = try configuration.journalAddress() {
+            made.store.journal = PostgreSQLJournal(
+                address, masterKey: masterKey, random: .system, limits: made.limits)
+            // What is acknowledged is on the engine's disk; this store can read it there again.
+            made.store.durability = .relaxed
+        }
+        configure(&made.store)
         do {
             return try Instance(made, masterKey: masterKey, log: log) { error in
-                log.error("the store failed, the process ends", ["error": .text("\(error)")])
+                log.error("the store failed, the process ends", ["error": .text("\(directory.explained(error))")])
                 log.close()
-                _exit(70)
+                _exit(error.isBeyondRestarts ? StoreRefusal.exitStatus : 70)
             }
         } catch {
             throw directory.explained(error)

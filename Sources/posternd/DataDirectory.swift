@@ -84,9 +84,32 @@ struct DataDirectory {
             StoreRefusal(
                 description: "\(path): \(rollback). What was acknowledged since is lost, revocations too. Restore a "
                     + "newer backup, or go on with what there is: posternd --accept-rollback")
+        // The caller may wait for it.
+        case .journal(.away): error
+        case .journal(let trouble): explained(trouble)
         default: ConfigurationError(description: "\(path): \(error)")
         }
     }
+}
+
+extension DataDirectory {
+    private func explained(_ trouble: JournalTrouble) -> any Error {
+        let advice: String? =
+            switch trouble {
+            case .notJoined:
+                "make it the first of a cluster with --cluster-init, or begin with an empty directory to join one"
+            case .journalNotNamed: "name it with --journal, or leave the cluster with --cluster-leave"
+            case .newer: "upgrade this server"
+            case .forked, .trimmed, .damaged: "docs/cluster.md tells what to do"
+            default: nil
+            }
+        return StoreRefusal(description: "\(path): \(trouble)" + (advice.map { ": \($0)" } ?? ""))
+    }
+}
+
+extension StoreError {
+    /// Whether a supervisor need not start the server again before somebody did something about it.
+    var isBeyondRestarts: Bool { if case .journal(let trouble) = self { trouble != .away } else { false } }
 }
 
 /// The store is damaged, gone or rolled back. Starting again does not help: a supervisor should not.

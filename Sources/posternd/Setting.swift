@@ -108,6 +108,16 @@ struct Setting {
                 key: "outbound_ca_file", place: .text(\.outboundCAFile),
                 help: "PEM file of the certificates to trust when providers are asked (default: the system's)"),
             Setting(
+                key: "journal", place: .text(\.journal),
+                help: "postgresql://user@host/database: take part in the cluster whose journal is there; no password "
+                    + "in it (default: this server is the only one)"),
+            Setting(
+                key: "journal_schema", place: .text(\.journalSchema),
+                help: "the schema of the cluster's tables in that database"),
+            Setting(
+                key: "journal_password_file", place: .text(\.journalPasswordFile),
+                help: "file with the database's password (default: what libpq finds, such as PGPASSFILE)"),
+            Setting(
                 key: "backup_directory", place: .text(\.backupDirectory),
                 help: "where backups are written, best on another disk; it must exist (default: none are taken)"),
             Setting(

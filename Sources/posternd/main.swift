@@ -43,6 +43,8 @@ do {
     case .verifyStore: try Maintenance.verifyStore(invocation.configuration)
     case .checkBackup(let path): try Restore.check(invocation.configuration, path)
     case .restoreBackup(let path): try Restore.run(invocation.configuration, path)
+    case .beginCluster: try ClusterMember(invocation.configuration).begin()
+    case .leaveCluster: try ClusterMember(invocation.configuration).leave()
     case .serve: try Daemon.serve(invocation.configuration)
     }
 } catch let error as StoreRefusal {

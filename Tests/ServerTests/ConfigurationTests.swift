@@ -104,10 +104,10 @@ import Testing
             #expect(configuration["master_key_file"] == "postern-data/master-key")
             #expect(configuration["connections_per_address_max"] == 100)
             #expect(configuration["connections_per_caller_max"] == 80)
-            // No setting says only "the default", but for what is off: files that a server may do without, backups.
+            // No setting says only "the default", but for what is off: files and other servers that it may do without.
             let off: Set<Text> = [
                 "outbound_ca_file", "backup_directory", "tls_certificate_file", "tls_key_file", "tls_client_ca_file",
-                "tls_client_crl_file", "proxy_protocol_from",
+                "tls_client_crl_file", "proxy_protocol_from", "journal", "journal_password_file",
             ]
             for member in configuration.object ?? [] where !off.contains(member.name) {
                 #expect(member.value != 0 && member.value != "", "\(member.name)")

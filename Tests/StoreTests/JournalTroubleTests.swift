@@ -73,6 +73,52 @@ import Testing
         }
     }
 
+    /// A node that did not learn what came of its entry finds a row of that name, which somebody else wrote.
+    @Test func aForgedRowOfItsOwnNameEndsTheNode() async throws {
+        let forging = Forging()
+        try await withJournaledNodes(1, fault: { forging.fault() }) { cluster in
+            let node = cluster.nodes[0]
+            try await node.store.write { try $0.put(JournaledNodes.values, [1], [1]) }
+            forging.begin(in: cluster.rows)
+            await #expect(throws: StoreError.journal(.outcomeUnknown)) {
+                try await node.store.write { try $0.put(JournaledNodes.values, [1], [2]) }
+            }
+            await #expect(throws: StoreError.journal(.damaged(position: 3))) { try await node.store.write { _ in } }
+            #expect(node.failure.error == .journal(.damaged(position: 3)))
+            #expect(try node.store.read { try $0.get(JournaledNodes.values, [1]) } == [1])
+        }
+    }
+
+    /// Loses the answer to the next entry, and replaces its row before the next question.
+    private final class Forging: Sendable {
+        private enum State { case idle, losing(MemoryJournal.Rows), forging(MemoryJournal.Rows) }
+        private let state = Mutex(State.idle)
+
+        func begin(in rows: MemoryJournal.Rows) { state.withLock { $0 = .losing(rows) } }
+
+        func fault() -> MemoryJournal.Fault? {
+            state.withLock { state in
+                switch state {
+                case .idle: return nil
+                case .losing(let rows):
+                    state = .forging(rows)
+                    return .after
+                case .forging(let rows):
+                    state = .idle
+                    rows.edit { rows in
+                        let head = rows[3].head
+                        let mark = JournalMark(position: 3, hash: JournalHash(SIMD4(9, 9, 9, 9)))
+                        rows[3] = MemoryJournal.Row(
+                            head: JournalHead(mark: mark, previousHash: head.previousHash, batchID: head.batchID),
+                            bytes: [])
+                        rows[3].isForged = true
+                    }
+                    return nil
+                }
+            }
+        }
+    }
+
     private static func append(_ bytes: [UInt8], to rows: inout [MemoryJournal.Row]) {
         guard let last = rows.last?.head.mark else { return }
         let mark = JournalMark(position: last.position + 1, hash: JournalHash(SIMD4(repeating: last.position + 1)))

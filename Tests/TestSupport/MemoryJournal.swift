@@ -20,6 +20,8 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
     public struct Row: Sendable, Equatable {
         public let head: JournalHead
         public var bytes: [UInt8]
+        /// Whether the engine's operator put it there: it does not open.
+        public var isForged = false
 
         public init(head: JournalHead, bytes: [UInt8]) { (self.head, self.bytes) = (head, bytes) }
     }
@@ -75,13 +77,11 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
     }
 
     public func entries(for heads: ArraySlice<JournalHead>) throws(JournalEngineError) -> [JournaledEntry] {
-        try ask {
-            rows.rows.withLock { rows in
-                heads.prefix(3).compactMap { head in
-                    rows.first { $0.head == head }.map { JournaledEntry(mark: head.mark, bytes: $0.bytes) }
-                }
-            }
+        let found = try ask {
+            rows.rows.withLock { rows in heads.prefix(3).compactMap { head in rows.first { $0.head == head } } }
         }
+        if let forged = found.first(where: \.isForged) { throw .damaged(forged.head.mark.position) }
+        return found.map { JournaledEntry(mark: $0.head.mark, bytes: $0.bytes) }
     }
 
     public func append(

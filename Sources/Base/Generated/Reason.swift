@@ -18,6 +18,9 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case storeFull = 6
     /// The server's database is not available. Try again later.
     case storeUnavailable = 7
+    /// This node of the cluster cannot ask the journal whether it knows what other nodes wrote. Nothing was done. Try
+    /// again, or ask another node.
+    case nodeBehind = 450
     /// A stored record is damaged. The operator must restore it from a backup.
     case corruptRecord = 8
     /// The account's stored password hash cannot be read. Reset the password, or tell the operator.
@@ -507,6 +510,7 @@ extension Reason {
         case .serverShuttingDown: "SERVER_SHUTTING_DOWN"
         case .storeFull: "STORE_FULL"
         case .storeUnavailable: "STORE_UNAVAILABLE"
+        case .nodeBehind: "NODE_BEHIND"
         case .corruptRecord: "CORRUPT_RECORD"
         case .corruptPasswordHash: "CORRUPT_PASSWORD_HASH"
         case .noSigningKey: "NO_SIGNING_KEY"
@@ -743,8 +747,9 @@ extension Reason {
             .frameTooLarge, .answerTooLarge, .tooManyStreams, .messageTooLarge, .tooManyIdempotencyKeys,
             .tooManyAttemptsTryLater, .tooManyServiceAccountKeys, .tooManyAPIKeys, .tooManyWaitingCalls:
             .resourceExhausted
-        case .serverShuttingDown, .storeUnavailable, .noSigningKey, .shuttingDown, .credentialMissing, .idpUnavailable,
-            .hookFailed, .connectionFailed, .connectionLost, .refused, .channelClosed, .streamEnded, .verifierStale:
+        case .serverShuttingDown, .storeUnavailable, .nodeBehind, .noSigningKey, .shuttingDown, .credentialMissing,
+            .idpUnavailable, .hookFailed, .connectionFailed, .connectionLost, .refused, .channelClosed, .streamEnded,
+            .verifierStale:
             .unavailable
         case .corruptRecord:
             .dataLoss

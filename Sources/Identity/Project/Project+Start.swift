@@ -23,6 +23,10 @@ extension Project {
     /// A store that opened although it contradicts its witness: says so, in the log and among the events.
     private func acceptRollback() async throws {
         guard let rollback = store.rollback else { return }
+        if store.isInCluster {
+            // Whatever the machine lost, the store has read from the journal again by now.
+            return try await store.acceptRollback { _ in }
+        }
         let now = clock.now()
         try await store.acceptRollback { transaction in
             try transaction.appendEvent(

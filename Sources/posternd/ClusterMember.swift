@@ -1,0 +1,59 @@
+import Base
+import Cluster
+import Crypto
+import Identity
+import Service
+import Store
+
+/// This server as a node of a cluster: what an operator does with the server stopped.
+struct ClusterMember {
+    let configuration: Configuration
+
+    init(_ configuration: Configuration) { self.configuration = configuration }
+
+    /// Makes the store, also one that is not there yet, the first of a new cluster.
+    func begin() throws {
+        guard let address = try configuration.journalAddress() else {
+            throw ConfigurationError(description: "--cluster-init: name the journal's database too: --journal")
+        }
+        let log = Log(level: .notice)
+        defer { log.close() }
+        let instance = try alone(log, mustExist: false)
+        defer { instance.close() }
+        _ = try waitFor {
+            try await instance.project.start(keepingFirstAdminKey: DataDirectory(configuration).adminKeyFile(log))
+        }
+        let masterKey = try DataDirectory(configuration).masterKey(mustExist: true)
+        do {
+            try ClusterMembership.begin(
+                with: instance.project.store, at: address, masterKey: masterKey, random: .system, limits: Limits())
+        } catch let error as JournalEngineError {
+            throw ConfigurationError(description: "journal: \(error)")
+        }
+        print(
+            "\(configuration.dataDirectory) is the first store of a new cluster, in the schema "
+                + "\(address.schema). Start posternd with the same --journal.")
+    }
+
+    /// Makes the store one of its own again.
+    func leave() throws {
+        let log = Log(level: .warning)
+        defer { log.close() }
+        let instance = try alone(log, mustExist: true)
+        defer { instance.close() }
+        guard try instance.project.store.journalPlace() != nil else {
+            return print("\(configuration.dataDirectory) belongs to no cluster: there is nothing to leave.")
+        }
+        try ClusterMembership.leave(instance.project.store)
+        print(
+            "\(configuration.dataDirectory) has left its cluster and keeps what it has. What it writes from now on, "
+                + "the cluster does not learn.")
+    }
+
+    /// The server over its store without the journal. Nothing is served.
+    private func alone(_ log: Log, mustExist: Bool) throws -> Instance {
+        var configuration = configuration
+        configuration.journal = ""
+        return try Daemon.makeInstance(configuration, log: log, mustExist: mustExist) { $0.leavesJournal = true }
+    }
+}

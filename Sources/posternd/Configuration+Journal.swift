@@ -1,0 +1,18 @@
+import Base
+import Cluster
+
+extension Configuration {
+    /// Where the cluster's journal is; nil for a server that is the only one.
+    func journalAddress() throws -> JournalAddress? {
+        guard !journal.isEmpty else { return nil }
+        var password: Secret?
+        if !journalPasswordFile.isEmpty {
+            password = Secret(try SecretFile.read(journalPasswordFile, byteCountMax: 4_096))
+        }
+        do throws(JournalAddress.Problem) {
+            return try JournalAddress(journal, schema: journalSchema, password: password)
+        } catch {
+            throw ConfigurationError(description: "journal: \(error)")
+        }
+    }
+}

@@ -1,0 +1,142 @@
+import Base
+import Glibc
+import Messages
+import TestSupport
+import Testing
+
+/// posternd as an operator makes a cluster of it.
+@Suite(.serialized) struct ClusterProgramTests {
+    private func run(_ arguments: [String], log: String) throws -> (status: Int32?, output: String) {
+        let child = try ChildProcess(ChildProcess.built("posternd"), arguments, output: log)
+        let status = child.wait(seconds: 60)
+        return (status, String(decoding: readFile(log) ?? [], as: UTF8.self))
+    }
+
+    @Test func aStoreBecomesAClusterAndLeavesIt() async throws {
+        try await withLocalEngine { engine, directory in
+            let (data, log) = ("\(directory)/data", "\(directory)/log")
+            let flags = ["--data-directory", data, "--http-address", "off", "--signing-algorithm", "ES256"]
+            let journal = ["--journal", "postgresql://postern@127.0.0.1:\(engine.port)/postgres"]
+
+            let nameless = try run(flags + ["--cluster-init"], log: log)
+            #expect(nameless.status == 1 && nameless.output.contains("--journal"))
+            #expect(try run(flags + journal + ["--cluster-leave"], log: log).status != 0)
+            let made = try run(flags + journal + ["--cluster-init"], log: log)
+            #expect(made.status == 0 && made.output.contains("first store of a new cluster"), "\(made.output)")
+            let again = try run(flags + journal + ["--cluster-init"], log: log)
+            #expect(again.status == 1 && again.output.contains("belongs to a cluster already"))
+            let alone = try run(flags, log: log)
+            #expect(alone.status == 65 && alone.output.contains("--cluster-leave"))
+
+            let port = try freePort()
+            let server = try NodeProcess(flags + journal, port: port, directory: directory)
+            _ = try server.createTenant("acme", key: "\(data)/admin-key")
+            #expect(server.stop() == 0)
+
+            let left = try run(flags + ["--cluster-leave"], log: log)
+            #expect(left.status == 0 && left.output.contains("has left its cluster"), "\(left.output)")
+            let outsider = try run(flags + journal, log: log)
+            #expect(outsider.status == 65 && outsider.output.contains("--cluster-init"))
+            let single = try NodeProcess(flags, port: port, directory: directory)
+            #expect(throws: (any Error).self) { try single.createTenant("acme", key: "\(data)/admin-key") }
+            #expect(single.stop() == 0)
+        }
+    }
+
+    @Test func aServerWaitsForTheEngineAndServesReadsWithoutIt() async throws {
+        try await withLocalEngine { engine, directory in
+            let data = "\(directory)/data"
+            let flags = [
+                "--data-directory", data, "--http-address", "off", "--signing-algorithm", "ES256",
+                "--journal", "postgresql://postern@127.0.0.1:\(engine.port)/postgres",
+            ]
+            #expect(try run(flags + ["--cluster-init"], log: "\(directory)/init").status == 0)
+            let port = try freePort()
+            let server = try NodeProcess(flags, port: port, directory: directory)
+            _ = try server.createTenant("acme", key: "\(data)/admin-key")
+            try engine.kill()
+            // An entry may have been on its way to an engine that was killed.
+            expectRefusals(["NODE_BEHIND", "STORE_UNAVAILABLE"]) {
+                try server.createTenant("other", key: "\(data)/admin-key")
+            }
+            expectRefusals(["NODE_BEHIND"]) { try server.createTenant("other", key: "\(data)/admin-key") }
+            #expect(try server.displayName(ofTenant: "acme", key: "\(data)/admin-key") == "acme")
+            // Whether it is there nobody can say now.
+            expectRefusals(["NODE_BEHIND"]) {
+                try server.displayName(ofTenant: "other", key: "\(data)/admin-key")
+            }
+            #expect(server.stop() == 0)
+
+            let waiting = try ChildProcess(
+                ChildProcess.built("posternd"), flags + ["--listen-address", "127.0.0.1:\(port)"],
+                output: "\(directory)/waiting")
+            while !text(of: "\(directory)/waiting").contains("waiting for the engine") { usleep(20_000) }
+            try engine.start()
+            let client = try waitForServer(port)
+            client.close()
+            waiting.send(signal: SIGTERM)
+            #expect(waiting.wait(seconds: 30) == 0)
+        }
+    }
+
+    private func expectRefusals(_ reasons: [String], _ body: () throws -> some Any) {
+        do {
+            _ = try body()
+            Issue.record("not refused")
+        } catch let failure as Failure {
+            #expect(reasons.contains(failure.reason.description), "\(failure)")
+        } catch {
+            Issue.record("\(error)")
+        }
+    }
+}
+
+private func text(of path: String) -> String { String(decoding: readFile(path) ?? [], as: UTF8.self) }
+
+private func waitForServer(_ port: UInt16) throws -> RawClient {
+    for _ in 0..<800 {
+        if let client = try? RawClient(port: port) { return client }
+        usleep(25_000)
+    }
+    return try RawClient(port: port)
+}
+
+/// posternd as one node of a cluster, or alone.
+private final class NodeProcess {
+    private let process: ChildProcess
+    private let client: RawClient
+
+    init(_ flags: [String], port: UInt16, directory: String) throws {
+        process = try ChildProcess(
+            ChildProcess.built("posternd"), flags + ["--listen-address", "127.0.0.1:\(port)"],
+            output: "\(directory)/node-\(port)")
+        client = try waitForServer(port)
+    }
+
+    private func use(_ keyFile: String) throws {
+        let line = try #require(readFile(keyFile))
+        client.apiKey = Secret(Array(line.prefix { $0 != UInt8(ascii: "\n") }))
+    }
+
+    func createTenant(_ id: Text, key: String) throws -> TenantsCreateResponse {
+        try use(key)
+        return try client.call(
+            "postern.v1.Tenants/Create",
+            TenantsCreateRequest(
+                tenantID: id, tenant: Messages.Tenant(displayName: id),
+                updateMask: ProtobufFieldMask(paths: ["display_name"])), returning: TenantsCreateResponse.self)
+    }
+
+    func displayName(ofTenant id: Text, key: String) throws -> Text {
+        try use(key)
+        let found = try client.call(
+            "postern.v1.Tenants/Get", TenantsGetRequest(tenantID: id), returning: TenantsGetResponse.self)
+        return found.tenant?.displayName ?? ""
+    }
+
+    func stop() -> Int32? {
+        client.close()
+        process.send(signal: SIGTERM)
+        return process.wait(seconds: 30)
+    }
+}
