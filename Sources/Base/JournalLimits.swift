@@ -13,6 +13,10 @@ public struct JournalLimits: Sendable {
     public var lookInterval = Duration.seconds(1)
     /// A node that is more entries behind than this has to join again.
     public var headsMax = 1_000_000
+    /// A node whose engine answers, and which has not been at the journal's end for so long, does not serve.
+    public var behindMax = Duration.seconds(5)
+    /// How long a node serves what it has without the engine.
+    public var staleAfter = Duration.seconds(60)
 
     public init() {}
 }

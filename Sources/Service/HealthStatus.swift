@@ -5,10 +5,13 @@ import Synchronization
 /// Whether the server serves: what grpc.health.v1 and /healthz answer, and whom to wake when it changes.
 public final class HealthStatus: Sendable {
     private struct State {
-        var isServing = false
+        var isStarted = false
+        var isBehind = false
         var trouble: StoreTrouble?
         var troubleLog = TroubleLog()
         var waiters: [Promise<Void>] = []
+
+        var isServing: Bool { isStarted && !isBehind }
     }
 
     private let state = Mutex(State())
@@ -43,10 +46,17 @@ public final class HealthStatus: Sendable {
         }
     }
 
-    public func set(isServing: Bool) {
+    public func set(isServing: Bool) { change { $0.isStarted = isServing } }
+
+    /// A node of a cluster that is behind the journal, or was cut off from it for too long, does not serve until it is
+    /// no more.
+    func set(isBehind: Bool) { change { $0.isBehind = isBehind } }
+
+    private func change(_ body: (inout State) -> Void) {
         let waiters: [Promise<Void>] = state.withLock { state in
-            guard state.isServing != isServing else { return [] }
-            state.isServing = isServing
+            let before = state.isServing
+            body(&state)
+            guard state.isServing != before else { return [] }
             defer { state.waiters = [] }
             return state.waiters
         }

@@ -42,6 +42,7 @@ extension Instance {
         page.secondFactors(project.secondFactorSignIns.counts)
         page.providers(project.providers.requestCounts)
         page.rows(project.store)
+        page.journal(project.store)
         page.clock(project)
         page.callLog(router.callLog)
         page.backups(project.backups)

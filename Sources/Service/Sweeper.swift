@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Reactor
+import Store
 
 /// Calls the project's housekeeping once a minute, and looks after its clock and its log in between.
 final class Sweeper: @unchecked Sendable {
@@ -12,6 +13,7 @@ final class Sweeper: @unchecked Sendable {
     private let loop: EventLoop
     private var timer: Timer?
     private var turn = 0
+    private let journalHealth: JournalHealth
     private static let checkEvery = Duration.seconds(1)
     private static let turnsPerSweep = 60
 
@@ -21,6 +23,7 @@ final class Sweeper: @unchecked Sendable {
         self.health = health
         self.log = log
         self.loop = loop
+        self.journalHealth = JournalHealth(startedAt: .now, limits: project.limits.journal)
     }
 
     func start() {
@@ -40,6 +43,11 @@ final class Sweeper: @unchecked Sendable {
     private func fired() {
         project.checkClock()
         project.backups.endStalled()
+        if let status = project.store.journalStatus {
+            health.set(
+                isBehind: journalHealth.isBehind(
+                    isConnected: status.isConnected, endSeenAt: status.endSeenAt, now: .now))
+        }
         health.writeDueLine(to: log)
         turn = (turn + 1) % Self.turnsPerSweep
         if turn == 0 {

@@ -57,6 +57,7 @@ extension JournaledWrites {
             throw error
         }
         try writer.commit(raw, for: .removal)
+        writer.counters.journal.applied.add(UInt64(entries.count))
         return entries.last?.mark
     }
 }

@@ -106,7 +106,11 @@ extension JournaledWrites {
         case .stop(.damaged(let position)): end(.journal(.damaged(position: position)))
         case .read(let position):
             ask { () throws(JournalEngineError) in
+                let start = Instant.now
                 heads = try engine.heads(from: position)
+                if let last = heads.last?.mark.position {
+                    environment.journalStatus.withLock { $0.saw(end: last, at: start) }
+                }
                 try proveOwnEntry()
                 handle(.rows(heads))
             }
@@ -128,6 +132,7 @@ extension JournaledWrites {
         switch error {
         case .connectionLost(let reason):
             environment.journalStatus.withLock { $0.lost(reason) }
+            writer.counters.journal.connectionsLost.add()
             engine.disconnect()
             handle(.connectionLost)
         case .damaged(let position): end(.journal(.damaged(position: position)))
@@ -167,6 +172,7 @@ extension JournaledWrites {
     private func append(_ entry: JournalAction.Entry, over mark: JournalMark) {
         ask { () throws(JournalEngineError) in
             let appended: JournalMark?
+            let start = Instant.now
             switch entry {
             case .empty(let id):
                 sentID = id
@@ -177,10 +183,15 @@ extension JournaledWrites {
                 sentID = id
                 appended = try engine.append(bytes, id: id, over: mark)
             }
+            let counters = writer.counters.journal
+            counters.appendDurations.record(nanoseconds: Instant.now.nanoseconds(since: start))
             if let appended {
                 ownMark = appended
+                counters.appended.add()
+                environment.journalStatus.withLock { $0.saw(end: appended.position, at: start) }
                 handle(.appended(appended))
             } else {
+                counters.outrun.add()
                 handle(.outrun)
             }
         }

@@ -89,6 +89,8 @@ public final class Store: Sendable {
         environment.configuration.journal == nil ? nil : environment.journalStatus.withLock { $0 }
     }
 
+    public var journalCounters: JournalCounters { counters.journal }
+
     /// How the store disagreed with its witness when it was opened; nil once that is accepted.
     public var rollback: Rollback? { foundRollback.withLock { $0 } }
 

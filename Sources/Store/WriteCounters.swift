@@ -1,4 +1,4 @@
-import Base
+public import Base
 
 /// The writer's counters, read by whoever asks.
 struct WriteCounters: Sendable {
@@ -12,4 +12,16 @@ struct WriteCounters: Sendable {
     let fileBytes = Gauge()
     let troubles = Gauge()
     let witnessFailures = Counter()
+    let journal = JournalCounters()
+}
+
+/// What a node of a cluster did with its journal.
+public struct JournalCounters: Sendable {
+    /// Entries of this node's, and those of others that it read.
+    public let appended = Counter()
+    public let applied = Counter()
+    /// Entries that came too late: another node's was first, and the writes in them were decided again.
+    public let outrun = Counter()
+    public let connectionsLost = Counter()
+    public let appendDurations = DurationHistogram()
 }

@@ -30,7 +30,7 @@ import Testing
 
             let port = try freePort()
             let server = try NodeProcess(flags + journal, port: port, directory: directory)
-            _ = try server.createTenant("acme", key: "\(data)/admin-key")
+            _ = try server.createTenant("acme", in: data)
             #expect(server.stop() == 0)
 
             let left = try run(flags + ["--cluster-leave"], log: log)
@@ -38,7 +38,7 @@ import Testing
             let outsider = try run(flags + journal, log: log)
             #expect(outsider.status == 65 && outsider.output.contains("--cluster-init"))
             let single = try NodeProcess(flags, port: port, directory: directory)
-            #expect(throws: (any Error).self) { try single.createTenant("acme", key: "\(data)/admin-key") }
+            #expect(throws: (any Error).self) { try single.createTenant("acme", in: data) }
             #expect(single.stop() == 0)
         }
     }
@@ -46,24 +46,29 @@ import Testing
     @Test func aServerWaitsForTheEngineAndServesReadsWithoutIt() async throws {
         try await withLocalEngine { engine, directory in
             let data = "\(directory)/data"
+            let httpPort = try freePort()
             let flags = [
-                "--data-directory", data, "--http-address", "off", "--signing-algorithm", "ES256",
+                "--data-directory", data, "--http-address", "127.0.0.1:\(httpPort)", "--signing-algorithm", "ES256",
                 "--journal", "postgresql://postern@127.0.0.1:\(engine.port)/postgres",
             ]
             #expect(try run(flags + ["--cluster-init"], log: "\(directory)/init").status == 0)
             let port = try freePort()
             let server = try NodeProcess(flags, port: port, directory: directory)
-            _ = try server.createTenant("acme", key: "\(data)/admin-key")
+            _ = try server.createTenant("acme", in: data)
+            #expect(try get("/healthz", httpPort).hasSuffix("SERVING\n"))
+            #expect(try get("/metrics", httpPort).contains("postern_journal_connected 1\n"))
             try engine.kill()
             // An entry may have been on its way to an engine that was killed.
             expectRefusals(["NODE_BEHIND", "STORE_UNAVAILABLE"]) {
-                try server.createTenant("other", key: "\(data)/admin-key")
+                try server.createTenant("other", in: data)
             }
-            expectRefusals(["NODE_BEHIND"]) { try server.createTenant("other", key: "\(data)/admin-key") }
-            #expect(try server.displayName(ofTenant: "acme", key: "\(data)/admin-key") == "acme")
+            expectRefusals(["NODE_BEHIND"]) { try server.createTenant("other", in: data) }
+            #expect(try get("/healthz", httpPort).contains("DEGRADED: the engine of the journal"))
+            #expect(try get("/metrics", httpPort).contains("postern_journal_connected 0\n"))
+            #expect(try server.displayName(ofTenant: "acme", in: data) == "acme")
             // Whether it is there nobody can say now.
             expectRefusals(["NODE_BEHIND"]) {
-                try server.displayName(ofTenant: "other", key: "\(data)/admin-key")
+                try server.displayName(ofTenant: "other", in: data)
             }
             #expect(server.stop() == 0)
 
@@ -73,6 +78,10 @@ import Testing
             while !text(of: "\(directory)/waiting").contains("waiting for the engine") { usleep(20_000) }
             try engine.start()
             let client = try waitForServer(port)
+            client.apiKey = try adminKey(data)
+            // One that answers has heard of signals, too.
+            _ = try client.call(
+                "postern.v1.Tenants/Get", TenantsGetRequest(tenantID: "acme"), returning: TenantsGetResponse.self)
             client.close()
             waiting.send(signal: SIGTERM)
             #expect(waiting.wait(seconds: 30) == 0)
@@ -92,6 +101,19 @@ import Testing
 }
 
 private func text(of path: String) -> String { String(decoding: readFile(path) ?? [], as: UTF8.self) }
+
+private func get(_ path: String, _ port: UInt16) throws -> String {
+    let probe = try RawClient(port: port)
+    try probe.send([UInt8]("GET \(path) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".utf8))
+    var answer: [UInt8] = []
+    while let more = try? probe.receive(65_536), !more.isEmpty { answer += more }
+    return String(decoding: answer, as: UTF8.self)
+}
+
+private func adminKey(_ data: String) throws -> Secret {
+    let line = try #require(readFile("\(data)/admin-key"))
+    return Secret(Array(line.prefix { $0 != UInt8(ascii: "\n") }))
+}
 
 private func waitForServer(_ port: UInt16) throws -> RawClient {
     for _ in 0..<800 {
@@ -113,13 +135,8 @@ private final class NodeProcess {
         client = try waitForServer(port)
     }
 
-    private func use(_ keyFile: String) throws {
-        let line = try #require(readFile(keyFile))
-        client.apiKey = Secret(Array(line.prefix { $0 != UInt8(ascii: "\n") }))
-    }
-
-    func createTenant(_ id: Text, key: String) throws -> TenantsCreateResponse {
-        try use(key)
+    func createTenant(_ id: Text, in data: String) throws -> TenantsCreateResponse {
+        client.apiKey = try adminKey(data)
         return try client.call(
             "postern.v1.Tenants/Create",
             TenantsCreateRequest(
@@ -127,8 +144,8 @@ private final class NodeProcess {
                 updateMask: ProtobufFieldMask(paths: ["display_name"])), returning: TenantsCreateResponse.self)
     }
 
-    func displayName(ofTenant id: Text, key: String) throws -> Text {
-        try use(key)
+    func displayName(ofTenant id: Text, in data: String) throws -> Text {
+        client.apiKey = try adminKey(data)
         let found = try client.call(
             "postern.v1.Tenants/Get", TenantsGetRequest(tenantID: id), returning: TenantsGetResponse.self)
         return found.tenant?.displayName ?? ""

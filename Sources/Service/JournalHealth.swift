@@ -1,0 +1,18 @@
+import Base
+
+/// Whether a node of a cluster knows enough of the journal to serve. Pure: time comes in.
+///
+/// With the engine away a node serves what it has for a while: an engine that fails over is back within a minute. Where
+/// the engine answers, a node that is behind sends its clients to others at once.
+struct JournalHealth {
+    private let startedAt: Instant
+    private let limits: JournalLimits
+
+    init(startedAt: Instant, limits: JournalLimits) { (self.startedAt, self.limits) = (startedAt, limits) }
+
+    /// `endSeenAt`: as in `JournalStatus`.
+    func isBehind(isConnected: Bool, endSeenAt: Instant?, now: Instant) -> Bool {
+        let patience = isConnected ? limits.behindMax : limits.staleAfter
+        return now >= (endSeenAt ?? startedAt).advanced(by: patience)
+    }
+}

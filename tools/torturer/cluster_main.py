@@ -1,0 +1,70 @@
+"""tools/cluster start and torture."""
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from torturer import rounds  # noqa: E402
+from torturer.cluster import Cluster  # noqa: E402
+from torturer.cluster_round import ClusterRound  # noqa: E402
+from torturer.server import build_shim  # noqa: E402
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="tools/cluster")
+    actions = parser.add_subparsers(dest="action", required=True)
+    start, torture = actions.add_parser("start"), actions.add_parser("torture")
+    start.add_argument("--nodes", type=int, default=3, choices=range(1, 8))
+    start.add_argument("--minutes", type=float, default=60, help="stops by itself after these (60)")
+    length = torture.add_mutually_exclusive_group()
+    length.add_argument("--minutes", type=float, default=0)
+    length.add_argument("--seconds", type=float, default=0)
+    length.add_argument("--rounds", type=int, default=0, help="so many rounds instead of a time")
+    torture.add_argument("--phases", type=int, default=20, help="per round (20)")
+    torture.add_argument("--seed", type=int, help="of the first round; the next ones count on (random)")
+    torture.add_argument("--without", default="", help="faults to leave out, by their names in the summary: a,b,…")
+    torture.add_argument("--verbose", action="store_true")
+    for each in (start, torture):
+        each.add_argument("--posternd", type=Path, help="the program (default: a release build of this checkout)")
+    return parser.parse_args()
+
+
+def start(options, folder):
+    """Nodes until somebody presses Ctrl-C, or the time is over."""
+    cluster = Cluster(options.posternd, build_shim(folder), folder / "cluster", options.nodes)
+    try:
+        cluster.begin()
+        for node in cluster.nodes:
+            print(f"node {node.number}: {node.address}, http://127.0.0.1:{node.http_port}, data in {node.data}")
+        print(f"key: {cluster.nodes[0].data}/admin-key; ends with Ctrl-C, or after {options.minutes:g} minutes", flush=True)
+        time.sleep(options.minutes * 60)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        cluster.close()
+    return 0
+
+
+def main():
+    options = parse()
+    options.posternd = (options.posternd or rounds.release_build()).resolve()
+    folder = Path(tempfile.mkdtemp(prefix="cluster."))
+    try:
+        if options.action == "start":
+            sys.exit(start(options, folder))
+        options.shim, options.without = build_shim(folder), options.without.split(",")
+        sys.exit(rounds.run(ClusterRound, options, folder, "tools/cluster torture"))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    os.umask(0o077)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("cluster: ended from outside"))
+    main()

@@ -1,0 +1,44 @@
+"""Rounds, one after the other, and what came of them."""
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from .caller import Report
+from .layout import ROOT
+
+
+def release_build():
+    command = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "posternd"]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
+    shown = subprocess.run([*command[:5], "--show-bin-path"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    return Path(shown.stdout.strip()) / "posternd"
+
+
+def run(kind, options, folder, command):
+    """Rounds of `kind` for as long as the options say, or to the first finding; the exit status. `command`: how somebody
+    repeats a round."""
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**9)
+    seconds = options.seconds or options.minutes * 60 or (60 if not options.rounds else 10**6)
+    began, rounds, report, kept = time.monotonic(), 0, Report(), None
+    while time.monotonic() < began + seconds and not report.findings and rounds < (options.rounds or 10**6):
+        print(f"round {rounds + 1}, seed {seed + rounds}", flush=True)
+        place = folder / f"round-{rounds}"
+        round_ = kind(options, seed + rounds, place, report)
+        round_.run(began + seconds)
+        rounds += 1
+        if report.findings:
+            kept = Path(tempfile.mkdtemp(prefix="torture-failed."))
+            round_.keep(kept)
+        round_.clear()
+    for finding in report.findings:
+        print(f"FOUND: {finding}")
+    if kept:
+        print(f"repeat it with: {command} --rounds 1 --seed {seed + rounds - 1}; its files are in {kept}")
+    print(json.dumps({
+        "seed": seed, "rounds": rounds, "seconds": round(time.monotonic() - began), "findings": len(report.findings),
+        **dict(sorted(report.counts.items())), "refusals": dict(sorted(report.answers.items()))}))
+    return 1 if report.findings else 0
