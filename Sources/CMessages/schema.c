@@ -1175,9 +1175,10 @@ static const PosternField postern__v1__tenants_list_denials_request__fields[] = 
     [5] = {"page_token", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__TenantsListDenialsRequest, page_token)},
     [6] = {"email", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__TenantsListDenialsRequest, email)},
     [7] = {"phone_number", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__TenantsListDenialsRequest, phone_number)},
+    [8] = {"decision_id", 0, 0, 9, 2, 0, 7, 0, offsetof(Postern__V1__TenantsListDenialsRequest, decision_id)},
 };
 const PosternSchema postern__v1__tenants_list_denials_request__table = {
-    &postern__v1__tenants_list_denials_request__descriptor, postern__v1__tenants_list_denials_request__fields, 8, 0, 1,
+    &postern__v1__tenants_list_denials_request__descriptor, postern__v1__tenants_list_denials_request__fields, 9, 0, 1,
 };
 
 static const PosternField postern__v1__tenants_list_denials_response__fields[] = {
@@ -1196,9 +1197,10 @@ static const PosternField postern__v1__tenants_list_all_denials_request__fields[
     [4] = {"page_token", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__TenantsListAllDenialsRequest, page_token)},
     [5] = {"email", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__TenantsListAllDenialsRequest, email)},
     [6] = {"phone_number", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__TenantsListAllDenialsRequest, phone_number)},
+    [7] = {"decision_id", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__TenantsListAllDenialsRequest, decision_id)},
 };
 const PosternSchema postern__v1__tenants_list_all_denials_request__table = {
-    &postern__v1__tenants_list_all_denials_request__descriptor, postern__v1__tenants_list_all_denials_request__fields, 7, 0, 1,
+    &postern__v1__tenants_list_all_denials_request__descriptor, postern__v1__tenants_list_all_denials_request__fields, 8, 0, 1,
 };
 
 static const PosternField postern__v1__tenant_denial__fields[] = {
@@ -1847,9 +1849,10 @@ static const PosternField postern__v1__project_update_api_key_request__fields[] 
     [5] = {"validate_only", 0, 0, 4, 0, 0, 4, 0, 0},
     [40] = {"expires_at_micros", 0, 0, 1, 0, 0, 5, 0, 0},
     [41] = {"allowed_addresses", 0, 0, 9, 2, 1, 0, 0, 0},
+    [42] = {"previous_secret_until_micros", 0, 0, 1, 0, 0, 6, 0, 0},
 };
 const PosternSchema postern__v1__project_update_api_key_request__table = {
-    &postern__v1__project_update_api_key_request__descriptor, postern__v1__project_update_api_key_request__fields, 42, 0, 0,
+    &postern__v1__project_update_api_key_request__descriptor, postern__v1__project_update_api_key_request__fields, 43, 0, 0,
 };
 
 static const PosternField postern__v1__project_update_api_key_response__fields[] = {

@@ -57,6 +57,16 @@ extension ProjectAdmin {
         return (try required(made.apiKey), made.secretKey)
     }
 
+    /// Ends a rotated key's old secret at once. The present secret stays good.
+    ///
+    /// Throws API_KEY_NOT_FOUND.
+    @discardableResult
+    public func endPreviousSecret(of apiKeyID: Text, options: CallOptions = .init()) async throws(Failure) -> ApiKey {
+        let request = ProjectUpdateApiKeyRequest(
+            apiKeyID: apiKeyID, updateMask: ProtobufFieldMask(paths: ["previous_secret_until_micros"]))
+        return try await required(project.updateApiKey(request, options: options).apiKey)
+    }
+
     /// Revokes a key: the server refuses it from the next request on.
     ///
     /// Throws API_KEY_NOT_FOUND, and LAST_ADMIN_KEY for the last key of a project-admin.

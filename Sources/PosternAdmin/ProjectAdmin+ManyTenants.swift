@@ -50,16 +50,17 @@ extension ProjectAdmin {
     }
 
     /// Lists what the self-service switches of all tenants refused, by tenant, the newest first. With an email or a
-    /// phone number only what was refused to it. `from` is inclusive, `to` is exclusive.
+    /// phone number only what was refused to it, with a decision id only the refusal that a user quotes. `from` is
+    /// inclusive, `to` is exclusive.
     public func listAllDenials(
         from: Timestamp? = nil, to: Timestamp? = nil, email: Text = .empty, phoneNumber: Text = .empty,
-        pageSize: Int32 = 0, options: CallOptions = .init()
+        decisionID: Text = .empty, pageSize: Int32 = 0, options: CallOptions = .init()
     ) -> Listing<TenantDenial> {
         Listing { [tenants] token throws(Failure) in
             let page = try await tenants.listAllDenials(
                 TenantsListAllDenialsRequest(
                     fromMicros: from?.microseconds ?? 0, toMicros: to?.microseconds ?? 0, pageSize: pageSize,
-                    pageToken: token, email: email, phoneNumber: phoneNumber), options: options)
+                    pageToken: token, email: email, phoneNumber: phoneNumber, decisionID: decisionID), options: options)
             return (page.denials, page.nextPageToken)
         }
     }

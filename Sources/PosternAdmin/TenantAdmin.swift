@@ -64,16 +64,18 @@ extension TenantAdmin {
 
 extension TenantAdmin {
     /// Lists what the self-service switches refused, the newest first: the last 10,000 refusals. `from` is inclusive,
-    /// `to` is exclusive. With an email or a phone number only what was refused to it.
+    /// `to` is exclusive. With an email or a phone number only what was refused to it, with a decision id
+    /// only the refusal that a user quotes.
     public func listDenials(
         from: Timestamp? = nil, to: Timestamp? = nil, email: Text = .empty, phoneNumber: Text = .empty,
-        pageSize: Int32 = 0, options: CallOptions = .init()
+        decisionID: Text = .empty, pageSize: Int32 = 0, options: CallOptions = .init()
     ) -> Listing<Denial> {
         Listing { [tenants, tenantID] token throws(Failure) in
             let page = try await tenants.listDenials(
                 TenantsListDenialsRequest(
                     tenantID: tenantID, fromMicros: from?.microseconds ?? 0, toMicros: to?.microseconds ?? 0,
-                    pageSize: pageSize, pageToken: token, email: email, phoneNumber: phoneNumber), options: options)
+                    pageSize: pageSize, pageToken: token, email: email, phoneNumber: phoneNumber,
+                    decisionID: decisionID), options: options)
             return (page.denials, page.nextPageToken)
         }
     }

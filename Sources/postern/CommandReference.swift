@@ -52,6 +52,7 @@ enum CommandReference {
         text += "postern \(command.example)\n"
         if !command.flags.isEmpty { text += "\n" + describe(command.flags) }
         text += "```\n\n"
+        if !command.note.isEmpty { text += "```text\n\(command.note)\n```\n\n" }
         if command.isValidatable { text += "Takes `--dry-run`.\n\n" }
         return text
     }

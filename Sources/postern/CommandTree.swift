@@ -162,8 +162,8 @@ enum CommandTree {
 
                 Commands:
                 \(describe(groups))
-                Global flags:
-                \(describe(GlobalFlags.all))
+                \(GlobalFlags.pointer)
+
                 """
         }
         let members = commands.filter { $0.path.starts(with: path) }

@@ -2,7 +2,7 @@ import Base
 
 /// postern version and help: what the program knows without a server.
 enum InformationCommands {
-    static let all: [Command] = [version, exitCodes, commands, reference]
+    static let all: [Command] = [version, exitCodes, flags, commands, reference]
 
     static let version = Command(
         path: ["version"], summary: "Prints this program's version.", example: "version", isReadOnly: true
@@ -16,6 +16,13 @@ enum InformationCommands {
     ) { session in
         let rows = ExitCode.allCases.map { (String($0.rawValue), $0.meaning) }
         session.console.write([UInt8](describe(rows).utf8))
+    }
+
+    static let flags = Command(
+        path: ["help", "flags"], summary: "Explains the flags that every command takes.", example: "help flags",
+        isReadOnly: true
+    ) { session in
+        session.console.write([UInt8](describe(GlobalFlags.all).utf8))
     }
 
     static let commands: Command = Command(

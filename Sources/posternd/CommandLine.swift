@@ -11,6 +11,8 @@ struct Invocation {
         case acceptRollback
         case verifyStore
         case checkBackup(String)
+        /// The same for a restore that is about to follow.
+        case checkRestore(String)
         case restoreBackup(String)
         case beginCluster
         case leaveCluster
@@ -44,6 +46,7 @@ struct Invocation {
                                                  damaged; exit status 0 = sound, 65 = damaged
               posternd --check-backup FILE [flags]    verify a backup; with the server stopped, also say what
                                                  restoring it would undo; exit status 0 = sound, 65 = not
+              posternd --check-restore FILE [flags]   the same, where no server may run: what --restore-backup would do
               posternd --restore-backup FILE [flags]  with the server stopped: put the store of a backup in the place of
                                                  this one, which is kept under another name
               posternd --cluster-init --journal URL [flags]   with the server stopped: make its store the first of a
@@ -84,6 +87,7 @@ struct Invocation {
             }
             switch parts[0] {
             case "--check-backup": action = .checkBackup(try value())
+            case "--check-restore": action = .checkRestore(try value())
             case "--restore-backup": action = .restoreBackup(try value())
             case "--accept-clock": acceptsClock = true
             case "--config": file = try value()

@@ -34,12 +34,20 @@ struct Restore {
     }
 
     /// Says whether the backup is sound; where the server is stopped, also what restoring it would undo.
-    static func check(_ configuration: Configuration, _ path: String) throws {
+    /// `isBeforeRestore`: a restore is meant, so a running server is said before anything is read.
+    static func check(_ configuration: Configuration, _ path: String, isBeforeRestore: Bool) throws {
+        let directory = DataDirectory(configuration)
+        let lock: DirectoryLock?
+        do {
+            lock = try DirectoryLock(directory.path, createsIfMissing: false)
+        } catch {
+            if isBeforeRestore, error != .missing { throw directory.explained(error) }
+            lock = nil
+        }
+        defer { lock?.release() }
         let folder = try makeFolder(beside: path)
         defer { remove(folder) }
         let restore = try Restore(configuration, from: path, into: folder)
-        let lock = try? DirectoryLock(restore.directory.path, createsIfMissing: false)
-        defer { lock?.release() }
         try restore.prepare()
         try restore.describe(over: lock)
     }
@@ -112,7 +120,7 @@ struct Restore {
         for (kind, count) in undone.counts { print("  \(kind): \(count)") }
     }
 
-    /// Opens the restored store once: it accepts that it is older, says so in its log of events, and draws an epoch.
+    /// Opens the restored store once: its log of events tells of the restore, and it draws an epoch.
     private func open() throws {
         var configuration = configuration
         configuration.dataDirectory = folder
@@ -126,8 +134,7 @@ struct Restore {
         defer { instance.close() }
         let header = backup.header
         try waitFor {
-            _ = try await instance.project.start()
-            try await instance.project.backups.noteRestored(header)
+            _ = try await instance.project.start(restoredFrom: header)
             // What came after the backup is in a cluster's journal still: the restored store is none of its nodes.
             try await instance.project.store.write { try $0.setJournalPlace(nil) }
         }

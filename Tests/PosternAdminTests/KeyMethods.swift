@@ -12,5 +12,9 @@ enum KeyMethods {
         }
         #expect(rotated.apiKeyID == key.apiKeyID && rotated.previousSecretUntilMicros > 0 && secret != next)
         #expect(rotated.allowedAddresses == ["127.0.0.0/8"])
+        let ended = try await recorder.expect("Project/UpdateApiKey") {
+            try await project.endPreviousSecret(of: key.apiKeyID)
+        }
+        #expect(ended.previousSecretUntilMicros == 0)
     }
 }

@@ -36,13 +36,13 @@ import Testing
     }
 
     private static func update(
-        _ server: TestServer, _ id: Text, _ path: Text, expiresAt: Int64 = 0, addresses: [Text] = []
+        _ server: TestServer, _ id: Text, _ path: Text, expiresAt: Int64 = 0, addresses: [Text] = [], until: Int64 = 0
     ) throws {
         let _: ProjectUpdateApiKeyResponse = try server.connect().call(
             "postern.v1.Project/UpdateApiKey",
             ProjectUpdateApiKeyRequest(
                 apiKeyID: id, updateMask: ProtobufFieldMask(paths: [path]), expiresAtMicros: expiresAt,
-                allowedAddresses: addresses))
+                allowedAddresses: addresses, previousSecretUntilMicros: until))
     }
 
     private static func stream(
@@ -102,6 +102,31 @@ import Testing
             _ = try Self.rotate(server, key.apiKeyID, 60)
             expectRefusal("CALLER_UNAUTHENTICATED") { try Self.whoAmI(try Self.client(server, third)) }
             try Self.whoAmI(try Self.client(server, fourth))
+        }
+    }
+
+    @Test func `Only the old secret of a rotated key is ended, at once or sooner than it would`() async throws {
+        try await withServer { server in
+            let (key, first) = try Self.make(server)
+            let second = try Self.rotate(server, key.apiKeyID, 3_600)
+            let (old, new) = (try Self.client(server, first), try Self.client(server, second))
+            let now = server.project.clock.now()
+            let path: Text = "previous_secret_until_micros"
+            for wrong in [-1, 1, now.microseconds, (now + .hours(1)).microseconds + 1, .max, .min] {
+                expectRefusal("INVALID_EXPIRY") { try Self.update(server, key.apiKeyID, path, until: wrong) }
+            }
+            let sooner = (now + .minutes(1)).microseconds
+            try Self.update(server, key.apiKeyID, path, until: sooner)
+            #expect(try Self.whoAmI(old).expiresAtMicros == sooner)
+            let stream = try Self.stream(server, first)
+            try Self.update(server, key.apiKeyID, path, until: 0)
+            expectRefusal("CALLER_UNAUTHENTICATED") { try Self.whoAmI(old) }
+            expectRefusal("CALLER_UNAUTHENTICATED") { _ = try stream.next() }
+            #expect(try Self.whoAmI(new).expiresAtMicros == 0)
+            // Nothing brings it back, and there is nothing to end any more.
+            expectRefusal("INVALID_EXPIRY") { try Self.update(server, key.apiKeyID, path, until: sooner) }
+            try Self.update(server, key.apiKeyID, path, until: 0)
+            expectRefusal("CALLER_UNAUTHENTICATED") { try Self.whoAmI(old) }
         }
     }
 

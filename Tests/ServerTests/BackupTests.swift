@@ -137,6 +137,37 @@ import Testing
         }
     }
 
+    /// Of Tests/Fixtures: carl, bob and ann in acme, dora in the default pool.
+    @Test func `A backup of a store of version 3 is restored and upgraded`() async throws {
+        try await withTemporaryDirectory { directory in
+            let fixture =
+                "/" + #filePath.split(separator: "/").dropLast(2).joined(separator: "/")
+                + "/Fixtures/store-of-version-3"
+            let command = """
+                gunzip -c \(fixture)/postern.backup.gz > \(directory)/backup && mkdir -m 700 \(directory)/data \
+                && cp \(fixture)/master-key \(directory)/data/ && chmod 600 \(directory)/data/master-key
+                """
+            try #require(try ChildProcess("/bin/sh", ["-c", command]).wait() == 0)
+            let data = directory + "/data"
+            let check = try Self.posternd(data, ["--check-backup", directory + "/backup"])
+            #expect(check.status == 0 && check.said.contains("The backup is sound"), "\(check.said)")
+            let restored = try Self.posternd(data, ["--restore-backup", directory + "/backup"])
+            #expect(restored.status == 0 && restored.said.contains("Restored."), "\(restored.said)")
+            #expect(try Self.posternd(data, ["--verify-store"]).status == 0)
+            let digits = try #require(readFile(data + "/master-key")).prefix(64)
+            let masterKey = try MasterKey(Secret(try #require(Hex.decode(Array(digits)))))
+            // Nobody calls the server, so nobody needs the key of its admin.
+            try await withServer(
+                directory: data, clock: ManualClock(), masterKey: masterKey, adminKey: Secret("unused")
+            ) { server in
+                let found = try ["acme", ""].map { tenantID in
+                    try server.project.store.read { try $0.usage(ofTenant: tenantID).countedRowCount }
+                }
+                #expect(found == [3, 1])
+            }
+        }
+    }
+
     @Test func `A backup that is not whole, not ours or not one changes nothing`() async throws {
         try await withTemporaryDirectory { directory in
             let (clock, masterKey) = (ManualClock(), MasterKey.generate(random: .system))

@@ -34,6 +34,8 @@ import Testing
                 let _: TenantsListDenialsResponse = try client.call(
                     "postern.v1.Tenants/ListDenials", TenantsListDenialsRequest(tenantID: "acme", email: "ann"))
             }
+            let quoted = try #require(found.denials.last).decisionID
+            try Self.expectFound(byDecision: quoted, client)
             for (email, expected) in [
                 ("", ["acme 3", "acme 2", "acme 1", "beta 3", "beta 2", "beta 1"]),
                 ("ann@example.com", ["acme 3", "acme 1", "beta 3", "beta 1"]), ("eve@example.com", []),
@@ -42,6 +44,22 @@ import Testing
                     #expect(try Self.allDenials(client, email: email, size: size) == expected, "\(email) by \(size)")
                 }
             }
+        }
+    }
+
+    /// The first refusal of acme has the decision id.
+    private static func expectFound(byDecision quoted: Text, _ client: RawClient) throws {
+        let byDecision: TenantsListDenialsResponse = try client.call(
+            "postern.v1.Tenants/ListDenials", TenantsListDenialsRequest(tenantID: "acme", decisionID: quoted))
+        #expect(byDecision.denials.map(\.sequence) == [1])
+        let inAll: TenantsListAllDenialsResponse = try client.call(
+            "postern.v1.Tenants/ListAllDenials", TenantsListAllDenialsRequest(decisionID: quoted))
+        #expect(inAll.denials.map(\.denial?.decisionID) == [quoted])
+        for (email, decision) in [("bob@example.com", quoted), ("", "nobody")] as [(Text, Text)] {
+            let none: TenantsListDenialsResponse = try client.call(
+                "postern.v1.Tenants/ListDenials",
+                TenantsListDenialsRequest(tenantID: "acme", email: email, decisionID: decision))
+            #expect(none.denials.isEmpty)
         }
     }
 

@@ -18,12 +18,19 @@ import Testing
         try await withTemporaryDirectory { directory in
             let masterKey = MasterKey.generate(random: .system)
             let (data, file) = (directory + "/data", directory + "/postern.backup")
-            try await withServer(directory: data, clock: ManualClock(), masterKey: masterKey) { server in
+            let adminKey = try await withServer(
+                directory: data, clock: ManualClock(), masterKey: masterKey
+            ) { server in
                 #expect(await TestConsole.run(["tenant", "create", "acme"], on: server).code == .ok)
                 let created = await TestConsole.run(["backup", "create", file], on: server)
                 #expect(created.code == .ok && created.said.contains("\(file): "), "\(created.said)")
                 let again = await TestConsole.run(["backup", "create", file], on: server)
                 #expect(again.code == .usage && again.said.contains("exists already"))
+                // A server runs: that is said before anything is asked, and the answer is not taken.
+                let early = await run(["backup", "restore", file, "--data-directory", data], answers: ["restore"])
+                #expect(early.code == .general && !early.said.contains("This puts"), "\(early.said)")
+                #expect(!early.written.contains("sound"))
+                return server.adminKey
             }
             writeFile("\(data)/master-key", masterKey.export().withBytes { Hex.encode($0).bytes })
             #expect(chmod("\(data)/master-key", 0o600) == 0)
@@ -34,6 +41,14 @@ import Testing
             #expect(declined.code == .declined)
             let restored = await run(["backup", "restore"] + place, answers: ["restore"])
             #expect(restored.code == .ok && restored.written.contains("Restored."), "\(restored.said)")
+            #expect(restored.written.split(separator: "\n").count { $0.contains("The backup is sound") } == 1)
+            // The log tells of a restore, and not of a store that was tampered with.
+            try await withServer(directory: data, clock: ManualClock(), masterKey: masterKey, adminKey: adminKey) {
+                let events = await TestConsole.run(["-t", "", "audit", "list", "-o", "json"], on: $0)
+                #expect(events.written.contains("EVENT_KIND_BACKUP_RESTORED"), "\(events.said)")
+                #expect(events.written.contains("by an operator, from the backup of"))
+                #expect(!events.written.contains("STORE_ROLLED_BACK"))
+            }
             writeFile(file, [1, 2, 3])
             let refused = await run(["backup", "verify"] + place)
             #expect(refused.code == .damaged && refused.said.contains("cannot be restored"), "\(refused.said)")

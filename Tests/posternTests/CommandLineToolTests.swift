@@ -104,6 +104,13 @@ import Testing
         #expect(file.current == "prod")
         #expect(file["prod"] == .init(name: "prod", server: "auth:7400", tenant: "", apiKeyFile: "/k"))
         #expect(file["dev"]?.tenant == "acme")
+        // A context is not replaced by mistake, and its key file not forgotten without a word.
+        #expect(await run("context", "add", "prod", "--server", "auth:7401").0 == .conflict)
+        #expect(try ContextFile(environment: environment)["prod"]?.server == "auth:7400")
+        let again = TestConsole(environment: environment)
+        #expect(await again.run("context", "add", "prod", "--server", "auth:7401", "--replace") == .ok)
+        #expect(again.said.contains("it no longer uses the key file /k"), "\(again.said)")
+        #expect(try ContextFile(environment: environment)["prod"]?.server == "auth:7401")
         // The current context says which server; the flag outranks it.
         let test = TestConsole(environment: environment)
         #expect(await test.run("server", "info", "--context", "dev") == .unavailable)

@@ -62,7 +62,7 @@ import Testing
         vary(\.flagKey, [nil, "kf"])
         vary(\.named, [nil, "two", "bare"])
         vary(\.environmentServer, [nil, "env:1", "one:1", "two:1"])
-        vary(\.environmentTenant, [nil, "te"])
+        vary(\.environmentTenant, [nil, "", "te"])
         vary(\.environmentKey, [nil, "ke"])
         vary(\.current, [nil, "one", "bare"])
         vary(\.productionServer, [nil, "ONE:1", "two:1", "flag:1"])
@@ -71,7 +71,7 @@ import Testing
 
     @Test func `Flag, named context, environment, current context: in this order, and never of two servers`() throws {
         let cases = Self.cases
-        #expect(cases.count == 10_368)
+        #expect(cases.count == 15_552)
         for one in cases {
             let named = Self.contexts.first { $0.name == one.named }
             let current = named == nil ? Self.contexts.first { $0.name == one.current } : nil

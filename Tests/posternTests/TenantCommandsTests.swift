@@ -18,6 +18,8 @@ import Testing
             let dry = await run(
                 "tenant", "update", "--where", filter, "--refresh-mode", "reuse", "--validate-only")
             #expect(dry.code == .ok && dry.written.contains("shop-2") && dry.written.contains("true"))
+            #expect(dry.said.hasPrefix("dry run: this would be done, and nothing is changed, on "), "\(dry.said)")
+            #expect(dry.said.contains("without --dry-run: tenants changed: 2"), "\(dry.said)")
             #expect(await run("tenant", "history", "shop-2", "-q").written == "1\n")
             let done = await run("tenant", "update", "--where", filter, "--refresh-mode", "reuse", "-o", "ndjson")
             #expect(done.code == .ok && done.said.contains("changed: 2"))
@@ -30,6 +32,11 @@ import Testing
                 first["changes"]?.array?.first == [
                     "path": "refresh_mode", "before": "REFRESH_MODE_ROTATE", "after": "REFRESH_MODE_REUSE",
                 ])
+            let table = await run("tenant", "history", "shop-1").written
+            #expect(table.contains("BEFORE") && table.contains("refresh_mode  REFRESH_MODE_ROTATE  REFRESH_MODE_REUSE"))
+            // Setting what is set already is a change of nothing, and says so.
+            #expect(await run("tenant", "update", "shop-1", "--refresh-mode", "reuse").code == .ok)
+            #expect(await run("tenant", "history", "shop-1").written.contains("(as it was)"))
             #expect(await run("tenant", "copy-settings", "shop-1", "acme").written.contains("REFRESH_MODE_REUSE"))
             #expect(await run("tenant", "create", "shop-3", "--template", "shop-1").written.contains("REUSE"))
             let revision = await run("tenant", "update", "acme", "--display-name", "x", "--if-revision", "1")

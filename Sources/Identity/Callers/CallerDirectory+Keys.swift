@@ -7,7 +7,7 @@ import Store
 
 extension CallerDirectory {
     /// Changes a key; nil leaves a field as it is. API_KEY_NOT_FOUND, INVALID_DISPLAY_NAME, INVALID_QUOTA,
-    /// INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY.
+    /// INVALID_EXPIRY, INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY.
     public func update(
         id: Text, displayName: Text?, quotas: CallerQuotas?, use: KeyUse = KeyUse(), by admin: Caller? = nil,
         validateOnly: Bool, origin: Origin
@@ -28,6 +28,9 @@ extension CallerDirectory {
                 // Nobody makes a key last longer, or be good from elsewhere, than its own.
                 if quotas != nil || use.allowedAddresses != nil || use.expiresAtMicros != nil {
                     try admin?.checkMayMake(key, setsQuotas: quotas != nil)
+                }
+                if let until = use.previousSecretUntilMicros {
+                    try stored.endPreviousSecret(&key, until: until, now: now)
                 }
                 if validateOnly { return key }
                 stored.apiKey = key

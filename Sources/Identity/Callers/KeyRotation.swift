@@ -8,9 +8,14 @@ import Store
 public struct KeyUse: Sendable {
     public var expiresAtMicros: Int64?
     public var allowedAddresses: [Text]?
+    /// A sooner end of the secret before the present one; 0: at once.
+    public var previousSecretUntilMicros: Int64?
 
-    public init(expiresAtMicros: Int64? = nil, allowedAddresses: [Text]? = nil) {
+    public init(
+        expiresAtMicros: Int64? = nil, allowedAddresses: [Text]? = nil, previousSecretUntilMicros: Int64? = nil
+    ) {
         (self.expiresAtMicros, self.allowedAddresses) = (expiresAtMicros, allowedAddresses)
+        self.previousSecretUntilMicros = previousSecretUntilMicros
     }
 
     /// INVALID_EXPIRY, INVALID_ADDRESS_RANGE.
@@ -60,6 +65,20 @@ extension CallerDirectory {
             return key
         }
         return (key, Secret(secret))
+    }
+}
+
+extension StoredApiKey {
+    /// Ends the secret before the present one at `until`, or at once with 0. It never lasts longer than before.
+    /// INVALID_EXPIRY.
+    mutating func endPreviousSecret(_ key: inout ApiKey, until: Int64, now: Timestamp) throws(Failure) {
+        guard until == 0 || (until > now.microseconds && until <= key.previousSecretUntilMicros) else {
+            throw .invalid(
+                .invalidExpiry, field: "previous_secret_until_micros",
+                "must be 0, to end the old secret at once, or in the future and not after the end it has")
+        }
+        key.previousSecretUntilMicros = until
+        if until == 0 { previousSecretHash = [] }
     }
 }
 

@@ -1,12 +1,15 @@
 public import Base
-import Messages
+public import Messages
 import Store
 
 extension Project {
     /// Makes what an empty store lacks and publishes what a full one has. Returns the first admin key if it made one:
     /// it cannot be read again. `keeper` keeps it.
-    public func start(keepingFirstAdminKey keeper: (any SecretKeeper)? = nil) async throws -> Secret? {
-        try await acceptRollback()
+    /// `backup`: what an operator has just restored the store from.
+    public func start(
+        keepingFirstAdminKey keeper: (any SecretKeeper)? = nil, restoredFrom backup: BackupHeader? = nil
+    ) async throws -> Secret? {
+        try await acceptRollback(restoredFrom: backup)
         if store.isUpgradePutOff {
             resources.log.warning(
                 "the store is full and could not be upgraded; delete something, then start again", [:])
@@ -20,8 +23,10 @@ extension Project {
         return try await callers.createFirstAdmin(keeper)
     }
 
-    /// A store that opened although it contradicts its witness: says so, in the log and among the events.
-    private func acceptRollback() async throws {
+    /// A store that opened although it contradicts its witness: says so, in the log and among the events. A store that
+    /// was restored from a backup is no such trouble: its event names the backup.
+    private func acceptRollback(restoredFrom backup: BackupHeader?) async throws {
+        if let backup { return try await backups.noteRestored(backup) }
         guard let rollback = store.rollback else { return }
         if store.isInCluster {
             // Whatever the machine lost, the store has read from the journal again by now.

@@ -1,5 +1,5 @@
 public import Base
-public import Messages
+import Messages
 public import Store
 
 /// What a restore undoes: the events of a store that came after those of a backup.
@@ -23,15 +23,18 @@ public struct UndoneEvents: Sendable {
 }
 
 extension Backups {
-    /// Says that this store comes from a backup, and makes every refresh token of before void: sessions that had ended
-    /// are open again in it. Takes effect where the store is opened next.
-    public func noteRestored(_ header: BackupHeader) async throws {
+    /// Accepts a store that an operator has just restored from a backup. The event says so, and the store has a new
+    /// witness. Every refresh token of before is void where the store is opened next, because sessions that had ended
+    /// are open again in it.
+    func noteRestored(_ header: BackupHeader) async throws {
         let (now, random) = (resources.clock.now(), resources.random)
-        try await resources.store.write(for: .removal) { transaction in
+        try await resources.store.acceptRollback { transaction in
             try transaction.beginEpoch(random)
             try transaction.appendEvent(
                 .backupRestored, tenantID: .empty, origin: .server,
-                detail: Text("of \(header.createdAtMicros), event \(header.newestEvent)"), now: now)
+                detail: Text(
+                    "by an operator, from the backup of \(header.createdAtMicros), up to event \(header.newestEvent)"),
+                now: now)
         }
     }
 }

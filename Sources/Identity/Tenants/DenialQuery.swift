@@ -10,9 +10,14 @@ public struct DenialQuery: Sendable {
     public let to: Timestamp
     /// As it was hashed when the refusal was written; nil: of anybody.
     private let identifier: [UInt8]?
+    /// Nil: any.
+    private let decisionID: [UInt8]?
 
     /// INVALID_EMAIL, INVALID_PHONE_NUMBER.
-    public init(email: Text, phoneNumber: Text, fromMicros: Int64, toMicros: Int64, limits: Limits) throws(Failure) {
+    public init(
+        email: Text, phoneNumber: Text, decisionID: Text, fromMicros: Int64, toMicros: Int64, limits: Limits
+    ) throws(Failure) {
+        self.decisionID = decisionID.isEmpty ? nil : decisionID.bytes
         self.from = Timestamp(microseconds: fromMicros)
         self.to = Timestamp(microseconds: toMicros == 0 ? .max : toMicros)
         if !email.isEmpty {
@@ -27,6 +32,8 @@ public struct DenialQuery: Sendable {
 
     /// What a tenant's refusals of the identifier have as their hash.
     fileprivate func hash(secret: Secret) -> [UInt8]? { identifier.map { HMACKey(secret).tag(of: $0) } }
+
+    fileprivate func isOfDecision(_ bytes: some Sequence<UInt8>) -> Bool { decisionID?.elementsEqual(bytes) ?? true }
 }
 
 /// A place in the list of all tenants' refusals: behind this one of this tenant.
@@ -60,18 +67,19 @@ extension ReadTransaction {
             of: Tables.denials, prefix: TenantPrefix(tenantID), from: start, reversed: true, bounds: bounds
         ) { row in
             var time: Int64 = 0
-            var isWanted = hash == nil
+            var (hasIdentifier, hasDecision) = (hash == nil, query.isOfDecision([]))
             var fields = FieldReader(row.value)
             while let field = try fields.next() {
                 switch (field.number, field.value) {
                 case (Denial.FieldNumber.timeMicros, .varint(let bits)): time = Int64(bitPattern: bits)
                 case (Denial.FieldNumber.identifierHash, .bytes(let bytes)):
-                    isWanted = hash.map { $0.elementsEqual(bytes) } ?? true
+                    hasIdentifier = hash.map { $0.elementsEqual(bytes) } ?? true
+                case (Denial.FieldNumber.decisionID, .bytes(let bytes)): hasDecision = query.isOfDecision(bytes)
                 default: break
                 }
             }
             if time < query.from.microseconds { return .end }
-            return isWanted && time < query.to.microseconds ? .item(row.value) : .skipped
+            return hasIdentifier && hasDecision && time < query.to.microseconds ? .item(row.value) : .skipped
         }
     }
 

@@ -119,6 +119,7 @@ extension ProjectUpdateApiKeyRequest: Updatable {
         case quotas
         case expiresAtMicros
         case allowedAddresses
+        case previousSecretUntilMicros
 
         public var name: Text {
             switch self {
@@ -126,6 +127,7 @@ extension ProjectUpdateApiKeyRequest: Updatable {
             case .quotas: "quotas"
             case .expiresAtMicros: "expires_at_micros"
             case .allowedAddresses: "allowed_addresses"
+            case .previousSecretUntilMicros: "previous_secret_until_micros"
             }
         }
 

@@ -266,6 +266,8 @@ public struct ProjectUpdateApiKeyRequest: Message {
     public var validateOnly: Bool = false
     public var expiresAtMicros: Int64 = 0
     public var allowedAddresses: [Text] = []
+    /// Ends the secret before the present one sooner: at once with 0, or at a time before the one it has.
+    public var previousSecretUntilMicros: Int64 = 0
 
     public init() {}
 
@@ -276,7 +278,8 @@ public struct ProjectUpdateApiKeyRequest: Message {
         quotas: CallerQuotas? = nil,
         validateOnly: Bool = false,
         expiresAtMicros: Int64 = 0,
-        allowedAddresses: [Text] = []
+        allowedAddresses: [Text] = [],
+        previousSecretUntilMicros: Int64 = 0
     ) {
         self.apiKeyID = apiKeyID
         self.updateMask = updateMask
@@ -285,6 +288,7 @@ public struct ProjectUpdateApiKeyRequest: Message {
         self.validateOnly = validateOnly
         self.expiresAtMicros = expiresAtMicros
         self.allowedAddresses = allowedAddresses
+        self.previousSecretUntilMicros = previousSecretUntilMicros
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -296,6 +300,7 @@ public struct ProjectUpdateApiKeyRequest: Message {
         @inlinable public static var validateOnly: Int { 5 }
         @inlinable public static var expiresAtMicros: Int { 40 }
         @inlinable public static var allowedAddresses: Int { 41 }
+        @inlinable public static var previousSecretUntilMicros: Int { 42 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -317,6 +322,7 @@ extension ProjectUpdateApiKeyRequest: ConvertibleToC {
         self.validateOnly = source.pointee.validate_only != 0
         self.expiresAtMicros = source.pointee.expires_at_micros
         self.allowedAddresses = elements(source.pointee.n_allowed_addresses, source.pointee.allowed_addresses) { Text(copying: $0) }
+        self.previousSecretUntilMicros = source.pointee.previous_secret_until_micros
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectUpdateApiKeyRequest>, arena: Arena) {
@@ -328,6 +334,7 @@ extension ProjectUpdateApiKeyRequest: ConvertibleToC {
         target.pointee.expires_at_micros = self.expiresAtMicros
         target.pointee.n_allowed_addresses = self.allowedAddresses.count
         target.pointee.allowed_addresses = arena.copyEach(self.allowedAddresses) { arena.copy($0) }
+        target.pointee.previous_secret_until_micros = self.previousSecretUntilMicros
     }
 }
 

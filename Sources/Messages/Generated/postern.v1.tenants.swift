@@ -1619,6 +1619,8 @@ public struct TenantsListDenialsRequest: PagedRequest {
     public var email: Text = .empty
     /// The same for a phone number; refusals that had an email are found by that alone.
     public var phoneNumber: Text = .empty
+    /// Only the refusal with this decision id, which a refused user quotes.
+    public var decisionID: Text = .empty
 
     public init() {}
 
@@ -1629,7 +1631,8 @@ public struct TenantsListDenialsRequest: PagedRequest {
         pageSize: Int32 = 0,
         pageToken: Text = .empty,
         email: Text = .empty,
-        phoneNumber: Text = .empty
+        phoneNumber: Text = .empty,
+        decisionID: Text = .empty
     ) {
         self.tenantID = tenantID
         self.fromMicros = fromMicros
@@ -1638,6 +1641,7 @@ public struct TenantsListDenialsRequest: PagedRequest {
         self.pageToken = pageToken
         self.email = email
         self.phoneNumber = phoneNumber
+        self.decisionID = decisionID
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -1649,6 +1653,7 @@ public struct TenantsListDenialsRequest: PagedRequest {
         @inlinable public static var pageToken: Int { 5 }
         @inlinable public static var email: Int { 6 }
         @inlinable public static var phoneNumber: Int { 7 }
+        @inlinable public static var decisionID: Int { 8 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -1671,6 +1676,7 @@ extension TenantsListDenialsRequest: ConvertibleToC {
         self.pageToken = Text(copying: source.pointee.page_token)
         self.email = Text(copying: source.pointee.email)
         self.phoneNumber = Text(copying: source.pointee.phone_number)
+        self.decisionID = Text(copying: source.pointee.decision_id)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsListDenialsRequest>, arena: Arena) {
@@ -1681,6 +1687,7 @@ extension TenantsListDenialsRequest: ConvertibleToC {
         target.pointee.page_token = arena.copy(self.pageToken)
         target.pointee.email = arena.copy(self.email)
         target.pointee.phone_number = arena.copy(self.phoneNumber)
+        target.pointee.decision_id = arena.copy(self.decisionID)
     }
 }
 
@@ -1741,6 +1748,7 @@ public struct TenantsListAllDenialsRequest: PagedRequest {
     /// As in TenantsListDenialsRequest.
     public var email: Text = .empty
     public var phoneNumber: Text = .empty
+    public var decisionID: Text = .empty
 
     public init() {}
 
@@ -1750,7 +1758,8 @@ public struct TenantsListAllDenialsRequest: PagedRequest {
         pageSize: Int32 = 0,
         pageToken: Text = .empty,
         email: Text = .empty,
-        phoneNumber: Text = .empty
+        phoneNumber: Text = .empty,
+        decisionID: Text = .empty
     ) {
         self.fromMicros = fromMicros
         self.toMicros = toMicros
@@ -1758,6 +1767,7 @@ public struct TenantsListAllDenialsRequest: PagedRequest {
         self.pageToken = pageToken
         self.email = email
         self.phoneNumber = phoneNumber
+        self.decisionID = decisionID
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -1768,6 +1778,7 @@ public struct TenantsListAllDenialsRequest: PagedRequest {
         @inlinable public static var pageToken: Int { 4 }
         @inlinable public static var email: Int { 5 }
         @inlinable public static var phoneNumber: Int { 6 }
+        @inlinable public static var decisionID: Int { 7 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -1788,6 +1799,7 @@ extension TenantsListAllDenialsRequest: ConvertibleToC {
         self.pageToken = Text(copying: source.pointee.page_token)
         self.email = Text(copying: source.pointee.email)
         self.phoneNumber = Text(copying: source.pointee.phone_number)
+        self.decisionID = Text(copying: source.pointee.decision_id)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsListAllDenialsRequest>, arena: Arena) {
@@ -1797,6 +1809,7 @@ extension TenantsListAllDenialsRequest: ConvertibleToC {
         target.pointee.page_token = arena.copy(self.pageToken)
         target.pointee.email = arena.copy(self.email)
         target.pointee.phone_number = arena.copy(self.phoneNumber)
+        target.pointee.decision_id = arena.copy(self.decisionID)
     }
 }
 

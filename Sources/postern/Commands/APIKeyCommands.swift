@@ -3,6 +3,13 @@ import JSON
 import Messages
 import PosternClient
 
+/// Where the events of API keys stand.
+private let keyEventsNote = """
+    Its events are in the project's log, which project-admins read:
+      postern -t "" audit list --kind api-key-created,api-key-updated,api-key-rotated,api-key-revoked
+    What a tenant-admin does with a key of its own tenant is in that tenant's log.
+    """
+
 /// postern apikey …
 enum APIKeyCommands {
     static let all = [create, list, update, rotate, revoke, whoami]
@@ -87,7 +94,7 @@ enum APIKeyCommands {
         flags: [
             Flag("overlap", "DURATION", "how long the old secret stays good (default 24h; 0: not at all)"),
             Flag("key-out", "FILE", "write the key to this new file, readable by you only, instead of printing it"),
-        ], isValidatable: true
+        ], isValidatable: true, note: keyEventsNote
     ) { session in
         let overlap = try session.arguments.duration("overlap") ?? .hours(24)
         let request = ProjectRotateApiKeyRequest(
@@ -98,6 +105,9 @@ enum APIKeyCommands {
         try await handOut(session) {
             let response = try await client.rotateApiKey(request, options: options)
             return (response.apiKey ?? ApiKey(), response.secretKey)
+        }
+        if overlap > .zero {
+            session.say("to end the old secret sooner: postern apikey update \(request.apiKeyID) --end-old-secret")
         }
     }
 
@@ -111,7 +121,7 @@ enum APIKeyCommands {
 
     static let list = Command(
         path: ["apikey", "list"], summary: "Lists the API keys, revoked ones too.", example: "apikey list",
-        flags: [limitFlag], isReadOnly: true
+        flags: [limitFlag], isReadOnly: true, note: keyEventsNote
     ) { session in
         let client = ProjectClient(channel: try session.channel())
         try await printPages(session) { token, size in
@@ -126,8 +136,9 @@ enum APIKeyCommands {
         example: "apikey update <api-key-id> --quota-mutations-per-second 2000",
         operands: [.required("api-key-id")],
         flags: [
-            Flag("display-name", "TEXT", "what people call it")
-        ] + useFlags + CallerQuotaFlags.all, isValidatable: true
+            Flag("display-name", "TEXT", "what people call it"),
+            Flag("end-old-secret", "refuse the secret of before the last rotation from now on; the present one stays"),
+        ] + useFlags + CallerQuotaFlags.all, isValidatable: true, note: keyEventsNote
     ) { session in
         var request = ProjectUpdateApiKeyRequest(
             apiKeyID: Text(session.arguments.operands[0]), validateOnly: session.isValidatingOnly)
@@ -148,6 +159,7 @@ enum APIKeyCommands {
             request.allowedAddresses = addresses
             paths.append("allowed_addresses")
         }
+        if session.arguments.isSet("end-old-secret") { paths.append("previous_secret_until_micros") }
         guard !paths.isEmpty else { throw CommandError.usage("nothing to change", hint: "postern \(update.example)") }
         request.updateMask = ProtobufFieldMask(paths: paths)
         let client = ProjectClient(channel: try session.channel())
@@ -156,7 +168,8 @@ enum APIKeyCommands {
 
     static let revoke = Command(
         path: ["apikey", "revoke"], summary: "Refuses an API key, with all its secrets, from the next request on.",
-        example: "apikey revoke <api-key-id>", operands: [.required("api-key-id")], isValidatable: true
+        example: "apikey revoke <api-key-id>", operands: [.required("api-key-id")], isValidatable: true,
+        note: keyEventsNote
     ) { session in
         let id = session.arguments.operands[0]
         try session.confirm("Revoke API key \(id)? Whoever uses it is refused at once.")

@@ -46,7 +46,7 @@ enum BackupCommands {
         example: "backup verify /backups/postern.backup --data-directory /var/lib/postern",
         operands: [.required("file")], flags: ServerProgram.flags, isReadOnly: true
     ) { session in
-        try run("--check-backup", session)
+        _ = try run("--check-backup", session)
     }
 
     static let restore = Command(
@@ -55,19 +55,23 @@ enum BackupCommands {
         example: "backup restore /backups/postern.backup --data-directory /var/lib/postern",
         operands: [.required("file")], flags: ServerProgram.flags, isReadOnly: true
     ) { session in
-        try run("--check-backup", session)
+        let verdict = try run("--check-restore", session)
         try session.confirm(
             "This puts \(session.arguments.operands[0]) in the place of the store, and signs every user out.",
             byName: "restore")
-        try run("--restore-backup", session)
+        _ = try run("--restore-backup", session, saidBefore: verdict)
     }
 
-    private static func run(_ action: String, _ session: Session) throws {
+    /// Prints what posternd says, without the lines that it has said before, and returns them.
+    private static func run(
+        _ action: String, _ session: Session, saidBefore: [Substring] = []
+    ) throws -> [Substring] {
         let program = ServerProgram(session.arguments)
         let ended = try program.run([action, session.arguments.operands[0]])
-        for line in ended.output.split(separator: "\n") { session.console.print(Output.printable(String(line))) }
+        let lines = ended.output.split(separator: "\n")
+        for line in lines where !saidBefore.contains(line) { session.console.print(Output.printable(String(line))) }
         switch ended.status {
-        case 0: return
+        case 0: return lines
         case ServerProgram.damagedStatus: throw CommandError("the backup cannot be restored", exitCode: .damaged)
         default: throw CommandError("\(program.path) failed; its own message tells why")
         }

@@ -24,13 +24,21 @@ enum ContextCommands {
 
     static let add = Command(
         path: ["context", "add"],
-        summary: "Adds a context, or replaces it: --server, --tenant, --key-file and TLS by name.",
+        summary: "Adds a context: --server, --tenant, --key-file and TLS by name.",
         example: "context add live --server auth.internal:7400 --key-file ~/live.key --production",
-        operands: [.required("name")], isReadOnly: true
+        operands: [.required("name")],
+        flags: [Flag("replace", "replace the context of this name as a whole: what is not said again is forgotten")],
+        isReadOnly: true
     ) { session in
         let arguments = session.arguments
         guard let server = arguments.value("server") else { throw CommandError.usage("--server is missing") }
         var file = session.contexts
+        let before = file[arguments.operands[0]]
+        if let before, !arguments.isSet("replace") {
+            throw CommandError(
+                "there is a context \(before.name) already, for \(before.server)",
+                hint: "--replace replaces it as a whole", exitCode: .conflict)
+        }
         file.put(
             ContextFile.Context(
                 name: arguments.operands[0], server: server, tenant: arguments.value("tenant") ?? "",
@@ -41,7 +49,11 @@ enum ContextCommands {
                 }))
         if file.contexts.count == 1 { file.use(arguments.operands[0]) }
         try file.save()
-        session.say("added to \(file.path)")
+        session.say("\(before == nil ? "added to" : "replaced in") \(file.path)")
+        let keyFile = file[arguments.operands[0]]?.apiKeyFile
+        if let before, !before.apiKeyFile.isEmpty, before.apiKeyFile != keyFile {
+            session.say("it no longer uses the key file \(before.apiKeyFile), which stays where it is")
+        }
     }
 
     static let rm = Command(

@@ -14,6 +14,7 @@ enum DenialCommands {
             Flag("to", "TIME", "before"), Flag("counts", "how often per hour instead of each"),
             Flag("email", "ADDRESS", "refused to this address, which must be whole: the log keeps a hash of it only"),
             Flag("phone", "NUMBER", "refused to this phone number, for example +14155550123"),
+            Flag("decision", "ID", "the refusal with this decision id, which a refused user quotes"),
             Flag("all-tenants", "of every tenant, tenant by tenant"), limitFlag,
         ], isReadOnly: true
     ) { session in
@@ -23,7 +24,8 @@ enum DenialCommands {
         var request = TenantsListDenialsRequest(
             tenantID: try session.tenantID(), fromMicros: try arguments.timestamp("from", now: now)?.microseconds ?? 0,
             toMicros: try arguments.timestamp("to", now: now)?.microseconds ?? 0,
-            email: arguments.text("email") ?? .empty, phoneNumber: arguments.text("phone") ?? .empty)
+            email: arguments.text("email") ?? .empty, phoneNumber: arguments.text("phone") ?? .empty,
+            decisionID: arguments.text("decision") ?? .empty)
         let client = TenantsClient(channel: try session.channel())
         if arguments.isSet("counts") {
             request.pageSize = 1
@@ -46,7 +48,8 @@ enum DenialCommands {
         let request = TenantsListAllDenialsRequest(
             fromMicros: try arguments.timestamp("from", now: now)?.microseconds ?? 0,
             toMicros: try arguments.timestamp("to", now: now)?.microseconds ?? 0,
-            email: arguments.text("email") ?? .empty, phoneNumber: arguments.text("phone") ?? .empty)
+            email: arguments.text("email") ?? .empty, phoneNumber: arguments.text("phone") ?? .empty,
+            decisionID: arguments.text("decision") ?? .empty)
         let client = TenantsClient(channel: try session.channel())
         try await printPages(session) { token, size in
             var request = request

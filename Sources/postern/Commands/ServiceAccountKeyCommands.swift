@@ -35,7 +35,7 @@ enum ServiceAccountKeyCommands {
         } else {
             response = try await client.createServiceAccountKey(request, options: options)
         }
-        if session.isValidatingOnly { return session.say("") }
+        if session.isValidatingOnly { return session.say("a key is made") }
         let keyFile: [UInt8] = response.keyFileJSON.withBytes { Array($0) } + [0x0A]
         guard let file else { return session.console.write(keyFile) }
         let key = response.key ?? ServiceAccountKey()

@@ -75,9 +75,21 @@ enum TenantManyCommands {
 
 /// A change of settings as its event tells it.
 private struct SettingsEvent: Record {
-    static let columns = ["revision", "time_micros", "caller", "changes"]
+    static let columns = ["revision", "time_micros", "caller", "path", "before", "after"]
 
     let event: AuditEvent
+
+    /// A row for each setting. A change that set what was set already has a row as well.
+    var rows: [JSONValue] {
+        let changes = event.settingsChange?.json["changes"]?.array ?? []
+        return (changes.isEmpty ? [["path": "(as it was)"]] : changes).map { change in
+            [
+                "revision": .integer(event.settingsChange?.revision ?? 0), "time_micros": .integer(event.timeMicros),
+                "caller": .string(event.caller), "path": change["path"] ?? .null,
+                "before": change["before"] ?? .null, "after": change["after"] ?? .null,
+            ]
+        }
+    }
 
     var id: String { String(event.settingsChange?.revision ?? 0) }
 

@@ -24,6 +24,8 @@ struct Command: Sendable {
     var isValidatable = false
     /// Changes nothing on the server. What does not say so names the server before it is changed.
     var isReadOnly = false
+    /// What help says besides, in whole lines.
+    var note = ""
     let run: @Sendable (Session) async throws -> Void
 
     var name: String { path.joined(separator: " ") }
@@ -51,8 +53,9 @@ struct Command: Sendable {
 
             """
         if !flags.isEmpty { text += "\nFlags:\n" + describe(flags) }
-        let globals = isValidatable ? GlobalFlags.all : GlobalFlags.all.filter { $0.name != "dry-run" }
-        return text + "\nGlobal flags:\n" + describe(globals)
+        if !note.isEmpty { text += "\n\(note)\n" }
+        let dryRun = isValidatable ? "With --dry-run everything is checked and nothing changed. " : ""
+        return text + "\n\(dryRun)\(GlobalFlags.pointer)\n"
     }
 }
 
@@ -76,13 +79,19 @@ enum GlobalFlags {
         return flag
     }()
 
+    /// What help of a command says instead of all of them.
+    static let pointer = "Flags of every command, such as -t, -o and --context: postern help flags"
+
     static let all = [
         Flag("context", "NAME", "use this context instead of the current one and of the environment"),
         Flag(
             "server", "HOST:PORT[,…]",
             "where posternd listens, or unix:/path; of several the first that works (POSTERN_SERVER; default "
                 + "\(Destination.defaultServer))"),
-        Flag("tenant", short: "t", "ID", "the tenant to work on (POSTERN_TENANT; default: the default pool)"),
+        Flag(
+            "tenant", short: "t", "ID",
+            "the tenant to work on (POSTERN_TENANT); \"\": the key's own tenant, or else the default pool, as when "
+                + "nothing says one"),
         Flag("key-file", "FILE", "holds the API key (POSTERN_KEY_FILE; default ./postern-data/admin-key)"),
         Flag("tls", "speak TLS, trusting the system's certificates (POSTERN_TLS=true)"),
         Flag("ca-file", "FILE", "speak TLS, trusting these certificates instead (POSTERN_CA_FILE)"),

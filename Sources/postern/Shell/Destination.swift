@@ -42,12 +42,12 @@ struct Destination: Sendable, Equatable {
     ) throws(CommandError) {
         func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
         func flag(_ name: String) -> String? { arguments.value(name).flatMap { $0.isEmpty ? nil : $0 } }
-        // An empty --tenant is a value: the default pool.
+        // An empty tenant is a value, in --tenant and in POSTERN_TENANT: no tenant is named, whatever a context says.
         let flags = Place(
             name: "--server", server: flag("server"), tenant: arguments.value("tenant"), keyFile: flag("key-file"),
             tls: TLSOptions(isOn: arguments.isSet("tls")) { flag($0) })
         let surroundings = Place(
-            name: "POSTERN_SERVER", server: variable("POSTERN_SERVER"), tenant: variable("POSTERN_TENANT"),
+            name: "POSTERN_SERVER", server: variable("POSTERN_SERVER"), tenant: environment["POSTERN_TENANT"],
             keyFile: variable("POSTERN_KEY_FILE"),
             tls: TLSOptions(isOn: variable("POSTERN_TLS") == "true") { name in
                 variable("POSTERN_" + name.uppercased().map { $0 == "-" ? "_" : String($0) }.joined())

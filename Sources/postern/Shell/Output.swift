@@ -9,6 +9,12 @@ protocol Record: Sendable {
     var json: JSONValue { get }
     /// What -q prints.
     var id: String { get }
+    /// What a table of the usual columns shows; one row of `json` unless the record says it in several.
+    var rows: [JSONValue] { get }
+}
+
+extension Record {
+    var rows: [JSONValue] { [json] }
 }
 
 /// Prints records on standard output, in the format that was asked for.
@@ -72,7 +78,7 @@ struct Output: Sendable {
         case .ndjson: records.forEach { printLine(shown($0)) }
         case .csv: printCSV(records.map(shown), Element.columns)
         case .table, .wide, .name:
-            let values = records.map(\.json)
+            let values = fields == nil && format == .table ? records.flatMap(\.rows) : records.map(\.json)
             let columns = columns(of: values, usual: Element.columns)
             var rows = values.map { Self.cells(of: $0, columns) }
             if hasHeaders { rows.insert(Self.headers(columns), at: 0) }

@@ -74,23 +74,26 @@ final class Session: Sendable {
 
     var isValidatingOnly: Bool { arguments.isSet("dry-run") }
 
-    /// Says what was done, to people.
+    /// Says what was done, to people; with --dry-run that it would be.
     func say(_ message: String) {
-        if !output.isQuiet { console.say(isValidatingOnly ? "valid, nothing changed" : message) }
+        if !output.isQuiet { console.say(isValidatingOnly ? "without --dry-run: \(message)" : message) }
     }
 
     // Changes
 
     /// Names the server, once, before it is changed or anything is asked; asks when it is a production server.
     private func announceChange() throws(CommandError) {
-        if isReadOnly || isValidatingOnly || isAnnounced.withLock({ $0 }) { return }
+        if isReadOnly || isAnnounced.withLock({ $0 }) { return }
         let destination = try destination()
-        if let context = destination.productionContext, !arguments.isSet("production") {
+        if let context = destination.productionContext, !isValidatingOnly, !arguments.isSet("production") {
             try confirmProduction(context, destination)
         }
         // A program that reads JSON from standard error finds the server in a failure's.
         let isForPeople = !output.format.isForPrograms || console.messagesAreForTerminal
-        if !output.isQuiet, isForPeople { console.say(destination.description) }
+        if !output.isQuiet, isForPeople {
+            let trial = isValidatingOnly ? "dry run: this would be done, and nothing is changed, " : ""
+            console.say(trial + destination.description)
+        }
         isAnnounced.withLock { $0 = true }
     }
 

@@ -112,8 +112,8 @@ import Testing
                 return try fixture.store.read { transaction in
                     let bounds = PageBounds(itemMax: limit, limits: Limits())
                     let query = try DenialQuery(
-                        email: "", phoneNumber: "", fromMicros: from.microseconds, toMicros: to.microseconds,
-                        limits: Limits())
+                        email: "", phoneNumber: "", decisionID: "", fromMicros: from.microseconds,
+                        toMicros: to.microseconds, limits: Limits())
                     return try transaction.denials(
                         query, tenantID: "acme", secret: Secret("key"), before: sequence, bounds: bounds
                     ).items.map { try Denial(decoding: $0).sequence }

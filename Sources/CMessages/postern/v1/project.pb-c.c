@@ -580,7 +580,7 @@ const ProtobufCMessageDescriptor postern__v1__project_create_api_key_response__d
   (ProtobufCMessageInit) postern__v1__project_create_api_key_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__project_update_api_key_request__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__v1__project_update_api_key_request__field_descriptors[8] =
 {
   {
     "api_key_id",
@@ -666,12 +666,25 @@ static const ProtobufCFieldDescriptor postern__v1__project_update_api_key_reques
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "previous_secret_until_micros",
+    42,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectUpdateApiKeyRequest, previous_secret_until_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__project_update_api_key_request__field_indices_by_name[] = {
   6,   /* field[6] = allowed_addresses */
   0,   /* field[0] = api_key_id */
   2,   /* field[2] = display_name */
   5,   /* field[5] = expires_at_micros */
+  7,   /* field[7] = previous_secret_until_micros */
   3,   /* field[3] = quotas */
   1,   /* field[1] = update_mask */
   4,   /* field[4] = validate_only */
@@ -680,7 +693,7 @@ static const ProtobufCIntRange postern__v1__project_update_api_key_request__numb
 {
   { 1, 0 },
   { 40, 5 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__v1__project_update_api_key_request__descriptor =
 {
@@ -690,7 +703,7 @@ const ProtobufCMessageDescriptor postern__v1__project_update_api_key_request__de
   "Postern__V1__ProjectUpdateApiKeyRequest",
   "postern.v1",
   sizeof(Postern__V1__ProjectUpdateApiKeyRequest),
-  7,
+  8,
   postern__v1__project_update_api_key_request__field_descriptors,
   postern__v1__project_update_api_key_request__field_indices_by_name,
   2,  postern__v1__project_update_api_key_request__number_ranges,

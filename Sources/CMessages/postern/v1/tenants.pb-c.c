@@ -2422,7 +2422,7 @@ const ProtobufCMessageDescriptor postern__v1__denial_count__descriptor =
   (ProtobufCMessageInit) postern__v1__denial_count__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__tenants_list_denials_request__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__v1__tenants_list_denials_request__field_descriptors[8] =
 {
   {
     "tenant_id",
@@ -2508,8 +2508,21 @@ static const ProtobufCFieldDescriptor postern__v1__tenants_list_denials_request_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "decision_id",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsListDenialsRequest, decision_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenants_list_denials_request__field_indices_by_name[] = {
+  7,   /* field[7] = decision_id */
   5,   /* field[5] = email */
   1,   /* field[1] = from_micros */
   3,   /* field[3] = page_size */
@@ -2521,7 +2534,7 @@ static const unsigned postern__v1__tenants_list_denials_request__field_indices_b
 static const ProtobufCIntRange postern__v1__tenants_list_denials_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenants_list_denials_request__descriptor =
 {
@@ -2531,7 +2544,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_list_denials_request__desc
   "Postern__V1__TenantsListDenialsRequest",
   "postern.v1",
   sizeof(Postern__V1__TenantsListDenialsRequest),
-  7,
+  8,
   postern__v1__tenants_list_denials_request__field_descriptors,
   postern__v1__tenants_list_denials_request__field_indices_by_name,
   1,  postern__v1__tenants_list_denials_request__number_ranges,
@@ -2602,7 +2615,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_list_denials_response__des
   (ProtobufCMessageInit) postern__v1__tenants_list_denials_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__tenants_list_all_denials_request__field_descriptors[6] =
+static const ProtobufCFieldDescriptor postern__v1__tenants_list_all_denials_request__field_descriptors[7] =
 {
   {
     "from_micros",
@@ -2676,8 +2689,21 @@ static const ProtobufCFieldDescriptor postern__v1__tenants_list_all_denials_requ
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "decision_id",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsListAllDenialsRequest, decision_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenants_list_all_denials_request__field_indices_by_name[] = {
+  6,   /* field[6] = decision_id */
   4,   /* field[4] = email */
   0,   /* field[0] = from_micros */
   2,   /* field[2] = page_size */
@@ -2688,7 +2714,7 @@ static const unsigned postern__v1__tenants_list_all_denials_request__field_indic
 static const ProtobufCIntRange postern__v1__tenants_list_all_denials_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenants_list_all_denials_request__descriptor =
 {
@@ -2698,7 +2724,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_list_all_denials_request__
   "Postern__V1__TenantsListAllDenialsRequest",
   "postern.v1",
   sizeof(Postern__V1__TenantsListAllDenialsRequest),
-  6,
+  7,
   postern__v1__tenants_list_all_denials_request__field_descriptors,
   postern__v1__tenants_list_all_denials_request__field_indices_by_name,
   1,  postern__v1__tenants_list_all_denials_request__number_ranges,

@@ -12,7 +12,9 @@ enum ProjectUpdateApiKey: SlowMethod {
             quotas: mask.contains(.quotas) ? request.quotas ?? CallerQuotas() : nil,
             use: KeyUse(
                 expiresAtMicros: mask.contains(.expiresAtMicros) ? request.expiresAtMicros : nil,
-                allowedAddresses: mask.contains(.allowedAddresses) ? request.allowedAddresses : nil),
+                allowedAddresses: mask.contains(.allowedAddresses) ? request.allowedAddresses : nil,
+                previousSecretUntilMicros: mask.contains(.previousSecretUntilMicros)
+                    ? request.previousSecretUntilMicros : nil),
             by: call.caller, validateOnly: request.validateOnly, origin: call.origin)
         return ProjectUpdateApiKeyResponse(apiKey: key)
     }

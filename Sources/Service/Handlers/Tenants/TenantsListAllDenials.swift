@@ -11,8 +11,8 @@ enum TenantsListAllDenials: PageMethod {
     ) throws -> Reply<TenantsListAllDenialsResponse> {
         let page = try call.page(request)
         let query = try DenialQuery(
-            email: request.email, phoneNumber: request.phoneNumber, fromMicros: request.fromMicros,
-            toMicros: request.toMicros, limits: call.limits)
+            email: request.email, phoneNumber: request.phoneNumber, decisionID: request.decisionID,
+            fromMicros: request.fromMicros, toMicros: request.toMicros, limits: call.limits)
         let start = try page.last.map { token in
             guard let start = DenialPlace(token) else { throw Page.invalidToken }
             return start

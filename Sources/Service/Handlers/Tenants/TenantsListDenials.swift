@@ -15,8 +15,8 @@ enum TenantsListDenials: PageMethod {
             return sequence
         }
         let query = try DenialQuery(
-            email: request.email, phoneNumber: request.phoneNumber, fromMicros: request.fromMicros,
-            toMicros: request.toMicros, limits: call.limits)
+            email: request.email, phoneNumber: request.phoneNumber, decisionID: request.decisionID,
+            fromMicros: request.fromMicros, toMicros: request.toMicros, limits: call.limits)
         let found = try transaction.denials(
             query, tenantID: call.tenantID, secret: call.settings.secret, before: before, bounds: page.bounds)
         var rest = TenantsListDenialsResponse(nextPageToken: page.token(after: found) { Text("\($0.sequence)") })

@@ -130,10 +130,11 @@ struct  Postern__V1__ProjectUpdateApiKeyRequest
   int64_t expires_at_micros;
   size_t n_allowed_addresses;
   ProtobufCBinaryData *allowed_addresses;
+  int64_t previous_secret_until_micros;
 };
 #define POSTERN__V1__PROJECT_UPDATE_API_KEY_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_update_api_key_request__descriptor) \
-    , {0,NULL}, NULL, {0,NULL}, NULL, 0, 0, 0,NULL }
+    , {0,NULL}, NULL, {0,NULL}, NULL, 0, 0, 0,NULL, 0 }
 
 
 struct  Postern__V1__ProjectUpdateApiKeyResponse

@@ -465,10 +465,11 @@ struct  Postern__V1__TenantsListDenialsRequest
   ProtobufCBinaryData page_token;
   ProtobufCBinaryData email;
   ProtobufCBinaryData phone_number;
+  ProtobufCBinaryData decision_id;
 };
 #define POSTERN__V1__TENANTS_LIST_DENIALS_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_list_denials_request__descriptor) \
-    , {0,NULL}, 0, 0, 0, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, 0, 0, 0, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__TenantsListDenialsResponse
@@ -494,10 +495,11 @@ struct  Postern__V1__TenantsListAllDenialsRequest
   ProtobufCBinaryData page_token;
   ProtobufCBinaryData email;
   ProtobufCBinaryData phone_number;
+  ProtobufCBinaryData decision_id;
 };
 #define POSTERN__V1__TENANTS_LIST_ALL_DENIALS_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_list_all_denials_request__descriptor) \
-    , 0, 0, 0, {0,NULL}, {0,NULL}, {0,NULL} }
+    , 0, 0, 0, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__TenantsListAllDenialsResponse
