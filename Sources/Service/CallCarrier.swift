@@ -36,8 +36,9 @@ protocol CallCarrier: Actor {
     func awaitsPage()
     /// Returns when this call may make a page of a list; see `Connection.pageTurn`.
     func pageTurn(stream: UInt32) async throws
-    /// Sends one message of a stream when the client has room for it. Throws `CancellationError`.
-    func send(stream: UInt32, _ message: [UInt8]) async throws
+    /// Sends one message of a stream when the client has room for it. `behindByteCount`: of messages that wait behind
+    /// it. Throws `CancellationError`.
+    func send(stream: UInt32, _ message: [UInt8], behindByteCount: Int) async throws
     /// The client's next message, or nil when it sends no more. Throws `CancellationError`.
     func nextMessage(stream: UInt32) async throws -> [UInt8]?
 }

@@ -23,8 +23,21 @@ struct ReplyStream<Response: Message>: Sendable {
     func send(_ message: Response) async throws { try await send(bytes: message.encoded()) }
 
     /// Sends a message that is encoded already, because a decoded message takes more memory while it waits.
-    func send(bytes: [UInt8]) async throws {
-        try await stream.carrier.send(stream: stream.number, bytes)
+    func send(bytes: [UInt8]) async throws { try await send(bytes, behindByteCount: 0) }
+
+    /// Sends messages one after the other. They are encoded first, and count as memory of the connection while they
+    /// wait, as the one does that is sent.
+    func send(each messages: [Response]) async throws {
+        let encoded = messages.map { $0.encoded() }
+        var behindByteCount = encoded.reduce(0) { $0 + $1.count }
+        for bytes in encoded {
+            behindByteCount -= bytes.count
+            try await send(bytes, behindByteCount: behindByteCount)
+        }
+    }
+
+    private func send(_ bytes: [UInt8], behindByteCount: Int) async throws {
+        try await stream.carrier.send(stream: stream.number, bytes, behindByteCount: behindByteCount)
         stream.trace?.add(sentByteCount: bytes.count)
     }
 }

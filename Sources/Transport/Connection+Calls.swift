@@ -159,16 +159,18 @@ extension Connection {
         }
     }
 
-    /// Sends one message when the stream's window and the connection's output have room. Throws `CancellationError`.
-    public func send(stream: UInt32, _ message: [UInt8]) async throws {
+    /// Sends one message when the stream's window and the connection's output have room. `behindByteCount`: what the
+    /// caller holds to send behind it, which counts while this one waits. Throws `CancellationError`.
+    public func send(stream: UInt32, _ message: [UInt8], behindByteCount: Int) async throws {
         while true {
             try Task.checkCancellation()
             guard phase != .closed, session.wantsAnswer(stream: stream) else { throw CancellationError() }
             if session.maySendMessage(stream: stream), output.byteCount <= unreadOutputMax { break }
             // A message that waits is memory that is held.
-            requestByteCount += message.count
+            let held = message.count + behindByteCount
+            requestByteCount += held
             account()
-            defer { requestByteCount -= message.count }
+            defer { requestByteCount -= held }
             try await waitToSend(stream: stream)
         }
         guard session.appendMessage(stream: stream, message, output: &output) else { throw Self.answerTooLarge }

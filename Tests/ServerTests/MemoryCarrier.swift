@@ -112,7 +112,7 @@ actor MemoryCarrier: CallCarrier {
     func awaitsPage() {}
     func pageTurn(stream: UInt32) async throws {}
 
-    func send(stream: UInt32, _ message: [UInt8]) async throws {
+    func send(stream: UInt32, _ message: [UInt8], behindByteCount: Int) async throws {
         guard let call = calls[stream], call.outcome.messages.count < call.answersMax else {
             throw CancellationError()
         }

@@ -106,6 +106,45 @@ import Wire
         return false
     }
 
+    /// Two streams wait with a message each for a client that grants nothing; behind one of them wait many more.
+    @Test func `Events that wait behind a stream's message count as well`() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            for index in 0..<40 {
+                let _: UsersCreateResponse = try client.call(
+                    "postern.v1.Users/Create", UsersCreateRequest(uid: Text("u\(index)")))
+                guard index < 2 else { continue }
+                let _: UsersDeleteResponse = try client.call(
+                    "postern.v1.Users/Delete", UsersDeleteRequest(uid: Text("u\(index)")))
+            }
+            client.close()
+            let memory = server.instance.server.memory
+            #expect(Self.becomes { memory.byteCount == 0 })
+            func held(by kinds: [EventKind]) throws -> Int {
+                let stream = try RawStream<AuditWatchEventsResponse>(
+                    server, "postern.v1.Audit/WatchEvents",
+                    AuditWatchEventsRequest(afterSequence: -1, filter: EventFilter(kinds: kinds)), initialWindow: 1)
+                // The first is sent, and the next one waits.
+                _ = try stream.next()
+                var (seen, sameCount) = (0, 0)
+                #expect(
+                    Self.becomes {
+                        let now = memory.byteCount
+                        sameCount = now == seen && now > 0 ? sameCount + 1 : 0
+                        seen = now
+                        return sameCount == 5
+                    })
+                stream.client.close()
+                #expect(Self.becomes { memory.byteCount == 0 })
+                return seen
+            }
+            let (few, many) = (try held(by: [.userDeleted]), try held(by: [.userCreated]))
+            print("held by two events: \(few), by forty: \(many)")
+            // An event takes more than 40 bytes; 38 more wait.
+            #expect(many > few + 38 * 40)
+        }
+    }
+
     @Test func `Peers that keep us waiting hold no more than the bound`() async throws {
         #expect(Self.cases.count == 15)
         try await withServer(configure: {

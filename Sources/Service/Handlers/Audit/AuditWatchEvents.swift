@@ -7,7 +7,7 @@ import Store
 /// postern.v1.Audit/WatchEvents: reads what is new, then waits for more; nothing is kept per watcher.
 enum AuditWatchEvents: ServerStreamMethod {
     private static let batchMax = 100
-    /// What is read waits in the stream while its client takes its time, and nobody counts it: little at a time.
+    /// What is read waits in the stream while its client takes its time: little at a time.
     private static let batchByteMax = 8 * 1024
     /// A credential that expires does so without a commit.
     private static let lookEvery = Duration.seconds(60)
@@ -35,12 +35,13 @@ enum AuditWatchEvents: ServerStreamMethod {
                     bounds: bounds)
                 return (page, try transaction.newestEventSequence(tenantID: tenantID))
             }
-            for event in page.events {
-                let message = try AuditEvent(event, includesProof: request.includeProof)
-                try await replies.send(AuditWatchEventsResponse(event: message))
-            }
-            last = page.last ?? max(last, newest)
-            if page.last == nil {
+            let (behind, isLast) = (page.last ?? max(last, newest), page.last == nil)
+            try await replies.send(
+                each: page.events.map { event in
+                    AuditWatchEventsResponse(event: try AuditEvent(event, includesProof: request.includeProof))
+                })
+            last = behind
+            if isLast {
                 try await watch.next(timeout: lookEvery)
             } else {
                 // A filter that nothing passes must not hold the loop.

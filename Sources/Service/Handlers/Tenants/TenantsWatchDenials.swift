@@ -25,10 +25,8 @@ enum TenantsWatchDenials: ServerStreamMethod {
         while true {
             _ = try call.stillAdmitted()
             let denials = try store.read { try $0.denials(tenantID: tenantID, after: last, limit: batchMax) }
-            for denial in denials {
-                try await replies.send(TenantsWatchDenialsResponse(denial: denial))
-                last = denial.sequence
-            }
+            try await replies.send(each: denials.map { TenantsWatchDenialsResponse(denial: $0) })
+            last = denials.last?.sequence ?? last
             if denials.isEmpty { try await watch.next(timeout: lookEvery) }
         }
     }
