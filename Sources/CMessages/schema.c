@@ -2047,6 +2047,45 @@ const PosternSchema postern__v1__project_stats_response__table = {
     &postern__v1__project_stats_response__descriptor, postern__v1__project_stats_response__fields, 2, 0, 0,
 };
 
+const PosternSchema postern__v1__project_get_cluster_status_request__table = {
+    &postern__v1__project_get_cluster_status_request__descriptor, 0, 1, 0, 0,
+};
+
+static const PosternField postern__v1__project_get_cluster_status_response__fields[] = {
+    [1] = {"in_cluster", 0, 0, 4, 0, 0, 0, 0, offsetof(Postern__V1__ProjectGetClusterStatusResponse, in_cluster)},
+    [2] = {"cluster_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ProjectGetClusterStatusResponse, cluster_id)},
+    [3] = {"position", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__ProjectGetClusterStatusResponse, position)},
+    [4] = {"connected", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__ProjectGetClusterStatusResponse, connected)},
+    [5] = {"behind_entries", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__ProjectGetClusterStatusResponse, behind_entries)},
+    [6] = {"end_seen_at_micros", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__V1__ProjectGetClusterStatusResponse, end_seen_at_micros)},
+    [7] = {"trouble", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__ProjectGetClusterStatusResponse, trouble)},
+};
+const PosternSchema postern__v1__project_get_cluster_status_response__table = {
+    &postern__v1__project_get_cluster_status_response__descriptor, postern__v1__project_get_cluster_status_response__fields, 8, 0, 1,
+};
+
+const PosternSchema postern__v1__project_digest_store_request__table = {
+    &postern__v1__project_digest_store_request__descriptor, 0, 1, 0, 0,
+};
+
+static const PosternField postern__v1__table_digest__fields[] = {
+    [1] = {"table", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TableDigest, table)},
+    [2] = {"rows", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__TableDigest, rows)},
+    [3] = {"sha256", 0, 0, 8, 2, 0, 2, 0, offsetof(Postern__V1__TableDigest, sha256)},
+};
+const PosternSchema postern__v1__table_digest__table = {
+    &postern__v1__table_digest__descriptor, postern__v1__table_digest__fields, 4, 0, 1,
+};
+
+static const PosternField postern__v1__project_digest_store_response__fields[] = {
+    [1] = {"position", 0, 0, 1, 0, 0, 0, 0, 0},
+    [2] = {"cluster_id", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"tables", &postern__v1__table_digest__table, 0, 10, 2, 1, 0, 0, 0},
+};
+const PosternSchema postern__v1__project_digest_store_response__table = {
+    &postern__v1__project_digest_store_response__descriptor, postern__v1__project_digest_store_response__fields, 4, 0, 0,
+};
+
 const PosternSchema postern__v1__project_backup_request__table = {
     &postern__v1__project_backup_request__descriptor, 0, 1, 0, 0,
 };

@@ -34,6 +34,18 @@ public struct ProjectAdmin: Sendable {
         try await project.stats(ProjectStatsRequest(), options: options).values
     }
 
+    /// Returns how the node that answers stands to its cluster's journal.
+    public func clusterStatus(
+        options: CallOptions = .init()
+    ) async throws(Failure) -> ProjectGetClusterStatusResponse {
+        try await project.getClusterStatus(ProjectGetClusterStatusRequest(), options: options)
+    }
+
+    /// Returns a digest of each table of the node that answers. Throws DIGEST_IN_PROGRESS.
+    public func digestStore(options: CallOptions = .init()) async throws(Failure) -> ProjectDigestStoreResponse {
+        try await project.digestStore(ProjectDigestStoreRequest(), options: options)
+    }
+
     /// Takes a backup of the whole server, and gives its bytes to `write`, one piece behind the other. Returns how many
     /// there were.
     ///

@@ -33,6 +33,8 @@ struct ReadCall: Sendable {
     var providers: IdentityProviders { project.providers }
     var oobDelivery: OobDelivery { project.oobDelivery }
     var auditSigner: AuditSigner { project.auditSigner }
+    /// Nil for a server that is in no cluster.
+    var journalStatus: JournalStatus? { project.store.journalStatus }
     var signers: [TokenSigner] { project.signingKeys.all }
 
     private var project: Project { admission.service.project }

@@ -17,6 +17,8 @@ public struct JournalPlace: Equatable, Sendable {
         self.mark = mark
     }
 
+    public var position: UInt64 { mark.position }
+
     var encoded: [UInt8] {
         var bytes = clusterID
         bytes.append(bigEndian: mark.position)
@@ -33,7 +35,8 @@ public struct JournalPlace: Equatable, Sendable {
 }
 
 extension ReadTransaction {
-    func journalPlace() throws(StoreError) -> JournalPlace? {
+    /// Nil for a store that is in no cluster.
+    public func journalPlace() throws(StoreError) -> JournalPlace? {
         guard let bytes = try get(Schema.meta, JournalPlace.key) else { return nil }
         return try JournalPlace(decoding: bytes)
     }

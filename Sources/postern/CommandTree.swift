@@ -9,7 +9,8 @@ enum CommandTree {
         APIKeyCommands.all,
         CertificateMappingCommands.all, ServiceAccountCommands.all, TokenCommands.all, CookieCommands.all,
         AccountCommands.all, AccountCodeCommands.all, DenialCommands.all, AuditCommands.all, ServerCommands.all,
-        StoreCommands.all, BackupCommands.all, RPCCommands.all, ContextCommands.all, CompletionCommands.all,
+        ClusterCommands.all, StoreCommands.all, BackupCommands.all, RPCCommands.all, ContextCommands.all,
+        CompletionCommands.all,
         InformationCommands.all,
     ].flatMap(\.self)
 
@@ -35,6 +36,7 @@ enum CommandTree {
         ("service-account", "identities for programs, and their keys"),
         ("key", "the keys that sign ID tokens"),
         ("server", "the server itself"),
+        ("cluster", "servers that share their writes"),
         ("store", "the data of a server that is stopped"),
         ("backup", "copies of everything a server has"),
         ("rpc", "the methods of the protocol"),

@@ -77,6 +77,10 @@ import Testing
         #expect(projectServerInfo.projectID == "test")
         let projectStats = try await recorder.expect("Project/Stats") { try await project.stats() }
         #expect(projectStats.isEmpty == false)
+        let cluster = try await recorder.expect("Project/GetClusterStatus") { try await project.clusterStatus() }
+        #expect(!cluster.inCluster)
+        let digest = try await recorder.expect("Project/DigestStore") { try await project.digestStore() }
+        #expect(digest.tables.contains { $0.table == "tenants" && $0.sha256.count == 32 })
         var backup: [UInt8] = []
         let byteCount = try await recorder.expect("Project/Backup") { try await project.writeBackup { backup += $0 } }
         #expect(byteCount == backup.count && backup.starts(with: "PSTNBAK1".utf8))

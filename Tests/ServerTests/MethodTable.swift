@@ -75,6 +75,8 @@ enum MethodTable {
         postern.v1.Project/RevokeSigningKey key role role role role yes
         postern.v1.Project/ServerInfo key yes yes yes yes yes
         postern.v1.Project/Stats key role role role role yes
+        postern.v1.Project/GetClusterStatus key role role role role yes
+        postern.v1.Project/DigestStore key role role role role yes
         postern.v1.Project/Backup key role role role role yes
         postern.v1.Sessions/List key role yes tenant yes yes
         postern.v1.Sessions/Revoke key role yes tenant yes yes

@@ -87,6 +87,29 @@ import Testing
         }
     }
 
+    @Test func nodesTellWhereTheyStandAndWhatTheyHold() async throws {
+        try await withTwoServers { first, second in
+            let clients = (try IdentityClient(first).client, try IdentityClient(second).client)
+            func digest(_ client: RawClient) throws -> ProjectDigestStoreResponse {
+                try client.call(
+                    "postern.v1.Project/DigestStore", ProjectDigestStoreRequest(),
+                    returning: ProjectDigestStoreResponse.self)
+            }
+            let before = try digest(clients.0)
+            #expect(try digest(clients.1) == before)
+            _ = try IdentityClient(second).signUp("ada@example.com")
+            let after = try digest(clients.0)
+            #expect(after.position > before.position && after.tables != before.tables)
+            #expect(try digest(clients.1) == after)
+            let status = try clients.0.call(
+                "postern.v1.Project/GetClusterStatus", ProjectGetClusterStatusRequest(),
+                returning: ProjectGetClusterStatusResponse.self)
+            #expect(status.inCluster && status.connected && status.trouble == "")
+            #expect(status.clusterID == after.clusterID && status.position == after.position)
+            #expect(status.endSeenAtMicros > 0)
+        }
+    }
+
     @Test func aKeyMadeOnOneNodeCallsTheOtherAtOnce() async throws {
         try await withTwoServers { first, second in
             let one = try IdentityClient(first)

@@ -6,9 +6,10 @@ import Service
 import Store
 
 /// Runs `body` against two servers that share their writes through a journal in memory, which tells no news: a server
-/// that does not ask never learns what the other one wrote.
+/// that does not ask never learns what the other one wrote. `areTornApart`: each has a journal of its own, as if one
+/// of them had been given another engine.
 public func withTwoServers<Result: Sendable>(
-    _ body: (_ first: TestServer, _ second: TestServer) async throws -> Result
+    areTornApart: Bool = false, _ body: (_ first: TestServer, _ second: TestServer) async throws -> Result
 ) async throws -> Result {
     try await withTemporaryDirectory { directory in
         let (clock, masterKey) = (ManualClock(), MasterKey.generate(random: .system))
@@ -17,13 +18,14 @@ public func withTwoServers<Result: Sendable>(
         let beginning = JournalMark(position: 0, hash: JournalHash(SIMD4(1, 2, 3, 4)))
         try join(paths.0, copy: paths.1, masterKey, at: beginning)
         let rows = MemoryJournal.Rows(beginning: beginning)
+        let otherRows = areTornApart ? MemoryJournal.Rows(beginning: beginning) : rows
         return try await withServer(
             directory: paths.0, clock: clock, masterKey: masterKey, adminKey: adminKey,
             configure: { $0.store.share(rows) }
         ) { first in
             try await withServer(
                 directory: paths.1, clock: clock, masterKey: masterKey, adminKey: adminKey,
-                configure: { $0.store.share(rows) }
+                configure: { $0.store.share(otherRows) }
             ) { second in try await body(first, second) }
         }
     }

@@ -36,6 +36,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case quotaExceeded = 13
     /// Another backup is being taken. Wait until it has ended.
     case backupInProgress = 250
+    /// Another digest of the store is being computed. Wait until it has ended.
+    case digestInProgress = 451
     /// The request carries no valid API key and no valid JWT of a service account. Send one as metadata
     /// `authorization: Bearer …`.
     case callerUnauthenticated = 14
@@ -518,6 +520,7 @@ extension Reason {
         case .accountChanged: "ACCOUNT_CHANGED"
         case .quotaExceeded: "QUOTA_EXCEEDED"
         case .backupInProgress: "BACKUP_IN_PROGRESS"
+        case .digestInProgress: "DIGEST_IN_PROGRESS"
         case .callerUnauthenticated: "CALLER_UNAUTHENTICATED"
         case .insufficientPermission: "INSUFFICIENT_PERMISSION"
         case .tooManyConnections: "TOO_MANY_CONNECTIONS"
@@ -755,7 +758,7 @@ extension Reason {
             .dataLoss
         case .signingKeyRevoked, .accountChanged:
             .aborted
-        case .backupInProgress, .credentialTooOldLoginAgain, .invalidOOBCode, .expiredOOBCode,
+        case .backupInProgress, .digestInProgress, .credentialTooOldLoginAgain, .invalidOOBCode, .expiredOOBCode,
             .accountExistsWithDifferentCredential, .lastSignInMethod, .tooManyProviders, .invalidIdpConfiguration,
             .tooManyRebindings, .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey,
             .builtInServiceAccount, .invalidCode, .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof,

@@ -465,6 +465,16 @@ extern const PosternSchema postern__v1__stats_value__table;
 static inline const PosternSchema *postern__v1__stats_value__schema(void) { return &postern__v1__stats_value__table; }
 extern const PosternSchema postern__v1__project_stats_response__table;
 static inline const PosternSchema *postern__v1__project_stats_response__schema(void) { return &postern__v1__project_stats_response__table; }
+extern const PosternSchema postern__v1__project_get_cluster_status_request__table;
+static inline const PosternSchema *postern__v1__project_get_cluster_status_request__schema(void) { return &postern__v1__project_get_cluster_status_request__table; }
+extern const PosternSchema postern__v1__project_get_cluster_status_response__table;
+static inline const PosternSchema *postern__v1__project_get_cluster_status_response__schema(void) { return &postern__v1__project_get_cluster_status_response__table; }
+extern const PosternSchema postern__v1__project_digest_store_request__table;
+static inline const PosternSchema *postern__v1__project_digest_store_request__schema(void) { return &postern__v1__project_digest_store_request__table; }
+extern const PosternSchema postern__v1__table_digest__table;
+static inline const PosternSchema *postern__v1__table_digest__schema(void) { return &postern__v1__table_digest__table; }
+extern const PosternSchema postern__v1__project_digest_store_response__table;
+static inline const PosternSchema *postern__v1__project_digest_store_response__schema(void) { return &postern__v1__project_digest_store_response__table; }
 extern const PosternSchema postern__v1__project_backup_request__table;
 static inline const PosternSchema *postern__v1__project_backup_request__schema(void) { return &postern__v1__project_backup_request__table; }
 extern const PosternSchema postern__v1__project_backup_response__table;

@@ -60,6 +60,7 @@ public final class Project: Sendable {
     public let anonymousExpiry: AnonymousExpiry
     public let eventUpkeep: EventUpkeep
     public let backups: Backups
+    public let digests: StoreDigests
     public let hookConfigs: HookConfigs
     public let auditSigner: AuditSigner
 
@@ -127,13 +128,23 @@ public final class Project: Sendable {
             resources: resources, users: users, mailer: mail.mailer, recovery: recovery)
         (imports, exports) = Self.transfers(resources, masterKey, users, passwords)
         (anonymousExpiry, eventUpkeep) = (AnonymousExpiry(resources, users: users), EventUpkeep(resources))
-        self.backups = Backups(resources, masterKey, projectID: configuration.projectID, pool: pools.blocking)
+        (backups, digests) = Self.wholes(resources, masterKey, configuration.projectID, pools.blocking)
         (idempotencyHashKey, pageTokenKey) = (masterKey.hmac("idempotency"), masterKey.hmac("page token"))
         (startedAt, auditSigner) = (resources.clock.now(), AuditSigner(masterKey, projectID: configuration.projectID))
     }
 }
 
 extension Project {
+    /// What reads the store as a whole.
+    private static func wholes(
+        _ resources: Resources, _ masterKey: MasterKey, _ projectID: Text, _ pool: WorkerPool
+    ) -> (Backups, StoreDigests) {
+        (
+            Backups(resources, masterKey, projectID: projectID, pool: pool),
+            StoreDigests(resources.store, pool: pool)
+        )
+    }
+
     private static func transfers(
         _ resources: Resources, _ masterKey: MasterKey, _ users: UserDirectory, _ passwords: PasswordService
     ) -> (UserImports, UserExports) {

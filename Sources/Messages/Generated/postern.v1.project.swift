@@ -1318,6 +1318,219 @@ extension StatsValue: ConvertibleToC {
     }
 }
 
+public struct ProjectGetClusterStatusRequest: Message {
+    public init() {}
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectGetClusterStatusRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_get_cluster_status_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectGetClusterStatusRequest>) {
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectGetClusterStatusRequest>, arena: Arena) {
+    }
+}
+
+public struct ProjectGetClusterStatusResponse: Message {
+    /// False for a server that is the only one; then nothing else is set.
+    public var inCluster: Bool = false
+    /// 32 hexadecimal digits.
+    public var clusterID: Text = .empty
+    /// The newest entry of the journal that the node holds.
+    public var position: Int64 = 0
+    /// Whether the engine answers.
+    public var connected: Bool = false
+    /// Entries that the node knows of and does not hold yet.
+    public var behindEntries: Int64 = 0
+    /// When the node last held all that any node had acknowledged; 0 where it never did since it started.
+    public var endSeenAtMicros: Int64 = 0
+    /// Why the engine was lost last, or could not be reached; empty while it answers.
+    public var trouble: Text = .empty
+
+    public init() {}
+
+    public init(
+        inCluster: Bool = false,
+        clusterID: Text = .empty,
+        position: Int64 = 0,
+        connected: Bool = false,
+        behindEntries: Int64 = 0,
+        endSeenAtMicros: Int64 = 0,
+        trouble: Text = .empty
+    ) {
+        self.inCluster = inCluster
+        self.clusterID = clusterID
+        self.position = position
+        self.connected = connected
+        self.behindEntries = behindEntries
+        self.endSeenAtMicros = endSeenAtMicros
+        self.trouble = trouble
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var inCluster: Int { 1 }
+        @inlinable public static var clusterID: Int { 2 }
+        @inlinable public static var position: Int { 3 }
+        @inlinable public static var connected: Int { 4 }
+        @inlinable public static var behindEntries: Int { 5 }
+        @inlinable public static var endSeenAtMicros: Int { 6 }
+        @inlinable public static var trouble: Int { 7 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectGetClusterStatusResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_get_cluster_status_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectGetClusterStatusResponse>) {
+        self.inCluster = source.pointee.in_cluster != 0
+        self.clusterID = Text(copying: source.pointee.cluster_id)
+        self.position = source.pointee.position
+        self.connected = source.pointee.connected != 0
+        self.behindEntries = source.pointee.behind_entries
+        self.endSeenAtMicros = source.pointee.end_seen_at_micros
+        self.trouble = Text(copying: source.pointee.trouble)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectGetClusterStatusResponse>, arena: Arena) {
+        target.pointee.in_cluster = self.inCluster ? 1 : 0
+        target.pointee.cluster_id = arena.copy(self.clusterID)
+        target.pointee.position = self.position
+        target.pointee.connected = self.connected ? 1 : 0
+        target.pointee.behind_entries = self.behindEntries
+        target.pointee.end_seen_at_micros = self.endSeenAtMicros
+        target.pointee.trouble = arena.copy(self.trouble)
+    }
+}
+
+public struct ProjectDigestStoreRequest: Message {
+    public init() {}
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectDigestStoreRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_digest_store_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectDigestStoreRequest>) {
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectDigestStoreRequest>, arena: Arena) {
+    }
+}
+
+public struct ProjectDigestStoreResponse: Message {
+    /// Of the cluster's journal; 0 and empty outside of a cluster.
+    public var position: Int64 = 0
+    public var clusterID: Text = .empty
+    /// In the order of their names. What a store knows of itself alone is not among them.
+    public var tables: [TableDigest] = []
+
+    public init() {}
+
+    public init(position: Int64 = 0, clusterID: Text = .empty, tables: [TableDigest] = []) {
+        self.position = position
+        self.clusterID = clusterID
+        self.tables = tables
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var position: Int { 1 }
+        @inlinable public static var clusterID: Int { 2 }
+        @inlinable public static var tables: Int { 3 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectDigestStoreResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_digest_store_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectDigestStoreResponse>) {
+        self.position = source.pointee.position
+        self.clusterID = Text(copying: source.pointee.cluster_id)
+        self.tables = copiedMessages(source.pointee.n_tables, source.pointee.tables)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectDigestStoreResponse>, arena: Arena) {
+        target.pointee.position = self.position
+        target.pointee.cluster_id = arena.copy(self.clusterID)
+        target.pointee.n_tables = self.tables.count
+        target.pointee.tables = arena.copyEach(self.tables) { arena.make($0) }
+    }
+}
+
+public struct TableDigest: Message {
+    public var table: Text = .empty
+    public var rows: Int64 = 0
+    /// SHA-256 over the rows in the order of their keys.
+    public var sha256: [UInt8] = []
+
+    public init() {}
+
+    public init(table: Text = .empty, rows: Int64 = 0, sha256: [UInt8] = []) {
+        self.table = table
+        self.rows = rows
+        self.sha256 = sha256
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var table: Int { 1 }
+        @inlinable public static var rows: Int { 2 }
+        @inlinable public static var sha256: Int { 3 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TableDigest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__table_digest__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TableDigest>) {
+        self.table = Text(copying: source.pointee.table)
+        self.rows = source.pointee.rows
+        self.sha256 = [UInt8](copying: source.pointee.sha256)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TableDigest>, arena: Arena) {
+        target.pointee.table = arena.copy(self.table)
+        target.pointee.rows = self.rows
+        target.pointee.sha256 = arena.copy(self.sha256)
+    }
+}
+
 public struct ProjectBackupRequest: Message {
     public init() {}
 

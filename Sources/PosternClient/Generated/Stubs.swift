@@ -722,6 +722,21 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "Stats", request, idempotent: true, options: options)
     }
 
+    /// How this node stands to its cluster's journal. Answered from memory, also while the engine is away.
+    public func getClusterStatus(_ request: ProjectGetClusterStatusRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ProjectGetClusterStatusResponse
+    {
+        try await channel.unary("postern.v1.Project", "GetClusterStatus", request, idempotent: true, options: options)
+    }
+
+    /// A digest of each table, of one moment: stores that hold the same have the same digests. Nodes of a cluster hold the
+    /// same at the same position. Reads the whole store, one at a time. Refusals: DIGEST_IN_PROGRESS, SERVER_OVERLOADED.
+    public func digestStore(_ request: ProjectDigestStoreRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ProjectDigestStoreResponse
+    {
+        try await channel.unary("postern.v1.Project", "DigestStore", request, idempotent: true, options: options)
+    }
+
     /// A backup of the whole store, hot and compact, as the bytes of a file: write them one behind the other. It holds every
     /// password hash, so keep it as you keep the store; secrets in it are sealed under the master key, which is not in it.
     /// The last message has `byte_count`; without it the backup is not whole. A reader that takes nothing for 30 seconds,

@@ -505,6 +505,19 @@ extension MethodDescriptor {
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// How this node stands to its cluster's journal. Answered from memory, also while the engine is away.
+    static let projectGetClusterStatus = MethodDescriptor(
+        service: "postern.v1.Project", method: "GetClusterStatus", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// A digest of each table, of one moment: stores that hold the same have the same digests. Nodes of a cluster hold the
+    /// same at the same position. Reads the whole store, one at a time. Refusals: DIGEST_IN_PROGRESS, SERVER_OVERLOADED.
+    static let projectDigestStore = MethodDescriptor(
+        service: "postern.v1.Project", method: "DigestStore", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 600_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
     /// A backup of the whole store, hot and compact, as the bytes of a file: write them one behind the other. It holds every
     /// password hash, so keep it as you keep the store; secrets in it are sealed under the master key, which is not in it.
     /// The last message has `byte_count`; without it the backup is not whole. A reader that takes nothing for 30 seconds,
@@ -1058,6 +1071,8 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ProjectRevokeSigningKey.self, .projectRevokeSigningKey)
     registry.register(ProjectServerInfo.self, .projectServerInfo)
     registry.register(ProjectStats.self, .projectStats)
+    registry.register(ProjectGetClusterStatus.self, .projectGetClusterStatus)
+    registry.register(ProjectDigestStore.self, .projectDigestStore)
     registry.register(ProjectBackup.self, .projectBackup)
     registry.register(SessionsList.self, .sessionsList)
     registry.register(SessionsRevoke.self, .sessionsRevoke)

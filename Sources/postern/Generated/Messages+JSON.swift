@@ -1207,6 +1207,30 @@ extension Messages.ProjectDeleteServiceAccountResponse: MessageJSON {
     }
 }
 
+extension Messages.ProjectDigestStoreResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("position", .integer(self.position)),
+            .init("cluster_id", .string(self.clusterID)),
+            .init("tables", .array(self.tables.map { $0.json })),
+        ])
+    }
+}
+
+extension Messages.ProjectGetClusterStatusResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("in_cluster", .bool(self.inCluster)),
+            .init("cluster_id", .string(self.clusterID)),
+            .init("position", .integer(self.position)),
+            .init("connected", .bool(self.connected)),
+            .init("behind_entries", .integer(self.behindEntries)),
+            .init("end_seen_at_micros", .integer(self.endSeenAtMicros)),
+            .init("trouble", .string(self.trouble)),
+        ])
+    }
+}
+
 extension Messages.ProjectGetServiceAccountResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -1748,6 +1772,16 @@ extension Messages.StatsValue: MessageJSON {
         .object([
             .init("name", .string(self.name)),
             .init("value", .number(self.value)),
+        ])
+    }
+}
+
+extension Messages.TableDigest: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("table", .string(self.table)),
+            .init("rows", .integer(self.rows)),
+            .init("sha256", .hexadecimal(self.sha256)),
         ])
     }
 }

@@ -151,6 +151,8 @@ enum MethodCoverage: Sendable, Equatable {
         "Project/RevokeSigningKey": .command("key revoke"),
         "Project/ServerInfo": .command("server info"),
         "Project/Stats": .command("server stats"),
+        "Project/GetClusterStatus": .command("cluster status"),
+        "Project/DigestStore": .command("cluster verify"),
         "Project/Backup": .command("backup create"),
     ]
 

@@ -12,6 +12,7 @@ final class Session: Sendable {
     let contexts: ContextFile
     private let isReadOnly: Bool
     private let openChannel = Mutex<Channel?>(nil)
+    private let otherChannels = Mutex<[Channel]>([])
     private let isAnnounced = Mutex(false)
 
     /// `isReadOnly`: the command changes nothing on the server.
@@ -46,23 +47,42 @@ final class Session: Sendable {
     /// Made at the first use. Says before that where a change goes.
     func channel() throws -> Channel {
         try announceChange()
-        let (server, tls, credentials) = (try destination().server, try destination().tls, try credentials())
+        let destination = try destination()
         return try openChannel.withLock { channel in
             if let channel { return channel }
-            var options = ChannelOptions()
-            options.software = "postern-cli"
-            options.tls = tls
-            do throws(Failure) {
-                let made = try Channel(address: server, credentials: credentials, options: options)
-                channel = made
-                return made
-            } catch {
-                throw CommandError.usage("the server's \(error.message)", hint: "--server HOST:PORT says where it is")
-            }
+            let made = try makeChannel(to: destination.server, tls: destination.tls)
+            channel = made
+            return made
         }
     }
 
-    func close() async { await openChannel.withLock { $0.take() }?.shutdown() }
+    /// A channel to each server that `--server` names, for what is asked of every one of them.
+    func channelToEachServer() throws -> [(address: String, channel: Channel)] {
+        let destination = try destination()
+        return try destination.server.split(separator: ",").map { part in
+            let address = String(part.drop { $0 == " " })
+            let channel = try makeChannel(to: address, tls: destination.tls)
+            otherChannels.withLock { $0.append(channel) }
+            return (address, channel)
+        }
+    }
+
+    private func makeChannel(to address: String, tls: TLSOptions?) throws -> Channel {
+        var options = ChannelOptions()
+        options.software = "postern-cli"
+        options.tls = tls
+        let credentials = try credentials()
+        do throws(Failure) {
+            return try Channel(address: address, credentials: credentials, options: options)
+        } catch {
+            throw CommandError.usage("the server's \(error.message)", hint: "--server HOST:PORT says where it is")
+        }
+    }
+
+    func close() async {
+        await openChannel.withLock { $0.take() }?.shutdown()
+        for channel in otherChannels.withLock({ $0 }) { await channel.shutdown() }
+    }
 
     /// For unary calls.
     func callOptions() throws(CommandError) -> CallOptions {

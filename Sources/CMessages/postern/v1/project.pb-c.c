@@ -175,6 +175,36 @@ void   postern__v1__stats_value__init
   static const Postern__V1__StatsValue init_value = POSTERN__V1__STATS_VALUE__INIT;
   *message = init_value;
 }
+void   postern__v1__project_get_cluster_status_request__init
+                     (Postern__V1__ProjectGetClusterStatusRequest         *message)
+{
+  static const Postern__V1__ProjectGetClusterStatusRequest init_value = POSTERN__V1__PROJECT_GET_CLUSTER_STATUS_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__project_get_cluster_status_response__init
+                     (Postern__V1__ProjectGetClusterStatusResponse         *message)
+{
+  static const Postern__V1__ProjectGetClusterStatusResponse init_value = POSTERN__V1__PROJECT_GET_CLUSTER_STATUS_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__project_digest_store_request__init
+                     (Postern__V1__ProjectDigestStoreRequest         *message)
+{
+  static const Postern__V1__ProjectDigestStoreRequest init_value = POSTERN__V1__PROJECT_DIGEST_STORE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__project_digest_store_response__init
+                     (Postern__V1__ProjectDigestStoreResponse         *message)
+{
+  static const Postern__V1__ProjectDigestStoreResponse init_value = POSTERN__V1__PROJECT_DIGEST_STORE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__table_digest__init
+                     (Postern__V1__TableDigest         *message)
+{
+  static const Postern__V1__TableDigest init_value = POSTERN__V1__TABLE_DIGEST__INIT;
+  *message = init_value;
+}
 void   postern__v1__project_backup_request__init
                      (Postern__V1__ProjectBackupRequest         *message)
 {
@@ -1982,6 +2012,286 @@ const ProtobufCMessageDescriptor postern__v1__stats_value__descriptor =
   postern__v1__stats_value__field_indices_by_name,
   1,  postern__v1__stats_value__number_ranges,
   (ProtobufCMessageInit) postern__v1__stats_value__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define postern__v1__project_get_cluster_status_request__field_descriptors NULL
+#define postern__v1__project_get_cluster_status_request__field_indices_by_name NULL
+#define postern__v1__project_get_cluster_status_request__number_ranges NULL
+const ProtobufCMessageDescriptor postern__v1__project_get_cluster_status_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectGetClusterStatusRequest",
+  "ProjectGetClusterStatusRequest",
+  "Postern__V1__ProjectGetClusterStatusRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectGetClusterStatusRequest),
+  0,
+  postern__v1__project_get_cluster_status_request__field_descriptors,
+  postern__v1__project_get_cluster_status_request__field_indices_by_name,
+  0,  postern__v1__project_get_cluster_status_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_get_cluster_status_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__project_get_cluster_status_response__field_descriptors[7] =
+{
+  {
+    "in_cluster",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectGetClusterStatusResponse, in_cluster),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "cluster_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectGetClusterStatusResponse, cluster_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "position",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectGetClusterStatusResponse, position),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "connected",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectGetClusterStatusResponse, connected),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "behind_entries",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectGetClusterStatusResponse, behind_entries),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "end_seen_at_micros",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectGetClusterStatusResponse, end_seen_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "trouble",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectGetClusterStatusResponse, trouble),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__project_get_cluster_status_response__field_indices_by_name[] = {
+  4,   /* field[4] = behind_entries */
+  1,   /* field[1] = cluster_id */
+  3,   /* field[3] = connected */
+  5,   /* field[5] = end_seen_at_micros */
+  0,   /* field[0] = in_cluster */
+  2,   /* field[2] = position */
+  6,   /* field[6] = trouble */
+};
+static const ProtobufCIntRange postern__v1__project_get_cluster_status_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 7 }
+};
+const ProtobufCMessageDescriptor postern__v1__project_get_cluster_status_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectGetClusterStatusResponse",
+  "ProjectGetClusterStatusResponse",
+  "Postern__V1__ProjectGetClusterStatusResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectGetClusterStatusResponse),
+  7,
+  postern__v1__project_get_cluster_status_response__field_descriptors,
+  postern__v1__project_get_cluster_status_response__field_indices_by_name,
+  1,  postern__v1__project_get_cluster_status_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_get_cluster_status_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define postern__v1__project_digest_store_request__field_descriptors NULL
+#define postern__v1__project_digest_store_request__field_indices_by_name NULL
+#define postern__v1__project_digest_store_request__number_ranges NULL
+const ProtobufCMessageDescriptor postern__v1__project_digest_store_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectDigestStoreRequest",
+  "ProjectDigestStoreRequest",
+  "Postern__V1__ProjectDigestStoreRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectDigestStoreRequest),
+  0,
+  postern__v1__project_digest_store_request__field_descriptors,
+  postern__v1__project_digest_store_request__field_indices_by_name,
+  0,  postern__v1__project_digest_store_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_digest_store_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__project_digest_store_response__field_descriptors[3] =
+{
+  {
+    "position",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectDigestStoreResponse, position),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "cluster_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectDigestStoreResponse, cluster_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "tables",
+    3,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__ProjectDigestStoreResponse, n_tables),
+    offsetof(Postern__V1__ProjectDigestStoreResponse, tables),
+    &postern__v1__table_digest__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__project_digest_store_response__field_indices_by_name[] = {
+  1,   /* field[1] = cluster_id */
+  0,   /* field[0] = position */
+  2,   /* field[2] = tables */
+};
+static const ProtobufCIntRange postern__v1__project_digest_store_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__project_digest_store_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectDigestStoreResponse",
+  "ProjectDigestStoreResponse",
+  "Postern__V1__ProjectDigestStoreResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectDigestStoreResponse),
+  3,
+  postern__v1__project_digest_store_response__field_descriptors,
+  postern__v1__project_digest_store_response__field_indices_by_name,
+  1,  postern__v1__project_digest_store_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_digest_store_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__table_digest__field_descriptors[3] =
+{
+  {
+    "table",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TableDigest, table),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "rows",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TableDigest, rows),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "sha256",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TableDigest, sha256),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__table_digest__field_indices_by_name[] = {
+  1,   /* field[1] = rows */
+  2,   /* field[2] = sha256 */
+  0,   /* field[0] = table */
+};
+static const ProtobufCIntRange postern__v1__table_digest__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__table_digest__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TableDigest",
+  "TableDigest",
+  "Postern__V1__TableDigest",
+  "postern.v1",
+  sizeof(Postern__V1__TableDigest),
+  3,
+  postern__v1__table_digest__field_descriptors,
+  postern__v1__table_digest__field_indices_by_name,
+  1,  postern__v1__table_digest__number_ranges,
+  (ProtobufCMessageInit) postern__v1__table_digest__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 #define postern__v1__project_backup_request__field_descriptors NULL

@@ -49,6 +49,11 @@ typedef struct Postern__V1__ProjectServerInfoResponse Postern__V1__ProjectServer
 typedef struct Postern__V1__ProjectStatsRequest Postern__V1__ProjectStatsRequest;
 typedef struct Postern__V1__ProjectStatsResponse Postern__V1__ProjectStatsResponse;
 typedef struct Postern__V1__StatsValue Postern__V1__StatsValue;
+typedef struct Postern__V1__ProjectGetClusterStatusRequest Postern__V1__ProjectGetClusterStatusRequest;
+typedef struct Postern__V1__ProjectGetClusterStatusResponse Postern__V1__ProjectGetClusterStatusResponse;
+typedef struct Postern__V1__ProjectDigestStoreRequest Postern__V1__ProjectDigestStoreRequest;
+typedef struct Postern__V1__ProjectDigestStoreResponse Postern__V1__ProjectDigestStoreResponse;
+typedef struct Postern__V1__TableDigest Postern__V1__TableDigest;
 typedef struct Postern__V1__ProjectBackupRequest Postern__V1__ProjectBackupRequest;
 typedef struct Postern__V1__ProjectBackupResponse Postern__V1__ProjectBackupResponse;
 
@@ -412,6 +417,65 @@ struct  Postern__V1__StatsValue
     , {0,NULL}, 0 }
 
 
+struct  Postern__V1__ProjectGetClusterStatusRequest
+{
+  ProtobufCMessage base;
+};
+#define POSTERN__V1__PROJECT_GET_CLUSTER_STATUS_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_get_cluster_status_request__descriptor) \
+     }
+
+
+struct  Postern__V1__ProjectGetClusterStatusResponse
+{
+  ProtobufCMessage base;
+  protobuf_c_boolean in_cluster;
+  ProtobufCBinaryData cluster_id;
+  int64_t position;
+  protobuf_c_boolean connected;
+  int64_t behind_entries;
+  int64_t end_seen_at_micros;
+  ProtobufCBinaryData trouble;
+};
+#define POSTERN__V1__PROJECT_GET_CLUSTER_STATUS_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_get_cluster_status_response__descriptor) \
+    , 0, {0,NULL}, 0, 0, 0, 0, {0,NULL} }
+
+
+struct  Postern__V1__ProjectDigestStoreRequest
+{
+  ProtobufCMessage base;
+};
+#define POSTERN__V1__PROJECT_DIGEST_STORE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_digest_store_request__descriptor) \
+     }
+
+
+struct  Postern__V1__ProjectDigestStoreResponse
+{
+  ProtobufCMessage base;
+  int64_t position;
+  ProtobufCBinaryData cluster_id;
+  size_t n_tables;
+  Postern__V1__TableDigest **tables;
+};
+#define POSTERN__V1__PROJECT_DIGEST_STORE_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_digest_store_response__descriptor) \
+    , 0, {0,NULL}, 0,NULL }
+
+
+struct  Postern__V1__TableDigest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData table;
+  int64_t rows;
+  ProtobufCBinaryData sha256;
+};
+#define POSTERN__V1__TABLE_DIGEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__table_digest__descriptor) \
+    , {0,NULL}, 0, {0,NULL} }
+
+
 struct  Postern__V1__ProjectBackupRequest
 {
   ProtobufCMessage base;
@@ -516,6 +580,21 @@ void   postern__v1__project_stats_response__init
 /* Postern__V1__StatsValue methods */
 void   postern__v1__stats_value__init
                      (Postern__V1__StatsValue         *message);
+/* Postern__V1__ProjectGetClusterStatusRequest methods */
+void   postern__v1__project_get_cluster_status_request__init
+                     (Postern__V1__ProjectGetClusterStatusRequest         *message);
+/* Postern__V1__ProjectGetClusterStatusResponse methods */
+void   postern__v1__project_get_cluster_status_response__init
+                     (Postern__V1__ProjectGetClusterStatusResponse         *message);
+/* Postern__V1__ProjectDigestStoreRequest methods */
+void   postern__v1__project_digest_store_request__init
+                     (Postern__V1__ProjectDigestStoreRequest         *message);
+/* Postern__V1__ProjectDigestStoreResponse methods */
+void   postern__v1__project_digest_store_response__init
+                     (Postern__V1__ProjectDigestStoreResponse         *message);
+/* Postern__V1__TableDigest methods */
+void   postern__v1__table_digest__init
+                     (Postern__V1__TableDigest         *message);
 /* Postern__V1__ProjectBackupRequest methods */
 void   postern__v1__project_backup_request__init
                      (Postern__V1__ProjectBackupRequest         *message);
@@ -608,6 +687,21 @@ typedef void (*Postern__V1__ProjectStatsResponse_Closure)
 typedef void (*Postern__V1__StatsValue_Closure)
                  (const Postern__V1__StatsValue *message,
                   void *closure_data);
+typedef void (*Postern__V1__ProjectGetClusterStatusRequest_Closure)
+                 (const Postern__V1__ProjectGetClusterStatusRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__ProjectGetClusterStatusResponse_Closure)
+                 (const Postern__V1__ProjectGetClusterStatusResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__ProjectDigestStoreRequest_Closure)
+                 (const Postern__V1__ProjectDigestStoreRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__ProjectDigestStoreResponse_Closure)
+                 (const Postern__V1__ProjectDigestStoreResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TableDigest_Closure)
+                 (const Postern__V1__TableDigest *message,
+                  void *closure_data);
 typedef void (*Postern__V1__ProjectBackupRequest_Closure)
                  (const Postern__V1__ProjectBackupRequest *message,
                   void *closure_data);
@@ -649,6 +743,11 @@ extern const ProtobufCMessageDescriptor postern__v1__project_server_info_respons
 extern const ProtobufCMessageDescriptor postern__v1__project_stats_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_stats_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__stats_value__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_get_cluster_status_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_get_cluster_status_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_digest_store_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_digest_store_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__table_digest__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_backup_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_backup_response__descriptor;
 

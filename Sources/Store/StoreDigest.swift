@@ -1,0 +1,51 @@
+public import Base
+import Crypto
+
+/// A digest of each table, of one moment: stores with the same rows have the same digests.
+///
+/// What a store knows of itself alone (`meta`) is not in it.
+public struct StoreDigest: Sendable {
+    public struct Table: Sendable, Equatable {
+        public let name: Text
+        public let rowCount: Int
+        /// SHA-256 over the rows in the order of their keys: lengths of key and record (8 bytes each), key, record.
+        public let hash: [UInt8]
+    }
+
+    /// Nil for a store that is in no cluster.
+    public let place: JournalPlace?
+    public let tables: [Table]
+}
+
+extension Store {
+    /// Reads the whole store, on the calling thread. Throws `.corrupt` at the first record that is not what was put.
+    public func digest() throws -> StoreDigest {
+        try read { transaction in
+            var digests: [StoreDigest.Table] = []
+            for table in environment.tables where table.id != Schema.meta.id {
+                digests.append(try transaction.digest(of: table))
+            }
+            digests.sort { $0.name.description < $1.name.description }
+            return StoreDigest(place: try transaction.journalPlace(), tables: digests)
+        }
+    }
+}
+
+extension ReadTransaction {
+    fileprivate func digest(of table: TableDeclaration) throws -> StoreDigest.Table {
+        var digest = RunningDigest()
+        var rowCount = 0
+        let everything = UnsafeRawBufferPointer(start: nil, count: 0)
+        try scan(tableID: table.id, prefix: everything, from: .first, reversed: false, limit: .max) { key, record in
+            var lengths = [UInt8]()
+            lengths.append(bigEndian: UInt64(key.count))
+            lengths.append(bigEndian: UInt64(record.count))
+            digest.update(lengths)
+            digest.update(key)
+            digest.update(record)
+            rowCount += 1
+            return true
+        }
+        return StoreDigest.Table(name: Text(table.name.description), rowCount: rowCount, hash: digest.finish())
+    }
+}

@@ -1,0 +1,107 @@
+import Base
+import JSON
+import Messages
+import PosternClient
+
+/// postern cluster …: what is asked of every node that --server names.
+enum ClusterCommands {
+    static let all = [status, verify]
+
+    static let status = Command(
+        path: ["cluster", "status"],
+        summary: "Shows how each node stands to the journal; exits with 6 if one does not answer.",
+        example: "cluster status --server 10.0.0.1:7400,10.0.0.2:7400", isReadOnly: true
+    ) { session in
+        var nodes: [NodeStatus] = []
+        for (address, channel) in try session.channelToEachServer() {
+            let options = try session.callOptions()
+            do throws(Failure) {
+                let status = try await ProjectClient(channel: channel).getClusterStatus(.init(), options: options)
+                nodes.append(NodeStatus(address: address, status: status, failure: nil))
+            } catch {
+                nodes.append(NodeStatus(address: address, status: nil, failure: error))
+            }
+        }
+        session.output.print(nodes)
+        let silent = nodes.compactMap { node in node.failure.map { "\(node.address): \($0.message)" } }
+        guard silent.isEmpty else { throw CommandError(silent.joined(separator: "; "), exitCode: .unavailable) }
+    }
+
+    /// How often nodes are asked again that are not at one position.
+    private static let triesMax = 10
+
+    static let verify = Command(
+        path: ["cluster", "verify"],
+        summary: "Whether the nodes hold the same, table by table; best while little is written.",
+        example: "cluster verify --server 10.0.0.1:7400,10.0.0.2:7400", isReadOnly: true
+    ) { session in
+        let nodes = try session.channelToEachServer()
+        guard nodes.count > 1 else {
+            throw CommandError.usage(
+                "there is nothing to compare", hint: "--server ONE:PORT,OTHER:PORT names the nodes")
+        }
+        var digests: [ProjectDigestStoreResponse] = []
+        for _ in 0..<triesMax {
+            digests = []
+            for (_, channel) in nodes {
+                digests.append(
+                    try await ProjectClient(channel: channel).digestStore(.init(), options: session.callOptions()))
+            }
+            if Set(digests.map(\.position)).count == 1 { break }
+        }
+        guard Set(digests.map(\.clusterID)).count == 1, let first = digests.first, !first.clusterID.isEmpty else {
+            throw CommandError("the servers are not nodes of one cluster")
+        }
+        guard Set(digests.map(\.position)).count == 1 else {
+            throw CommandError(
+                "too much is written: the nodes were never at one position",
+                hint: "ask again while less is written")
+        }
+        let tables = first.tables.map { table in
+            ComparedTable(
+                table: table, position: first.position,
+                differing: zip(nodes, digests).compactMap { node, digest in
+                    digest.tables.contains(table) ? nil : node.address
+                })
+        }
+        session.output.print(tables)
+        let names = tables.filter { !$0.differing.isEmpty }.map { "\($0.table.table)" }
+        guard names.isEmpty, digests.allSatisfy({ $0.tables.count == tables.count }) else {
+            throw CommandError("the nodes differ in \(names.joined(separator: ", "))", exitCode: .damaged)
+        }
+    }
+}
+
+private struct NodeStatus: Record {
+    static let columns = ["node", "in_cluster", "connected", "position", "behind_entries", "trouble"]
+
+    let address: String
+    let status: ProjectGetClusterStatusResponse?
+    let failure: Failure?
+
+    var id: String { address }
+    var json: JSONValue {
+        var members: [JSONValue.Member] = [.init("node", .string(Text(address)))]
+        members += status?.json.object ?? []
+        if let failure { members.append(.init("trouble", .string(Text("\(failure.message)")))) }
+        return .object(members)
+    }
+}
+
+private struct ComparedTable: Record {
+    static let columns = ["table", "rows", "position", "differing"]
+
+    let table: TableDigest
+    let position: Int64
+    /// The nodes whose digest is another than the first one's.
+    let differing: [String]
+
+    var id: String { "\(table.table)" }
+    var json: JSONValue {
+        [
+            "table": .string(table.table), "rows": .integer(table.rows), "position": .integer(position),
+            "sha256": .string(Hex.encode(table.sha256)),
+            "differing": .array(differing.map { .string(Text($0)) }),
+        ]
+    }
+}

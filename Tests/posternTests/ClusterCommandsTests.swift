@@ -1,0 +1,77 @@
+import Base
+import JSON
+import TestSupport
+import Testing
+
+@testable import postern
+
+/// `postern cluster …`: nodes that hold the same, nodes that do not, and servers that are no nodes.
+@Suite struct ClusterCommandsTests {
+    private func run(_ words: [String], on servers: [TestServer]) async -> TestConsole.Outcome {
+        let names = servers.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
+        let test = TestConsole()
+        var globals = TestConsole.globals(for: servers[0])
+        globals[1] = names
+        return (await CommandLineTool.run(globals + words, in: test.console), test.written, test.said)
+    }
+
+    private func create(_ tenant: String, on server: TestServer) async {
+        let created = await TestConsole.run(["tenant", "create", tenant], on: server)
+        #expect(created.code == .ok, "\(created.said)")
+    }
+
+    @Test func `Nodes of one journal hold the same`() async throws {
+        try await withTwoServers { first, second in
+            await create("acme", on: first)
+            await create("globex", on: second)
+            let verified = await run(["cluster", "verify", "-o", "json"], on: [first, second])
+            #expect(verified.code == .ok, "\(verified.said)")
+            let tables = try #require(try JSONValue(parsing: [UInt8](verified.written.utf8)).array)
+            let tenants = try #require(tables.first { $0["table"] == "tenants" })
+            #expect(tenants["differing"]?.array?.isEmpty == true, "\(verified.written)")
+            let position = tables.first?["position"]
+            #expect(tables.allSatisfy { $0["position"] == position && $0["differing"]?.array?.isEmpty == true })
+
+            let status = await run(["cluster", "status", "-o", "json"], on: [first, second])
+            let nodes = try #require(try JSONValue(parsing: [UInt8](status.written.utf8)).array)
+            #expect(status.code == .ok && nodes.count == 2)
+            for node in nodes {
+                #expect(node["in_cluster"] == true && node["connected"] == true)
+                #expect(node["cluster_id"] == .string(Text(String(repeating: "09", count: 16))))
+            }
+        }
+    }
+
+    @Test func `Nodes that differ are told, with their tables`() async throws {
+        try await withTwoServers(areTornApart: true) { first, second in
+            await create("acme", on: first)
+            await create("globex", on: second)
+            let verified = await run(["cluster", "verify"], on: [first, second])
+            #expect(verified.code == .damaged)
+            #expect(verified.said.contains("tenants"), "\(verified.said)")
+            #expect(verified.written.contains("127.0.0.1:\(second.port)"), "\(verified.written)")
+        }
+    }
+
+    @Test func `Servers that are no nodes have nothing to compare`() async throws {
+        try await withServer { server in
+            let alone = await run(["cluster", "verify"], on: [server])
+            #expect(alone.code == .usage)
+            let same = await run(["cluster", "verify"], on: [server, server])
+            #expect(same.code == .general && same.said.contains("not nodes of one cluster"), "\(same.said)")
+            let status = await run(["cluster", "status"], on: [server])
+            #expect(status.code == .ok && status.written.contains("false"))
+        }
+    }
+
+    @Test func `A node that does not answer is named, and the others are shown`() async throws {
+        try await withTwoServers { first, _ in
+            let names = "127.0.0.1:\(first.port),127.0.0.1:1"
+            let test = TestConsole()
+            var globals = TestConsole.globals(for: first)
+            globals[1] = names
+            #expect(await CommandLineTool.run(globals + ["cluster", "status"], in: test.console) == .unavailable)
+            #expect(test.written.contains("127.0.0.1:\(first.port)") && test.said.contains("127.0.0.1:1"))
+        }
+    }
+}
