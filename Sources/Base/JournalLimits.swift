@@ -18,5 +18,27 @@ public struct JournalLimits: Sendable {
     /// How long a node serves what it has without the engine.
     public var staleAfter = Duration.seconds(60)
 
+    /// A snapshot to join by is made when the journal has so many entries since the newest one, or so many bytes.
+    public var entriesBetweenSnapshots = 100_000
+    public var byteCountBetweenSnapshots = 256 << 20
+    /// What a snapshot is cut into.
+    public var snapshotPartByteCount = 1 << 20
+    /// A snapshot that nobody has worked on for so long is given up; so is the joining of a node.
+    public var abandonedAfter = Duration.seconds(60)
+    /// How often a node tells the others that it is there, and how far it has come.
+    public var registrationInterval = Duration.seconds(5)
+    /// How often a node looks whether a snapshot is due and whether the journal can be trimmed.
+    public var trimInterval = Duration.seconds(60)
+    /// The journal keeps what a node needs that was away for less than this.
+    public var absentNodesKept = Duration.hours(24)
+    /// ... as long as the entries below the newest snapshot, which only such nodes need, have fewer bytes than this.
+    public var heldBackByteCountMax = 4 << 30
+    /// The entries that one statement deletes.
+    public var trimmedAtOnceMax = 10_000
+    /// How long a node that joins waits for an engine that went away.
+    public var joiningPatience = Duration.seconds(60)
+    /// How often it begins again because its snapshot was replaced by a newer one.
+    public var joiningTriesMax = 3
+
     public init() {}
 }

@@ -3,10 +3,11 @@ import Crypto
 import Journal
 import Store
 
-/// The tables of a cluster in its engine, but for what the journal's entries hold.
+/// The tables of a cluster in its engine, but for what the rows of the journal, of nodes and of snapshots hold.
 struct ClusterTables {
-    private let connection: PostgreSQLConnection
-    private let schema: String
+    let connection: PostgreSQLConnection
+    /// Quoted.
+    let schema: String
     /// Of the tables' form.
     static let format: Int64 = 1
 
@@ -40,8 +41,32 @@ struct ClusterTables {
             VALUES (0, '\\x\(hash)', '\\x\(String(repeating: "00", count: 32))',
                 '\\x\(String(repeating: "00", count: 16))', '')
             """,
-            "COMMIT",
-        ] { try connection.execute(statement) }
+        ] + tablesOfNodes + ["COMMIT"] { try connection.execute(statement) }
+    }
+
+    /// Those of nodes and of snapshots.
+    private var tablesOfNodes: [String] {
+        [
+            """
+            CREATE TABLE \(schema).postern_node (
+                id bytea PRIMARY KEY, run bytea NOT NULL, address text NOT NULL, version text NOT NULL,
+                position bigint NOT NULL, joining bytea, joined_at timestamptz NOT NULL DEFAULT now(),
+                seen_at timestamptz NOT NULL DEFAULT now())
+            """,
+            """
+            CREATE TABLE \(schema).postern_snapshot (
+                id bytea PRIMARY KEY, position bigint NOT NULL, hash bytea NOT NULL, bytes bigint NOT NULL DEFAULT 0,
+                parts bigint NOT NULL DEFAULT 0, complete boolean NOT NULL DEFAULT false,
+                made_at timestamptz NOT NULL DEFAULT now(), touched_at timestamptz NOT NULL DEFAULT now())
+            """,
+            // One node makes a snapshot at a time.
+            "CREATE UNIQUE INDEX ON \(schema).postern_snapshot (complete) WHERE NOT complete",
+            """
+            CREATE TABLE \(schema).postern_snapshot_part (
+                snapshot bytea NOT NULL, part bigint NOT NULL, is_last boolean NOT NULL, body bytea NOT NULL,
+                PRIMARY KEY (snapshot, part))
+            """,
+        ]
     }
 
     /// The id of the cluster in this schema; nil where there is none.

@@ -52,6 +52,12 @@ public struct JournalSeal: Sendable {
         }
     }
 
+    /// The seal of a snapshot with this id, over a store at `mark` or after it.
+    func snapshot(_ id: [UInt8], at mark: JournalMark) -> SnapshotSeal {
+        let key = masterKey.snapshot(id: id, byteCountMax: SnapshotSeal.byteCountMax)
+        return SnapshotSeal(key: key, context: clusterID + id + mark.position.bigEndianBytes + mark.hash.bytes, random)
+    }
+
     private func key(at position: UInt64) -> SealingKey {
         masterKey.journal(block: position >> 20, byteCountMax: Self.byteCountMax)
     }
@@ -67,9 +73,4 @@ public struct JournalSeal: Sendable {
         guard let hash = JournalHash(bytes: digest.finish()) else { preconditionFailure("a hash of another size") }
         return hash
     }
-}
-
-extension UInt64 {
-    /// 8 bytes: PostgreSQL's binary form of a bigint, too.
-    var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian) { [UInt8]($0) } }
 }

@@ -53,6 +53,18 @@ final class PostgreSQLConnection {
         return try result()
     }
 
+    /// One statement, with parameters and results in PostgreSQL's binary form. Each `$1` in it needs a cast.
+    @discardableResult
+    func execute(_ sql: String, parameters: [[UInt8]?]) throws(JournalEngineError) -> PostgreSQLResult {
+        let values = CBytes(parameters)
+        let formats = [Int32](repeating: 1, count: parameters.count)
+        let isSent =
+            PQsendQueryParams(
+                raw, sql, Int32(parameters.count), nil, values.pointers, values.lengths, formats, 1) == 1
+        guard isSent else { throw lost() }
+        return try result()
+    }
+
     /// Runs a prepared statement; parameters and results are in PostgreSQL's binary form.
     func execute(_ name: String, with parameters: [[UInt8]?]) throws(JournalEngineError) -> PostgreSQLResult {
         let values = CBytes(parameters)

@@ -40,8 +40,7 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
 
     public func connect() throws(JournalEngineError) {
         disconnect()
-        let new = try address.connect(timeout: limits.journal.answerTimeout)
-        try check(new)
+        let new = try address.connect(to: knownSeal, timeout: limits.journal.answerTimeout)
         let table = "\(address.quotedSchema).postern_journal"
         try new.prepare(
             "heads",
@@ -70,20 +69,6 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
         let notify = "WITH appended AS (\(insert)) SELECT pg_notify('\(address.channel)', '') FROM appended"
         try new.prepare("append", hasNotifications ? notify : insert)
         connection = new
-    }
-
-    /// What must hold before anything is believed that this engine says.
-    private func check(_ connection: PostgreSQLConnection) throws(JournalEngineError) {
-        try connection.execute("SET default_transaction_isolation = 'read committed'")
-        let settings = try connection.execute(
-            "SELECT current_setting('fsync', true), current_setting('synchronous_commit', true)")
-        if settings.text(0, 0) == "off", !address.acceptsForgetfulEngine {
-            throw .unusable("the engine runs with fsync=off: it forgets what it confirmed when its machine fails")
-        }
-        if ["off", "local"].contains(settings.text(0, 1) ?? "") {
-            try connection.execute("SET synchronous_commit = on")
-        }
-        try ClusterTables(connection, address).check(knownSeal)
     }
 
     public func disconnect() {

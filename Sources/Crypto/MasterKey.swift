@@ -37,6 +37,11 @@ public struct MasterKey: Sendable {
         SealingKey(derive("journal/\(block)", count: 32), sealedByteCountMax: byteCountMax)
     }
 
+    /// For a copy of the store that nodes join a cluster by: a key for each copy.
+    public func snapshot(id: [UInt8], byteCountMax: Int) -> SealingKey {
+        SealingKey(derive("snapshot/\(Hex.encode(id))", count: 32), sealedByteCountMax: byteCountMax)
+    }
+
     /// For the tags on the records of one table.
     public func recordMAC(table: String) -> MACKey { MACKey(derive("record/" + table, count: MACKey.keyByteCount)) }
 

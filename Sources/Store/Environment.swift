@@ -220,6 +220,7 @@ extension Environment {
 
     /// Notes that everything committed is on the disk. The writer's thread only.
     func noteSync() {
+        if configuration.journal != nil { journalStatus.withLock { $0.noteSynced() } }
         guard let position = try? position() else { return }
         witness.withLock { $0?.advance(to: position) }
     }

@@ -16,7 +16,8 @@ public struct JournalStatus: Sendable {
     public private(set) var behindCount: UInt64 = 0
     /// The newest entry that the engine was seen to hold, and when it was asked.
     private var seenEnd: (position: UInt64, at: Instant)?
-
+    /// The newest entry that the store is sure to hold after a failure of the machine; nil until that is known.
+    public private(set) var syncedPosition: UInt64?
     /// Why the connection was lost last, or not made. Empty while there is one.
     public private(set) var trouble = ""
 
@@ -31,6 +32,9 @@ public struct JournalStatus: Sendable {
 
     /// The engine, asked at `time`, holds entries up to `position`.
     mutating func saw(end position: UInt64, at time: Instant) { seenEnd = (position, time) }
+
+    /// Everything committed is on the disk. `position` is what was committed before, or less.
+    mutating func noteSynced() { syncedPosition = position }
 
     mutating func lost(_ reason: String) {
         isConnected = false

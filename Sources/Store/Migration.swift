@@ -87,6 +87,12 @@ extension ReadTransaction {
         return try exists(Schema.meta, Migration.usageKey) ? schema : min(schema, 1)
     }
 
+    /// Throws for a store of a newer server.
+    func requireKnownSchema() throws(StoreError) {
+        guard let found = try version(Migration.schemaKey), found > Schema.version else { return }
+        throw .newerSchema(found: found, supported: Schema.version)
+    }
+
     /// Whether the tenants' totals were counted.
     func hasUsage() throws(StoreError) -> Bool { try isUpgraded(to: 4) }
 

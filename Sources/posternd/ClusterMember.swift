@@ -41,13 +41,29 @@ struct ClusterMember {
         defer { log.close() }
         let instance = try alone(log, mustExist: true)
         defer { instance.close() }
-        guard try instance.project.store.journalPlace() != nil else {
+        guard let place = try instance.project.store.journalPlace() else {
             return print("\(configuration.dataDirectory) belongs to no cluster: there is nothing to leave.")
         }
         try ClusterMembership.leave(instance.project.store)
+        unregister(from: place)
         print(
             "\(configuration.dataDirectory) has left its cluster and keeps what it has. What it writes from now on, "
                 + "the cluster does not learn.")
+    }
+
+    /// Where the engine is not named or does not answer, the other nodes wait for this one for a day.
+    private func unregister(from place: JournalPlace) {
+        guard let id = ClusterNode.id(of: configuration.dataDirectory) else { return }
+        do {
+            guard let address = try configuration.journalAddress() else {
+                return print("Without --journal, its entry in the list of nodes stays there for a day.")
+            }
+            try ClusterMembership.unregister(
+                id, of: place.clusterID, at: address,
+                masterKey: DataDirectory(configuration).masterKey(mustExist: true), limits: Limits())
+        } catch {
+            print("Its entry in the list of nodes stays there for a day: \(error).")
+        }
     }
 
     /// The server over its store without the journal. Nothing is served.

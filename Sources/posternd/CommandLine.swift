@@ -16,6 +16,7 @@ struct Invocation {
         case restoreBackup(String)
         case beginCluster
         case leaveCluster
+        case rejoinCluster
         case version
         case help
 
@@ -52,6 +53,8 @@ struct Invocation {
               posternd --cluster-init --journal URL [flags]   with the server stopped: make its store the first of a
                                                  new cluster, whose journal is in that database
               posternd --cluster-leave [flags]   with the server stopped: make its store one of its own again
+              posternd --cluster-rejoin --journal URL [flags]   with the server stopped: put the cluster's newest
+                                                 snapshot in the place of its store, which is kept under another name
               posternd --version | --help
 
             Every setting is a flag, an environment variable and a key of the file, in that order of precedence.
@@ -69,6 +72,7 @@ struct Invocation {
         "--help": .help, "-h": .help, "--version": .version, "--print-config": .printConfiguration,
         "--recover-admin": .recoverAdmin, "--accept-rollback": .acceptRollback, "--verify-store": .verifyStore,
         "--cluster-init": .beginCluster, "--cluster-leave": .leaveCluster,
+        "--cluster-rejoin": .rejoinCluster,
     ]
 
     /// Reads the file (`--config` or POSTERN_CONFIG), then the environment, then the flags over it.

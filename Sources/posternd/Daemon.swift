@@ -25,17 +25,7 @@ enum Daemon {
         defer { calls.sink?.close() }
         let tls = try configuration.makeTLS(log: log)
         let instance = try makeInstanceOnceTheJournalAnswers(configuration, log: log, calls: calls)
-        let door: FrontDoor
-        do {
-            door = try FrontDoor(to: instance, at: addresses, configuration, tls: tls)
-            _ = try waitFor {
-                try await instance.start(keepingFirstAdminKey: DataDirectory(configuration).adminKeyFile(log))
-            }
-        } catch {
-            instance.close()
-            if let error = error as? StoreError { throw DataDirectory(configuration).explained(error) }
-            throw error
-        }
+        let (door, keeper) = try start(instance, at: addresses, configuration, tls, log)
         let reloader = tls.map { CertificateReloader($0) }
         let stop = StopSignal(
             loop: instance.loops.loops[0], timeout: .seconds(configuration.drainTimeoutSeconds), log: log,
@@ -52,11 +42,29 @@ enum Daemon {
         door.closeToCalls()
         try? waitFor { await instance.drain() }
         schedule?.stop()
+        keeper?.stop()
         door.closeToProbes()
         stop.cancel()
         reloader?.stop()
         instance.close()
         log.notice("stopped", [:])
+    }
+
+    /// The server's ports, not open yet, and what it does for its cluster, if it is in one.
+    private static func start(
+        _ instance: Instance, at addresses: Addresses, _ configuration: Configuration, _ tls: ServerTLS?, _ log: Log
+    ) throws -> (FrontDoor, ClusterKeeper?) {
+        do {
+            let door = try FrontDoor(to: instance, at: addresses, configuration, tls: tls)
+            _ = try waitFor {
+                try await instance.start(keepingFirstAdminKey: DataDirectory(configuration).adminKeyFile(log))
+            }
+            return (door, try ClusterJoining(configuration).keep(instance, at: door.description, log))
+        } catch {
+            instance.close()
+            if let error = error as? StoreError { throw DataDirectory(configuration).explained(error) }
+            throw error
+        }
     }
 
     /// What both want at SIGHUP; nil without either.
@@ -105,6 +113,9 @@ enum Daemon {
     ) throws -> Instance {
         let directory = DataDirectory(configuration)
         let lock = try directory.lock(mustExist: mustExist)
+        if !mustExist, let address = try configuration.journalAddress() {
+            try ClusterJoining(configuration).joinIfEmpty(address, log)
+        }
         let masterKey = try directory.masterKey(mustExist: mustExist)
         var project = Project.Configuration(
             projectID: Text(configuration.projectID), issuer: Text(configuration.effectiveIssuer))

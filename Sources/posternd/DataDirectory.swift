@@ -1,4 +1,5 @@
 import Base
+import Cluster
 import Crypto
 import Glibc
 import Identity
@@ -25,6 +26,11 @@ struct DataDirectory {
             throw explained(error)
         }
         guard Files.mode(of: dataFilePath) == nil else { return lock }
+        if !mustExist, Joining.isInterrupted(in: path) {
+            guard configuration.journal.isEmpty else { return lock }
+            throw StoreRefusal(
+                description: "\(path): was joining a cluster when it was interrupted: name its journal (--journal)")
+        }
         for name in ["witness", "admin-key", "admin-key.old"] where Files.mode(of: "\(path)/\(name)") != nil {
             throw StoreRefusal(
                 description: "\(dataFilePath) is missing, but \(name) is there: this directory held a store. Put "
@@ -100,7 +106,10 @@ extension DataDirectory {
                 "make it the first of a cluster with --cluster-init, or begin with an empty directory to join one"
             case .journalNotNamed: "name it with --journal, or leave the cluster with --cluster-leave"
             case .newer: "upgrade this server"
-            case .forked, .trimmed, .damaged: "docs/cluster.md tells what to do"
+            case .forked, .trimmed:
+                "posternd --cluster-rejoin takes the cluster's newest snapshot and keeps this store under another name "
+                    + "(docs/cluster.md, \"Rejoining\")"
+            case .damaged: "docs/cluster.md tells what to do"
             default: nil
             }
         return StoreRefusal(description: "\(path): \(trouble)" + (advice.map { ": \($0)" } ?? ""))

@@ -46,6 +46,7 @@ do {
     case .restoreBackup(let path): try Restore.run(invocation.configuration, path)
     case .beginCluster: try ClusterMember(invocation.configuration).begin()
     case .leaveCluster: try ClusterMember(invocation.configuration).leave()
+    case .rejoinCluster: try ClusterJoining(invocation.configuration).rejoin()
     case .serve: try Daemon.serve(invocation.configuration)
     }
 } catch let error as StoreRefusal {

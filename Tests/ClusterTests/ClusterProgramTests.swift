@@ -124,7 +124,7 @@ private func waitForServer(_ port: UInt16) throws -> RawClient {
 }
 
 /// posternd as one node of a cluster, or alone.
-private final class NodeProcess {
+final class NodeProcess {
     private let process: ChildProcess
     private let client: RawClient
 

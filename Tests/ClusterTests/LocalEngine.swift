@@ -49,11 +49,13 @@ final class LocalEngine: Sendable {
     }
 
     /// A new cluster's first store in `directory`, closed; and copies of it.
-    func beginCluster(_ schema: String = "postern", in directory: String, copies: [String] = []) throws {
+    func beginCluster(
+        _ schema: String = "postern", in directory: String, copies: [String] = [], limits: Limits = Limits()
+    ) throws {
         let store = try openTestStore(at: directory, tables: [Self.values.declaration])
         defer { store.close() }
         try ClusterMembership.begin(
-            with: store, at: address(schema), masterKey: masterKey, random: .system, limits: Limits())
+            with: store, at: address(schema), masterKey: masterKey, random: .system, limits: limits)
         for copy in copies {
             try store.backup(to: copy)
         }

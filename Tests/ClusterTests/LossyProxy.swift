@@ -13,6 +13,9 @@ final class LossyProxy: Sendable {
 
     private struct State {
         var next: Loss?
+        /// After so many more bytes' arrivals from clients, and again and again, a question gets lost.
+        var period: Int?
+        var left = 0
         var threads: [OSThread] = []
         var descriptors: [Int32] = []
     }
@@ -41,6 +44,10 @@ final class LossyProxy: Sendable {
     }
 
     func lose(_ loss: Loss) { state.withLock { $0.next = loss } }
+
+    /// Of so many arrivals from clients, the last one gets lost, and its connection; for as long as the proxy lasts.
+    /// The first one gets lost after `first`.
+    func loseOne(of count: Int, first: Int? = nil) { state.withLock { ($0.period, $0.left) = (count, first ?? count) } }
 
     func stop() {
         shutdown(listener, Int32(SHUT_RDWR))
@@ -92,7 +99,11 @@ final class LossyProxy: Sendable {
             if isClient {
                 let loss = state.withLock { state in
                     defer { state.next = nil }
-                    return state.next
+                    guard let period = state.period else { return state.next }
+                    state.left -= 1
+                    guard state.left == 0 else { return state.next }
+                    state.left = period
+                    return .question
                 }
                 if loss == .question { break }
                 if loss == .answer { isMute.value.store(true, ordering: .sequentiallyConsistent) }

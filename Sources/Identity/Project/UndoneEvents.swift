@@ -13,11 +13,37 @@ public struct UndoneEvents: Sendable {
     public init(in transaction: borrowing ReadTransaction, behind number: UInt64) throws {
         newest = try transaction.newestEventNumber
         var byKind: [EventKind: Int] = [:]
-        try transaction.scanEvents(behind: number) { _, event in
-            let record = try EventRecord(decoding: event.payload, limits: MessageLimits())
-            byKind[record.kind, default: 0] += 1
+        try transaction.scanEvents(behind: number) { _, event in try Self.count(event, &byKind) }
+        counts = Self.sorted(byKind)
+    }
+
+    /// Those of a store that another one has not, which was the same up to some event of each tenant.
+    public init(in old: borrowing ReadTransaction, missingFrom new: borrowing ReadTransaction) throws {
+        newest = try old.newestEventNumber
+        var byKind: [EventKind: Int] = [:]
+        var last: Text?
+        while let tenant = try old.tenantWithEvents(after: last) {
+            last = tenant
+            // What the other store has deleted by age, it had.
+            let cut = try new.eventCheckpoint(tenant: tenant)?.head.sequence ?? 0
+            try old.scanEvents(tenant: tenant, reversed: true) { event in
+                guard event.sequence > cut else { return false }
+                // Each event holds the hash of the one before: below one that is the same, all are.
+                if try new.event(tenant: tenant, sequence: event.sequence)?.event == event { return false }
+                try Self.count(event, &byKind)
+                return true
+            }
         }
-        counts = byKind.sorted { ($0.value, $1.key.rawValue) > ($1.value, $0.key.rawValue) }
+        counts = Self.sorted(byKind)
+    }
+
+    private static func count(_ event: StoredEvent, _ byKind: inout [EventKind: Int]) throws {
+        let record = try EventRecord(decoding: event.payload, limits: MessageLimits())
+        byKind[record.kind, default: 0] += 1
+    }
+
+    private static func sorted(_ byKind: [EventKind: Int]) -> [(kind: Text, count: Int)] {
+        byKind.sorted { ($0.value, $1.key.rawValue) > ($1.value, $0.key.rawValue) }
             .map { (kind: Text("\($0.key)"), count: $0.value) }
     }
 }

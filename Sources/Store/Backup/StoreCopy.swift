@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// LMDB writes the copy into a pipe, on a thread of its own, from a snapshot. As long as the copy lasts, the snapshot
 /// keeps the pages of everything deleted since, so that whoever reads must not rest. One reader at a time.
-final class StoreCopy: Sendable {
+public final class StoreCopy: Sendable {
     private let readEnd: Int32
     private let outcome: Outcome
 
@@ -42,7 +42,7 @@ final class StoreCopy: Sendable {
 
     /// Fills the buffer; fewer bytes come at the end of the copy only. Throws if the copy failed.
     @available(*, noasync, message: "blocks the thread")
-    func read(into buffer: UnsafeMutableRawBufferPointer) throws(StoreError) -> Int {
+    public func read(into buffer: UnsafeMutableRawBufferPointer) throws(StoreError) -> Int {
         var filled = 0
         while filled < buffer.count {
             let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
@@ -55,4 +55,9 @@ final class StoreCopy: Sendable {
         if filled < buffer.count, let error = outcome.error.withLock({ $0 }) { throw error }
         return filled
     }
+}
+
+extension Store {
+    /// Begins a copy of the store as it is now, or a moment later. It holds a snapshot until it is dropped.
+    public func beginCopy() throws(StoreError) -> StoreCopy { try StoreCopy(of: environment) }
 }

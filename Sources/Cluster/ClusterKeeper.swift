@@ -1,0 +1,185 @@
+public import Base
+public import Crypto
+import Journal
+public import Store
+import Synchronization
+
+/// What each node does for its cluster besides writing: it registers, it makes a snapshot when one is due, and it trims
+/// the journal. On threads and connections of its own, from the server's start to its stop.
+///
+/// Every node does all of it. The rows of the engine keep two from making a snapshot at once.
+public final class ClusterKeeper: Sendable {
+    public struct Configuration: Sendable {
+        public var address: JournalAddress
+        public var node: ClusterNode
+        /// The data directory, where the node's id is kept.
+        public var directory: String
+        public var masterKey: MasterKey
+        public var random = RandomSource.system
+        public var limits = Limits()
+
+        public init(_ node: ClusterNode, in directory: String, at address: JournalAddress, masterKey: MasterKey) {
+            (self.node, self.directory, self.address, self.masterKey) = (node, directory, address, masterKey)
+        }
+    }
+
+    fileprivate let store: Store
+    fileprivate let configuration: Configuration
+    fileprivate let log: Log
+    fileprivate let seal: JournalSeal
+    private let isStopping = Atomic(false)
+    private let isSnapshotWanted = Atomic(false)
+    private let isMakingSnapshot = Atomic(false)
+    private let wakeup = Semaphore()
+    private let threads = Mutex<(keeper: OSThread?, maker: OSThread?)>((nil, nil))
+
+    /// `store` is open with its journal. Throws if it is in no cluster.
+    public init(_ store: Store, _ configuration: Configuration, log: Log) throws(StoreError) {
+        guard let place = try store.journalPlace() else { throw .journal(.notJoined) }
+        (self.store, self.configuration, self.log) = (store, configuration, log)
+        seal = JournalSeal(
+            clusterID: place.clusterID, masterKey: configuration.masterKey, random: configuration.random)
+        threads.withLock { $0.keeper = OSThread(name: "cluster-keeper") { [self] in run() } }
+    }
+
+    /// Gives up a snapshot that is being made, and waits for the threads.
+    public func stop() {
+        isStopping.store(true, ordering: .releasing)
+        wakeup.signal()
+        threads.withLock { $0.keeper.take() }?.join()
+        threads.withLock { $0.maker.take() }?.join()
+    }
+
+    /// Begins a snapshot within a moment, whether or not one is due; nothing while one is being made.
+    public func makeSnapshotSoon() {
+        isSnapshotWanted.store(true, ordering: .releasing)
+        wakeup.signal()
+    }
+
+    fileprivate var goesOn: Bool { !isStopping.load(ordering: .acquiring) }
+
+    // MARK: Rounds
+
+    private func run() {
+        var rounds = KeeperRounds(self)
+        var isWell = true
+        while goesOn {
+            let pause: Duration
+            do throws(JournalEngineError) {
+                let isWanted = isSnapshotWanted.exchange(false, ordering: .acquiringAndReleasing)
+                let result = try rounds.next()
+                pause = result.pause
+                if isWanted || result.isSnapshotDue { makeSnapshot() }
+                isWell = true
+            } catch {
+                rounds.disconnect()
+                pause = configuration.limits.journal.registrationInterval
+                if isWell { log.warning("the cluster's tables do not answer", ["error": .text("\(error)")]) }
+                isWell = false
+            }
+            _ = wakeup.wait(for: pause)
+        }
+    }
+
+    private func makeSnapshot() {
+        guard !isMakingSnapshot.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        threads.withLock { $0.maker.take() }?.join()
+        let thread = OSThread(name: "cluster-copy") { [self] in
+            snapshot()
+            isMakingSnapshot.store(false, ordering: .releasing)
+        }
+        threads.withLock { $0.maker = thread }
+    }
+
+    private func snapshot() {
+        let maker = SnapshotMaker(
+            address: configuration.address, seal: seal, random: configuration.random, limits: configuration.limits)
+        do {
+            let began = Instant.now
+            guard let made = try maker.make(of: store, while: { goesOn }) else { return }
+            log.notice(
+                "made a snapshot of the cluster",
+                [
+                    "position": .integer(Int64(clamping: made.position)),
+                    "bytes": .integer(Int64(clamping: made.byteCount)),
+                    "milliseconds": .integer(Instant.now.nanoseconds(since: began) / 1_000_000),
+                ])
+        } catch {
+            log.error("no snapshot of the cluster could be made", ["error": .text("\(error)")])
+        }
+    }
+}
+
+/// The rounds of a `ClusterKeeper`: what it remembers from one to the next. The keeper's thread only.
+private struct KeeperRounds {
+    struct Outcome {
+        var pause: Duration
+        var isSnapshotDue = false
+    }
+
+    private let keeper: ClusterKeeper
+    private var node: ClusterNode
+    private var connection: PostgreSQLConnection?
+    private var hasRegistered = false
+    private var nextTrim = Instant.now
+    private var growth = JournalGrowth()
+
+    init(_ keeper: ClusterKeeper) {
+        (self.keeper, self.node) = (keeper, keeper.configuration.node)
+    }
+
+    private var limits: JournalLimits { keeper.configuration.limits.journal }
+
+    mutating func disconnect() { connection = nil }
+
+    mutating func next() throws(JournalEngineError) -> Outcome {
+        let tables = try tables()
+        // A store whose journal is not confirmed yet says nothing of itself.
+        guard let status = keeper.store.journalStatus, status.isConfirmed, let synced = status.syncedPosition else {
+            return Outcome(pause: .milliseconds(200))
+        }
+        try register(at: synced, NodeTables(tables, limits))
+        guard Instant.now >= nextTrim else { return Outcome(pause: limits.registrationInterval) }
+        nextTrim = Instant.now.advanced(by: limits.trimInterval)
+        try trim(NodeTables(tables, limits))
+        let snapshots = SnapshotTables(tables, limits)
+        try snapshots.deleteOld()
+        let isDue = try growth.isSnapshotDue(snapshots, limits)
+        return Outcome(pause: limits.registrationInterval, isSnapshotDue: isDue)
+    }
+
+    private mutating func tables() throws(JournalEngineError) -> ClusterTables {
+        let configuration = keeper.configuration
+        if let connection { return ClusterTables(connection, configuration.address) }
+        let new = try configuration.address.connect(to: keeper.seal, timeout: limits.answerTimeout)
+        connection = new
+        return ClusterTables(new, configuration.address)
+    }
+
+    /// Two processes over copies of one directory write the same row in turns. The one that notices takes another id.
+    private mutating func register(at position: UInt64, _ nodes: NodeTables) throws(JournalEngineError) {
+        if hasRegistered, let run = try nodes.run(of: node.id), run != node.run {
+            keeper.log.error(
+                "another process registered as this node: its data directory was copied",
+                ["node": .text(Hex.encode(node.id).description)])
+            do throws(FileError) {
+                node = try node.renamed(in: keeper.configuration.directory, keeper.configuration.random)
+            } catch {
+                keeper.log.error("the node's id could not be written", ["error": .text("\(error)")])
+            }
+        }
+        try nodes.register(node, position: position)
+        hasRegistered = true
+    }
+
+    private func trim(_ nodes: NodeTables) throws(JournalEngineError) {
+        let trimmed = try nodes.trim { keeper.goesOn }
+        for id in trimmed.dropped {
+            keeper.log.warning(
+                "a node was away for too long and has to join again", ["node": .text(Hex.encode(id).description)])
+        }
+        if trimmed.entryCount > 0 {
+            keeper.log.info("trimmed the journal", ["entries": .integer(Int64(trimmed.entryCount))])
+        }
+    }
+}

@@ -1,0 +1,22 @@
+/// Why a store does not become part of a cluster.
+public enum ClusterProblem: Error, CustomStringConvertible, Sendable {
+    case isMember
+    case exists(schema: String)
+    case absent(schema: String)
+    /// The cluster has begun all the same.
+    case noSnapshot(String)
+    /// The directory that was to join.
+    case notEmpty(directory: String)
+
+    public var description: String {
+        switch self {
+        case .isMember: "the store belongs to a cluster already"
+        case .exists(let schema): "the schema \(schema) holds a cluster already: name another one"
+        case .absent(let schema): "the schema \(schema) holds no cluster to join"
+        case .noSnapshot(let reason):
+            "the cluster has begun, but its first snapshot could not be made (\(reason)): others can join when this "
+                + "node has served for a minute"
+        case .notEmpty(let directory): "\(directory): there is a store already"
+        }
+    }
+}

@@ -1,0 +1,25 @@
+import Base
+import Store
+
+extension JournalAddress {
+    /// A connection to the engine of the cluster that `seal` is of.
+    func connect(to seal: JournalSeal, timeout: Duration) throws(JournalEngineError) -> PostgreSQLConnection {
+        let connection = try connect(timeout: timeout)
+        try require(connection)
+        try ClusterTables(connection, self).check(seal)
+        return connection
+    }
+
+    /// What must hold before anything is believed that this engine says.
+    func require(_ connection: PostgreSQLConnection) throws(JournalEngineError) {
+        try connection.execute("SET default_transaction_isolation = 'read committed'")
+        let settings = try connection.execute(
+            "SELECT current_setting('fsync', true), current_setting('synchronous_commit', true)")
+        if settings.text(0, 0) == "off", !acceptsForgetfulEngine {
+            throw .unusable("the engine runs with fsync=off: it forgets what it confirmed when its machine fails")
+        }
+        if ["off", "local"].contains(settings.text(0, 1) ?? "") {
+            try connection.execute("SET synchronous_commit = on")
+        }
+    }
+}

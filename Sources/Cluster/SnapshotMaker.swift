@@ -1,0 +1,99 @@
+import Base
+import Crypto
+import Journal
+import Store
+
+/// A snapshot that was made.
+public struct MadeSnapshot: Sendable {
+    /// The store in it is at this entry, or after it.
+    public let position: UInt64
+    public let byteCount: UInt64
+    public let partCount: UInt64
+}
+
+/// Makes a snapshot: a hot copy of the store, sealed part by part into the engine. It takes the memory of a few parts,
+/// and a connection of its own.
+///
+/// While LMDB copies, the store may go on. So the copy is of a moment between two that are known: it is sealed under
+/// the mark of before, below which it needs no entry, and becomes complete only if the journal holds the mark of
+/// after: a store that forked makes no snapshot.
+struct SnapshotMaker {
+    let address: JournalAddress
+    let seal: JournalSeal
+    let random: RandomSource
+    let limits: Limits
+
+    /// Nil: another node is making one, or `goesOn` said no.
+    @available(*, noasync, message: "blocks the thread")
+    func make(of store: Store, while goesOn: () -> Bool) throws -> MadeSnapshot? {
+        let connection = try address.connect(to: seal, timeout: limits.journal.answerTimeout)
+        // Parts are safe when the row that completes them is: a commit of its own after all of theirs.
+        try connection.execute("SET synchronous_commit = off")
+        let tables = SnapshotTables(ClusterTables(connection, address), limits.journal)
+        let before = try place(of: store)
+        let id = random.bytes(SnapshotSeal.idByteCount)
+        switch try tables.claim(id, at: before) {
+        case .claimed: break
+        case .taken: return nil
+        case .notInJournal: throw SnapshotProblem.forked(position: before.position)
+        }
+        do {
+            let copied = try copy(store, seal.snapshot(id, at: before), id, into: tables, while: goesOn)
+            guard let (byteCount, partCount, after) = copied else {
+                try tables.give(up: id)
+                return nil
+            }
+            try connection.execute("SET synchronous_commit = on")
+            guard try tables.complete(id, parts: partCount, bytes: byteCount, before: after) else {
+                throw SnapshotProblem.replaced
+            }
+            return MadeSnapshot(position: before.position, byteCount: byteCount, partCount: partCount)
+        } catch {
+            // Without the engine it is given up by whoever finds it abandoned.
+            try? tables.give(up: id)
+            throw error
+        }
+    }
+
+    private func copy(
+        _ store: Store, _ seal: SnapshotSeal, _ id: [UInt8], into tables: SnapshotTables, while goesOn: () -> Bool
+    ) throws -> (byteCount: UInt64, partCount: UInt64, after: JournalMark)? {
+        let copy = try store.beginCopy()
+        var (byteCount, part): (UInt64, UInt64) = (0, 0)
+        var after: JournalMark?
+        while goesOn() {
+            let bytes = try piece(of: copy)
+            // LMDB took its snapshot before it wrote anything.
+            let mark = try after ?? place(of: store)
+            after = mark
+            let isLast = bytes.count < limits.journal.snapshotPartByteCount
+            let sealed = try seal.seal(bytes, part: part, isLast: isLast)
+            guard try tables.add(sealed, part: part, isLast: isLast, to: id) else { throw SnapshotProblem.replaced }
+            byteCount += UInt64(bytes.count)
+            part += 1
+            if isLast { return (byteCount, part, mark) }
+        }
+        return nil
+    }
+
+    /// Shorter than a part at the end only.
+    private func piece(of copy: StoreCopy) throws(StoreError) -> [UInt8] {
+        var failure: StoreError?
+        let piece = [UInt8](unsafeUninitializedCapacity: limits.journal.snapshotPartByteCount) { buffer, count in
+            do throws(StoreError) {
+                count = try copy.read(into: UnsafeMutableRawBufferPointer(buffer))
+            } catch let error {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        return piece
+    }
+
+    private func place(of store: Store) throws -> JournalMark {
+        guard let place = try store.journalPlace(), place.clusterID == seal.clusterID else {
+            throw StoreError.journal(.notJoined)
+        }
+        return place.mark
+    }
+}

@@ -1,0 +1,53 @@
+import Base
+internal import CLMDB
+
+extension Store {
+    /// Makes a copy of another node's data file the store of a node of its own, and returns its place in the journal.
+    ///
+    /// What a store knows of itself alone begins anew: its witness, and the id by which the witness knows it.
+    /// Everything else is as in the other node's store, the epoch and the place in the journal too: nothing is
+    /// upgraded, and no event is written, because other nodes would not learn it.
+    @available(*, noasync, message: "blocks the thread")
+    public static func adopt(
+        _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash
+    ) throws(StoreError) -> JournalPlace {
+        var configuration = configuration
+        configuration.createsIfMissing = false
+        configuration.durability = .synced
+        let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
+        defer { environment.close() }
+        let storeID = configuration.random.bytes(Witness.storeIDByteCount)
+        var begun: OpaquePointer?
+        try StoreError.check(mdb_txn_begin(environment.raw, nil, 0, &begun), "mdb_txn_begin")
+        // Proof: LMDB sets it when it reports success.
+        guard let raw = begun else { preconditionFailure("mdb_txn_begin made nothing") }
+        let (place, event): (JournalPlace, UInt64)
+        do throws(StoreError) {
+            (place, event) = try rename(raw, environment, to: storeID)
+        } catch {
+            mdb_txn_abort(raw)
+            throw error
+        }
+        try StoreError.check(mdb_txn_commit(raw), "mdb_txn_commit")
+        environment.noteEvent(event)
+        environment.setWitness(
+            try Witness(
+                directory: configuration.directory, storeID: storeID, position: try environment.position(),
+                authenticator: authenticator, failures: Counter()))
+        return place
+    }
+
+    private static func rename(
+        _ raw: OpaquePointer, _ environment: Environment, to storeID: [UInt8]
+    ) throws(StoreError) -> (JournalPlace, event: UInt64) {
+        let batch = WriteBatch(isRecording: false)
+        batch.begin(isRecording: false)
+        // A transaction does not keep its batch.
+        defer { withExtendedLifetime(batch) {} }
+        let transaction = WriteTransaction(raw: raw, environment: environment, batch: batch)
+        try transaction.reading.requireKnownSchema()
+        guard let place = try transaction.reading.journalPlace() else { throw .journal(.notJoined) }
+        try transaction.put(Schema.meta, witnessKey, storeID)
+        return (place, try transaction.reading.newestEvent())
+    }
+}

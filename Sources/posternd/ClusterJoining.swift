@@ -1,0 +1,126 @@
+import Base
+import Cluster
+import Crypto
+import Glibc
+import Identity
+import Service
+import Store
+
+/// Joining a cluster: at the start of a server with an empty data directory, and for one that has to join again.
+struct ClusterJoining {
+    private let configuration: Configuration
+
+    init(_ configuration: Configuration) { self.configuration = configuration }
+
+    /// A node whose directory holds no store takes the cluster's newest snapshot. The directory is locked.
+    func joinIfEmpty(_ address: JournalAddress, _ log: Log) throws {
+        guard Files.mode(of: "\(directory.path)/data.mdb") == nil else { return Joining.clear(directory.path) }
+        log.notice("joining a cluster by its newest snapshot", ["schema": .text(address.schema)])
+        let joined = try explained { try joining(address).run() }
+        log.notice(
+            "joined the cluster",
+            [
+                "position": .integer(Int64(clamping: joined.place.position)),
+                "bytes": .integer(Int64(clamping: joined.byteCount)),
+            ])
+    }
+
+    /// `--cluster-rejoin`: the cluster's newest snapshot takes the place of the store, which is kept.
+    func rejoin() throws {
+        guard let address = try configuration.journalAddress() else {
+            throw ConfigurationError(description: "--cluster-rejoin: name the journal's database too: --journal")
+        }
+        let lock: DirectoryLock
+        do {
+            lock = try DirectoryLock(directory.path, createsIfMissing: false)
+        } catch {
+            throw directory.explained(error)
+        }
+        defer { lock.release() }
+        let joined = try explained {
+            try joining(address).run(replacing: true) { folder in try describe(lock, replacedBy: folder) }
+        }
+        if let kept = joined.kept {
+            print("The store of before is in \(kept); delete it when it is no longer needed.")
+        }
+        print("Joined the cluster again, at entry \(joined.place.position). Start posternd with the same --journal.")
+    }
+
+    /// What the server does for its cluster while it serves; nil for a server that is the only one.
+    func keep(_ instance: Instance, at address: String, _ log: Log) throws -> ClusterKeeper? {
+        guard let journal = try configuration.journalAddress() else { return nil }
+        let keeper = ClusterKeeper.Configuration(
+            try node(at: address), in: directory.path, at: journal,
+            masterKey: try directory.masterKey(mustExist: true))
+        return try ClusterKeeper(instance.project.store, keeper, log: log)
+    }
+
+    private var directory: DataDirectory { DataDirectory(configuration) }
+
+    private func node(at address: String) throws -> ClusterNode {
+        try ClusterNode(of: directory.path, address: address, version: version, random: .system)
+    }
+
+    private func joining(_ address: JournalAddress) throws -> Joining {
+        let masterKey = try directory.masterKey(mustExist: true)
+        return Joining(
+            storeConfiguration(of: directory.path), as: try node(at: configuration.listenAddress), at: address,
+            masterKey: masterKey, authenticator: RecordMACs(masterKey: masterKey), eventHash: RecordMACs.eventHash,
+            limits: Limits())
+    }
+
+    private func storeConfiguration(of path: String) -> StoreConfiguration {
+        var store = StoreConfiguration(directory: path, tables: Tables.all)
+        store.mapByteCount = Int(configuration.mapBytes)
+        return store
+    }
+
+    /// Says what only the store of before holds, as far as logs of events tell. Refuses to replace one that is not of
+    /// this cluster.
+    private func describe(_ lock: DirectoryLock, replacedBy folder: String) throws {
+        var old = storeConfiguration(of: directory.path)
+        old.lock = lock.lent()
+        let masterKey = try directory.masterKey(mustExist: true)
+        let authenticator = RecordMACs(masterKey: masterKey)
+        func inspect<Result>(
+            _ store: StoreConfiguration, _ body: (borrowing ReadTransaction) throws -> Result
+        ) throws -> Result? {
+            try Store.inspect(store, authenticator: authenticator, eventHash: RecordMACs.eventHash, body)
+        }
+        let undone: UndoneEvents?
+        do {
+            undone = try inspect(storeConfiguration(of: folder)) { new in
+                try inspect(old) { old in
+                    guard try old.journalPlace()?.clusterID == new.journalPlace()?.clusterID else {
+                        throw StoreRefusal(
+                            description: "\(directory.path): the store is not one of this cluster's: it stays as it is")
+                    }
+                    return try UndoneEvents(in: old, missingFrom: new)
+                }
+            }.flatMap { $0 }
+        } catch let error as StoreRefusal {
+            throw error
+        } catch {
+            return print("What only the store of before holds is not known, because it cannot be read: \(error).")
+        }
+        guard let undone else { return print("There was no store here.") }
+        let count = undone.counts.reduce(0) { $0 + $1.count }
+        print("\(count) events are in the log of the store of before, and not in the cluster's.")
+        for (kind, count) in undone.counts { print("  \(kind): \(count)") }
+    }
+
+    private func explained<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as StoreError {
+            throw directory.explained(error)
+        } catch let error as JournalEngineError {
+            throw ConfigurationError(description: "journal: \(error)")
+        } catch let error as SnapshotProblem {
+            switch error {
+            case .none, .replaced: throw ConfigurationError(description: "journal: \(error)")
+            default: throw StoreRefusal(description: "journal: \(error)")
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+import Base
+import Glibc
+import Messages
+import TestSupport
+import Testing
+
+@testable import Cluster
+
+/// posternd as an operator adds nodes to a cluster.
+@Suite(.serialized) struct JoiningProgramTests {
+    private func flags(_ data: String, _ engine: LocalEngine) -> [String] {
+        [
+            "--data-directory", data, "--http-address", "off", "--signing-algorithm", "ES256",
+            "--journal", "postgresql://postern@127.0.0.1:\(engine.port)/postgres",
+        ]
+    }
+
+    private func run(_ arguments: some Sequence<String>, log: String) throws -> (status: Int32?, output: String) {
+        let child = try ChildProcess(ChildProcess.built("posternd"), Array(arguments), output: log)
+        let status = child.wait(seconds: 60)
+        return (status, String(decoding: readFile(log) ?? [], as: UTF8.self))
+    }
+
+    /// A directory with the cluster's master key and nothing else.
+    private func prepare(_ directory: String, from source: String) throws {
+        mkdir(directory, 0o700)
+        try PrivateFile.create(directory + "/master-key", try #require(readFile(source + "/master-key")))
+    }
+
+    @Test func anEmptyDirectoryJoinsAndServes() async throws {
+        try await withLocalEngine { engine, directory in
+            let (first, second, log) = (directory + "/1", directory + "/2", directory + "/log")
+            #expect(try run(flags(first, engine) + ["--cluster-init"], log: log).status == 0)
+            let port = try freePort()
+            let one = try NodeProcess(flags(first, engine), port: port, directory: directory)
+            _ = try one.createTenant("acme", in: first)
+
+            // Without the cluster's key, no key is made.
+            let keyless = try run(flags(second, engine), log: log)
+            #expect(keyless.status == 1 && keyless.output.contains("the master key is missing"), "\(keyless.output)")
+            try prepare(second, from: first)
+            let two = try NodeProcess(flags(second, engine), port: try freePort(), directory: directory)
+            #expect(try two.displayName(ofTenant: "acme", in: first) == "acme")
+            _ = try two.createTenant("other", in: first)
+            #expect(try one.displayName(ofTenant: "other", in: first) == "other")
+            try wait { try engine.number("SELECT count(*) FROM postern.postern_node") == 2 }
+            // The same directory cannot be used twice.
+            let twice = try run(flags(second, engine), log: log)
+            #expect(twice.status == 1 && twice.output.contains("another posternd uses it"), "\(twice.output)")
+            #expect(two.stop() == 0)
+
+            // What it lacks was trimmed: it says so, and joins again.
+            _ = try one.createTenant("third", in: first)
+            try engine.sql("DELETE FROM postern.postern_node; DELETE FROM postern.postern_snapshot")
+            // The first node, started again, makes one at once.
+            #expect(one.stop() == 0)
+            let third = try NodeProcess(flags(first, engine), port: port, directory: directory)
+            try wait {
+                try engine.number("SELECT count(*) FROM postern.postern_snapshot WHERE complete") == 1
+            }
+            let newest = "(SELECT max(position) FROM postern.postern_snapshot)"
+            try engine.sql("DELETE FROM postern.postern_journal WHERE position < \(newest)")
+            let late = try run(flags(second, engine), log: log)
+            #expect(late.status == 65 && late.output.contains("--cluster-rejoin"), "\(late.output)")
+            let again = try run(flags(second, engine) + ["--cluster-rejoin"], log: log)
+            #expect(
+                again.status == 0 && again.output.contains("0 events") && again.output.contains("before-rejoin"),
+                "\(again.output)")
+            let back = try NodeProcess(flags(second, engine), port: try freePort(), directory: directory)
+            #expect(try back.displayName(ofTenant: "third", in: first) == "third")
+            #expect(back.stop() == 0 && third.stop() == 0)
+        }
+    }
+
+    @Test func aStoreOfItsOwnIsNotReplaced() async throws {
+        try await withLocalEngine { engine, directory in
+            let (first, second, log) = (directory + "/1", directory + "/2", directory + "/log")
+            #expect(try run(flags(first, engine) + ["--cluster-init"], log: log).status == 0)
+            try prepare(second, from: first)
+            let other = flags(second, engine) + ["--journal-schema", "other"]
+            #expect(try run(other + ["--cluster-init"], log: log).status == 0)
+            let before = try #require(readFile(second + "/data.mdb"))
+            let refused = try run(flags(second, engine) + ["--cluster-rejoin"], log: log)
+            #expect(refused.status == 65 && refused.output.contains("not one of this cluster"), "\(refused.output)")
+            #expect(readFile(second + "/data.mdb") == before)
+            #expect(access(second + "/join.new", F_OK) != 0)
+        }
+    }
+
+    @Test func aNodeKilledWhileItJoinsJoinsAtTheNextStart() async throws {
+        try await withLocalEngine { engine, directory in
+            let (first, second, log) = (directory + "/1", directory + "/2", directory + "/log")
+            #expect(try run(flags(first, engine) + ["--cluster-init"], log: log).status == 0)
+            try prepare(second, from: first)
+            // The reading of parts waits for this lock, after the folder was made.
+            let connection = try engine.connection()
+            try connection.execute("BEGIN")
+            try connection.execute("LOCK TABLE postern.postern_snapshot_part IN ACCESS EXCLUSIVE MODE")
+            let child = try ChildProcess(
+                ChildProcess.built("posternd"), flags(second, engine) + ["--listen-address", "127.0.0.1:0"],
+                output: log)
+            try wait { access(second + "/join.new/data.mdb", F_OK) == 0 }
+            child.send(signal: SIGKILL)
+            _ = child.wait(seconds: 30)
+            try connection.execute("ROLLBACK")
+            // Without the journal nothing is begun in its place.
+            let alone = try run(flags(second, engine).dropLast(2), log: log)
+            #expect(alone.status == 65 && alone.output.contains("was joining a cluster"), "\(alone.output)")
+            let node = try NodeProcess(flags(second, engine), port: try freePort(), directory: directory)
+            #expect(access(second + "/join.new", F_OK) != 0)
+            // A server that answers has heard of signals, too.
+            _ = try node.createTenant("acme", in: first)
+            #expect(node.stop() == 0)
+        }
+    }
+}

@@ -1,0 +1,110 @@
+import Base
+import Glibc
+import Journal
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Cluster
+@testable import Store
+
+/// The making and keeping of snapshots in a real PostgreSQL.
+@Suite(.serialized) struct SnapshotTests {
+    private let id = [UInt8](repeating: 1, count: 16)
+    private let other = [UInt8](repeating: 2, count: 16)
+
+    private func withNode(_ body: (LocalEngine, Store) async throws -> Void) async throws {
+        try await withLocalEngine { engine, directory in
+            try engine.beginCluster(in: directory + "/0")
+            let node = try engine.node(directory + "/0")
+            defer { close(node) }
+            try await body(engine, node)
+        }
+    }
+
+    @Test func onlyOneNodeMakesASnapshotUntilItGivesUp() async throws {
+        try await withNode { engine, node in
+            let tables = try engine.snapshotTables()
+            let mark = try #require(try node.journalPlace()).mark
+            #expect(try tables.claim(id, at: mark) == .claimed)
+            #expect(try tables.add([1], part: 0, isLast: false, to: id))
+            #expect(try tables.claim(other, at: mark) == .taken)
+            #expect(try engine.makeSnapshot(of: node) == nil)
+            // Not touched for 59 s, and for 61 s.
+            let touched = "UPDATE postern.postern_snapshot SET touched_at = now() - interval"
+            try engine.sql("\(touched) '59 seconds' WHERE NOT complete")
+            #expect(try tables.claim(other, at: mark) == .taken)
+            try engine.sql("\(touched) '61 seconds' WHERE NOT complete")
+            #expect(try tables.claim(other, at: mark) == .claimed)
+            // Whoever comes back finds its claim lost.
+            #expect(try !tables.add([1], part: 1, isLast: false, to: id))
+            #expect(try !tables.complete(id, parts: 1, bytes: 1, before: mark))
+            try tables.give(up: other)
+            #expect(try engine.number("SELECT count(*) FROM postern.postern_snapshot_part WHERE part = 0") == 1)
+            #expect(try engine.makeSnapshot(of: node) != nil)
+        }
+    }
+
+    @Test func aSnapshotThatEndsEarlyLeavesNothing() async throws {
+        try await withNode { engine, node in
+            try await node.fill(20)
+            let before = try engine.number("SELECT count(*) FROM postern.postern_snapshot_part")
+            var left = 3
+            let made = try engine.makeSnapshot(of: node) {
+                left -= 1
+                return left > 0
+            }
+            #expect(made == nil)
+            #expect(try engine.number("SELECT count(*) FROM postern.postern_snapshot_part") == before)
+            #expect(try engine.number("SELECT count(*) FROM postern.postern_snapshot") == 1)
+        }
+    }
+
+    @Test func aPartOfTheWholeCopyIsNotTheLast() async throws {
+        try await withNode { engine, node in
+            let made = try #require(try engine.makeSnapshot(of: node))
+            var limits = LocalEngine.limits
+            limits.journal.snapshotPartByteCount = Int(made.byteCount)
+            let exact = try #require(try engine.makeSnapshot(of: node, limits))
+            #expect(exact.partCount == 2 && exact.byteCount == made.byteCount)
+            limits.journal.snapshotPartByteCount += 1
+            #expect(try engine.makeSnapshot(of: node, limits)?.partCount == 1)
+        }
+    }
+
+    @Test func aStoreThatForkedMakesNoSnapshot() async throws {
+        try await withNode { engine, node in
+            try await node.fill(3)
+            let mark = try #require(try node.journalPlace()).mark
+            let tables = try engine.snapshotTables()
+            #expect(try tables.claim(id, at: mark) == .claimed)
+            try engine.sql("UPDATE postern.postern_journal SET hash = sha256(hash) WHERE position = \(mark.position)")
+            #expect(try !tables.complete(id, parts: 1, bytes: 1, before: mark))
+            try tables.give(up: id)
+            #expect(throws: SnapshotProblem.forked(position: mark.position)) { try engine.makeSnapshot(of: node) }
+        }
+    }
+
+    @Test func theNewestSnapshotStaysAndOneThatIsReadStaysToo() async throws {
+        try await withNode { engine, node in
+            let tables = try engine.snapshotTables()
+            let first = try #require(try tables.newest())
+            try await node.fill(2)
+            _ = try engine.makeSnapshot(of: node)
+            let second = try #require(try tables.newest())
+            #expect(first.id != second.id)
+            let reader = ClusterNode(id: id, run: id, address: "", version: "")
+            try engine.nodeTables().register(reader, position: first.mark.position, joining: first.id)
+            try tables.deleteOld()
+            #expect(try tables.exists(first.id) && tables.exists(second.id))
+            try engine.sql("UPDATE postern.postern_node SET seen_at = now() - interval '61 seconds'")
+            try tables.deleteOld()
+            #expect(try !tables.exists(first.id) && tables.exists(second.id))
+            let parts = "postern.postern_snapshot_part"
+            #expect(
+                try engine.number("SELECT count(*) FROM \(parts)")
+                    == engine.number("SELECT parts FROM postern.postern_snapshot"))
+            #expect(try tables.part(0, of: first.id) == nil)
+        }
+    }
+}
