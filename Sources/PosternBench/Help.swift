@@ -230,6 +230,7 @@ enum Help {
                   --ca-file F            speak TLS; F has the certificates to trust (none: plain text)
                   --certificate-file F   shown to a server that asks for a client's certificate (none)
                   --certificate-key-file F  its private key (none)
+                  --silence-max N        seconds that a server may take no connection, or say nothing to a call (30)
                   --server-pid N         whose CPU time and memory count (found by the port, on this machine)
             """
         ),

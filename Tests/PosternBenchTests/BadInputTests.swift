@@ -71,6 +71,40 @@ import Testing
         }
     }
 
+    /// The system takes the connections of a listening socket; nobody reads what they say.
+    @Test func `A server that takes connections and stays silent is given up by every command`() throws {
+        try withTemporaryDirectory { directory in
+            let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            defer { close(listener) }
+            try #require(listen(listener, 64) == 0)
+            var name = sockaddr_in()
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            try #require(
+                withUnsafeMutablePointer(to: &name) {
+                    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(listener, $0, &length) }
+                } == 0)
+            let (key, certificates) = (directory + "/key", try TestCertificates(in: directory))
+            try TextFile.write([UInt8]("pk_a_b".utf8), to: key)
+            let common = [
+                "--server", "127.0.0.1:\(UInt16(bigEndian: name.sin_port))", "--key-file", key, "--silence-max", "1",
+            ]
+            let health = ["--mix", "health=1", "--seconds", "1"]
+            let commands: [[String]] = [
+                ["run"] + health, ["run", "--rate", "100"] + health, ["run", "--transport", "grpc"] + health,
+                ["run", "--ca-file", certificates.authorityFile] + health,
+                ["saturate", "--slo", "p99<1s", "--mix", "health=1"],
+                ["cost", "--mix", "health=1"], ["seed", "--state", directory + "/state"], ["conns"], ["providers"],
+                ["users", "--users", "10"], ["tenants", "--tenants", "10"], ["hostile", "--seconds", "1"],
+            ]
+            for command in commands {
+                #expect { try Program.run(command + common) } throws: { error in
+                    print(command.prefix(3), "\(error)")
+                    return (error as? BenchError)?.kind == .failed && "\(error)".contains("did nothing for 1 s")
+                }
+            }
+        }
+    }
+
     @Test func `A schedule that cannot be met is told, with what was not sent`() async throws {
         try await BenchServer.with { bench in
             try bench.seed()

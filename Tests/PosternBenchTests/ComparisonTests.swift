@@ -78,6 +78,46 @@ import Testing
         }
     }
 
+    /// Other programs slow both of a pair down, by up to half. Seven pairs are measured in turn.
+    private static func comparison(
+        _ random: inout SeededGenerator, cpuAfter: Double, isInTurn: Bool = true, moved: Int = 0
+    ) throws -> Comparison {
+        var sides: (before: [RunResult], after: [RunResult]) = ([], [])
+        for number in 0..<7 {
+            let others = 1 + 0.5 * random.unit()
+            var before = result(cpu: 10 * others, latency: 400 * others, &random)
+            var after = result(
+                cpu: cpuAfter * others, latency: 400 * others, &random, distance: number < moved ? 30 : 100)
+            // Every second pair the other way round.
+            let (first, second) = (Int64(number * 20), Int64(number * 20 + 10))
+            (before.startedAt, after.startedAt) = number % 2 == 0 ? (first, second) : (second, first)
+            if !isInTurn { after.startedAt += 1_000 }
+            sides.before.append(before)
+            sides.after.append(after)
+        }
+        return try Comparison(sides.before, sides.after, threshold: 0.05)
+    }
+
+    @Test func `Runs in turn are compared pair by pair, however much else the machine does`() throws {
+        var random = SeededGenerator(seed: 8)
+        var (falseOnes, found, foundByMiddles) = (0, 0, 0)
+        for _ in 0..<100 {
+            falseOnes += try Self.comparison(&random, cpuAfter: 10).regressions.isEmpty ? 0 : 1
+            found += try Self.comparison(&random, cpuAfter: 11.5).regressions.isEmpty ? 0 : 1
+            let apart = try Self.comparison(&random, cpuAfter: 11.5, isInTurn: false)
+            foundByMiddles += apart.regressions.isEmpty ? 0 : 1
+        }
+        print("false \(falseOnes), found \(found), by the middles of the sides \(foundByMiddles) of 100, seed 8")
+        #expect(falseOnes <= 10 && found >= 95 && foundByMiddles < 50)
+    }
+
+    @Test func `Pairs within which the host moved the processors are left out`() throws {
+        var random = SeededGenerator(seed: 9)
+        #expect(try !Self.comparison(&random, cpuAfter: 13, moved: 4).regressions.isEmpty)
+        let few = try Self.comparison(&random, cpuAfter: 13, moved: 5)
+        #expect(few.regressions.isEmpty && few.rows.first?.change == .unclear)
+    }
+
     @Test func `When the host moved the processors nothing is said about a change`() throws {
         var random = SeededGenerator(seed: 9)
         let before = Self.result(noise: 0.005, &random)

@@ -28,6 +28,12 @@ class Figures:
         figures.values, figures.distances = stored["figures"], stored["distances"]
         return figures, stored.get("conditions", {})
 
+    def forget(self, beginning):
+        """Drops the figures whose names begin so."""
+        for stored in [self.values, self.distances]:
+            for name in [name for name in stored if name.startswith(beginning)]:
+                del stored[name]
+
     def take(self, name, measure):
         self.distances.setdefault(name, []).append(peers.distance())
         self.values.setdefault(name, []).append(measure())

@@ -5,20 +5,20 @@ import TLS
 /// A socket of the load tool, plain or with TLS: bytes in and out. Neither `receive` nor `send` blocks.
 final class ClientSocket {
     private static let readByteCount = 64 * 1024
-    /// How long a connection waits for a server that says or takes nothing.
-    private static let timeoutMilliseconds: Int32 = 30_000
     /// A server that changes its keys more often is none of ours.
     private static let keyUpdateCountMax = 16
 
     let descriptor: Int32
     /// Nil: plain text.
     private let tls: TLSSession?
+    private let silenceSecondsMax: Int
 
     /// Connects, and shakes hands where the address has TLS. What the server sent behind that goes to `input`.
     init(to address: ServerAddress, from source: String?, into input: inout ByteBuffer) throws(BenchError) {
         let descriptor = try address.connect(from: source)
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
         self.descriptor = descriptor
+        silenceSecondsMax = address.silenceSecondsMax
         do throws(TLSError) {
             tls = try address.tls.map { context throws(TLSError) in
                 let session = try TLSSession(
@@ -51,10 +51,10 @@ final class ClientSocket {
     func wait(for events: Int32) throws(BenchError) {
         var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
         while true {
-            let count = poll(&entry, 1, Self.timeoutMilliseconds)
+            let count = poll(&entry, 1, Int32(clamping: silenceSecondsMax * 1_000))
             if count > 0 { return }
             guard count < 0, errno == EINTR else {
-                throw BenchError(.failed, "the server did nothing for \(Self.timeoutMilliseconds / 1_000) s")
+                throw BenchError(.failed, "the server did nothing for \(silenceSecondsMax) s")
             }
         }
     }

@@ -9,7 +9,8 @@ struct ServerAddress: Sendable, CustomStringConvertible {
     /// For TLS, with the certificates that the server's must be from; nil: plain text.
     var tls: TLSContext?
 
-    static let connectSecondsMax = 30
+    /// How long a connection waits for a server that takes it not, or says and takes nothing.
+    var silenceSecondsMax = 30
 
     init(parsing text: String) throws(UsageError) {
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else {
@@ -43,13 +44,13 @@ struct ServerAddress: Sendable, CustomStringConvertible {
             throw error
         }
         // connect(2) waits as long as socket(7) has it for sending; the system's own patience is minutes.
-        var patience = timeval(tv_sec: Self.connectSecondsMax, tv_usec: 0)
+        var patience = timeval(tv_sec: silenceSecondsMax, tv_usec: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         guard Glibc.connect(descriptor, address.ai_addr, address.ai_addrlen) == 0 else {
             let error =
                 errno == EINPROGRESS
-                ? BenchError(.notReady, "connect to \(self): no answer in \(Self.connectSecondsMax) s")
+                ? BenchError(.notReady, "connect to \(self): no answer in \(silenceSecondsMax) s")
                 : BenchError.system(.notReady, "connect to \(self)")
             close(descriptor)
             throw error

@@ -13,6 +13,7 @@ struct Target: Sendable {
 
     init(_ arguments: inout Arguments) throws {
         var address = try ServerAddress(parsing: arguments.text("--server", default: "127.0.0.1:7400"))
+        address.silenceSecondsMax = try arguments.number("--silence-max", default: 30, in: 1...3_600)
         var grpcAddress = address
         let caFile = arguments.text("--ca-file")
         let certificate = arguments.text("--certificate-file")

@@ -1,4 +1,5 @@
 import Base
+import Glibc
 import JSON
 
 /// Two results, or two groups of results of the same load, against each other.
@@ -6,7 +7,7 @@ import JSON
 /// A difference counts when it is larger than the threshold and than what the figures themselves move by: three
 /// standard deviations of the difference. One result on a side is cut into blocks of its series, which show how the
 /// figure moved within the run; a whole run may be off by as much. With three results on a side or more, their own
-/// spread counts.
+/// spread counts; where they were measured in turn, that of the ratios within the pairs (`ResultPairs`).
 struct Comparison {
     enum Change: String {
         case same
@@ -21,12 +22,11 @@ struct Comparison {
         var unit: String
         var before: Double
         var after: Double
+        /// As a share of `before`. Of pairs the middle of theirs, which need not be that of the two middles.
+        var difference: Double
         /// The difference that had to be passed, as a share of `before`.
         var needed: Double
         var change: Change
-
-        /// As a share of `before`.
-        var difference: Double { before > 0 ? after / before - 1 : 0 }
     }
 
     let rows: [Row]
@@ -51,31 +51,41 @@ struct Comparison {
             (before + after).allSatisfy({ $0.operations.count == names.count })
         else { throw BenchError(.notReady, "the results are of different operations: they cannot be compared") }
         remarks = Self.remarks(before + after)
-        let isMoved = Self.isMoved(before, after)
+        let pairs = ResultPairs(before, after)
+        // Of pairs those are left out within which the host moved the processors.
+        let isMoved = pairs == nil && Self.isMoved(before, after)
         rows = Figure.all(names, isOpenLoop: first.isOpenLoop).compactMap { figure in
-            Self.row(figure, before, after, threshold: threshold, isMoved: isMoved)
+            Self.row(figure, before, after, pairs, threshold: threshold, isMoved: isMoved)
         }
     }
 
     private static func row(
-        _ figure: Figure, _ before: [RunResult], _ after: [RunResult], threshold: Double, isMoved: Bool
+        _ figure: Figure, _ before: [RunResult], _ after: [RunResult], _ pairs: ResultPairs?, threshold: Double,
+        isMoved: Bool
     ) -> Row? {
         guard let first = Samples(figure, before), let second = Samples(figure, after), first.middle > 0 else {
             return nil
         }
-        let deviation = (first.variance + second.variance).squareRoot() / first.middle
+        var deviation = (first.variance + second.variance).squareRoot() / first.middle
+        var difference = second.middle / first.middle - 1
+        var isKnown = !isMoved
+        if let pairs {
+            let ratio = pairs.ratio(of: figure)
+            if let ratio { (difference, deviation) = (exp(ratio.middle) - 1, ratio.deviation) }
+            isKnown = ratio != nil
+        }
         let needed = max(threshold, deviations * deviation)
-        let difference = (second.middle / first.middle - 1) * (figure.isBetterWhenHigher ? -1 : 1)
+        let worsening = difference * (figure.isBetterWhenHigher ? -1 : 1)
         let change: Change =
-            if abs(difference) <= threshold { .same } else if abs(difference) <= needed || isMoved {
+            if abs(difference) <= threshold { .same } else if abs(difference) <= needed || !isKnown {
                 .unclear
-            } else if difference > 0 { .worse } else { .better }
+            } else if worsening > 0 { .worse } else { .better }
         return Row(
-            what: figure.name, unit: figure.unit, before: first.middle, after: second.middle, needed: needed,
-            change: change)
+            what: figure.name, unit: figure.unit, before: first.middle, after: second.middle, difference: difference,
+            needed: needed, change: change)
     }
 
-    private static func distance(_ result: RunResult) -> Double? {
+    static func distance(_ result: RunResult) -> Double? {
         result.host.first { $0.name == "core_distance_nanoseconds" }?.value.double
     }
 
@@ -172,7 +182,7 @@ struct Figure: Sendable {
 }
 
 /// A figure's values on one side of a comparison.
-private struct Samples {
+struct Samples {
     let middle: Double
     /// Of `middle`, as far as one knows.
     let variance: Double
@@ -206,7 +216,7 @@ private struct Samples {
         }
     }
 
-    private static func median(_ values: [Double]) -> Double {
+    static func median(_ values: [Double]) -> Double {
         let sorted = values.sorted()
         let middle = sorted.count / 2
         return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2

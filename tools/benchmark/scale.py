@@ -1,0 +1,82 @@
+"""Many users, many tenants, many verifiers: measured once, because each fills a store of its own. Each figure carries the
+size it was measured at; the goals are for the full size, and are rates or sizes for each where the small one can meet them.
+"""
+import json
+import os
+import tempfile
+
+from .server import SCRATCH, Server, output_of
+from .table import Row
+
+# What `--scale` says: how many users, tenants and verifiers.
+SIZES = {"small": (50_000, 5_000, 200), "full": (1_000_000, 100_000, 1_000)}
+
+
+def measure(programs, size, figures):
+    users, tenants, verifiers = SIZES[size]
+    loads = [os.getloadavg()[0]]
+
+    def said(server, command, *flags):
+        return json.loads(output_of(server.command(command, *flags, "-o", "json"), timeout=900))
+
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as directory:
+        with Server(programs, directory, figures.failures) as server:
+            figures.take("scale users", lambda: said(server, "users", "--users", users))
+            figures.take("scale tenants", lambda: said(server, "tenants", "--tenants", tenants))
+        with Server(programs, directory, figures.failures) as server:
+            figures.take("scale start", lambda: {
+                "users": users, "tenants": tenants, "milliseconds": server.start_milliseconds,
+                "anonymous_bytes": server.anonymous_bytes()})
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as directory:
+        with Server(programs, directory, figures.failures) as server:
+            server.seed("bench", "--hashes", "synthetic", "--users", 1000, "--sessions", 1000, "--password-users", 0)
+            figures.take("scale revocation", lambda: said(
+                server, "revocation", "--state", server.directory / "bench", "--verifiers", verifiers))
+    loads.append(os.getloadavg()[0])
+    figures.values["scale loads"] = [[round(load, 1) for load in loads]]
+
+
+def told(figures):
+    """Under which load of the machine it was measured."""
+    if "scale loads" not in figures.values:
+        return ""
+    before, after = figures.values["scale loads"][0]
+    return (f"Of many users, tenants and verifiers: measured once, with a load average of {before} before and {after} behind it. "
+            "`tools/bench --scale full` measures a million users, `small` 50,000.")
+
+
+def rows(figures):
+    """Those of what was measured."""
+    made = []
+
+    def add(name, what, read, unit, most=None, least=None):
+        made.append(Row(what, [read(value) for value in figures.values[name]], unit, most=most, least=least,
+                        distances=figures.distances[name]))
+
+    if "scale users" in figures.values:
+        many = figures.values["scale users"][0]
+        of = f'{many["users"]:,} users'
+        add("scale users", f"{of}: imported with their hashes", lambda value: value["users"] / value["import_seconds"], "/s",
+            least=round(1_000_000 / 90))
+        add("scale users", f"{of}: own memory meanwhile, at most", lambda value: value["import_anonymous_bytes_max"] / 1e6, "MB",
+            most=200)
+        for index in [name for name in many["latency_milliseconds"] if name != "Count"]:
+            add("scale users", f"{of}: by {index}, p99", lambda value: value["latency_milliseconds"][index]["p99"], "ms", most=1)
+        if "Count" in many["latency_milliseconds"]:
+            add("scale users", f"{of}: counted, p99", lambda value: value["latency_milliseconds"]["Count"]["p99"], "ms", most=5)
+    if "scale tenants" in figures.values:
+        of = f'{figures.values["scale tenants"][0]["tenants"]:,} tenants, each read once'
+        add("scale tenants", f"{of}: own memory for each", lambda value: value["growth_bytes"] / value["tenants"], "B", most=600)
+        add("scale tenants", f"{of}: p99", lambda value: value["get_p99_milliseconds"], "ms")
+    if "scale start" in figures.values:
+        of = figures.values["scale start"][0]
+        add("scale start", f'start over {of["users"]:,} users and {of["tenants"]:,} tenants', lambda value: value["milliseconds"],
+            "ms", most=150)
+        add("scale start", "own memory after it, with them", lambda value: value["anonymous_bytes"] / 2**20, "MiB", most=60)
+    if "scale revocation" in figures.values:
+        of = figures.values["scale revocation"][0]
+        load = f'{of["verifiers"]:,} verifiers, {of["verifications_per_second"]:,.0f} verifications/s'
+        for share in ["p50", "p99"]:
+            add("scale revocation", f"a revocation, from acknowledged to refused, {load}: {share}",
+                lambda value: value["latency_milliseconds"][share] * 1000, "µs")
+    return made
