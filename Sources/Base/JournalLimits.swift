@@ -40,5 +40,32 @@ public struct JournalLimits: Sendable {
     /// How often it begins again because its snapshot was replaced by a newer one.
     public var joiningTriesMax = 3
 
+    // Work that one node does for all: docs/decisions/0122-what-one-node-does-for-all.md
+    /// How long a node sees a lease unchanged before it takes the lease over.
+    public var leaseDuration = Duration.minutes(3)
+    /// How long a message belongs to the node that delivers it.
+    public var mailClaim = Duration.minutes(2)
+    /// How long the engine must have answered before a message is taken over whose node did not say what became of it:
+    /// after an outage, that node says so first.
+    public var mailClaimGrace = Duration.seconds(30)
+
+    // Clocks, and reading while the engine is away: docs/decisions/0123-positions-clocks-and-staleness.md
+    /// How far a node's clock may be from the engine's, and for how long it may be further away before the node writes
+    /// nothing.
+    public var clockDifferenceMax = Duration.seconds(2)
+    public var clockPatience = Duration.seconds(10)
+    /// What a node answers after `staleAfter` where a revocation that it missed would matter.
+    public var whenBehind = WhenBehind.refuse
+    /// The questions for the journal's end that requests without a known credential may cause in a second.
+    public var strangersQuestionsPerSecond = 100
+
     public init() {}
+}
+
+/// What a node answers that may have missed a revocation.
+public enum WhenBehind: String, Sendable, CaseIterable {
+    /// NODE_BEHIND. Nobody uses a token that was revoked longer than `JournalLimits.staleAfter` ago.
+    case refuse
+    /// What the node knows. Tokens go on while the engine is away, revoked ones as well.
+    case serve
 }

@@ -591,9 +591,10 @@ static const PosternField postern__store__v1__stored_outbox_message__fields[] = 
     [2] = {"sealed_contents", 0, 0, 8, 2, 0, 1, 0, 0},
     [3] = {"decoy", 0, 0, 4, 0, 0, 2, 0, 0},
     [4] = {"deliver_until_micros", 0, 0, 1, 0, 0, 3, 0, 0},
+    [5] = {"claimant", 0, 0, 8, 2, 0, 4, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_outbox_message__table = {
-    &postern__store__v1__stored_outbox_message__descriptor, postern__store__v1__stored_outbox_message__fields, 5, 0, 0,
+    &postern__store__v1__stored_outbox_message__descriptor, postern__store__v1__stored_outbox_message__fields, 6, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_email_config__fields[] = {
@@ -2336,6 +2337,15 @@ static const PosternField postern__store__v1__stored_guesses__fields[] = {
 };
 const PosternSchema postern__store__v1__stored_guesses__table = {
     &postern__store__v1__stored_guesses__descriptor, postern__store__v1__stored_guesses__fields, 2, 0, 0,
+};
+
+static const PosternField postern__store__v1__stored_lease__fields[] = {
+    [1] = {"holder", 0, 0, 8, 2, 0, 0, 0, offsetof(Postern__Store__V1__StoredLease, holder)},
+    [2] = {"renewals", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__Store__V1__StoredLease, renewals)},
+    [3] = {"renewed_at_micros", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__Store__V1__StoredLease, renewed_at_micros)},
+};
+const PosternSchema postern__store__v1__stored_lease__table = {
+    &postern__store__v1__stored_lease__descriptor, postern__store__v1__stored_lease__fields, 4, 0, 1,
 };
 
 static const PosternField postern__store__v1__event_record__fields[] = {

@@ -16,10 +16,13 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
     /// Entries that came with their heads.
     private var bodiesRead: [UInt64: [UInt8]] = [:]
     private var hasNotifications = false
+    public private(set) var time: Timestamp?
 
     /// As many entries as a node that follows closely reads at once come with their heads, if they are small.
     private static let bodiesWithHeadsMax = 16
     private static let bodyWithHeadByteCountMax = 64 * 1024
+    /// Microseconds since 1970 by the engine's clock.
+    private static let timeColumn = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
     private static let bodiesAtOnceMax = 256
     private static let bodiesAtOnceByteCountMax = 4 << 20
 
@@ -47,7 +50,8 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
             """
             SELECT position, hash, previous_hash, batch_id,
                 CASE WHEN position <= $1::bigint + \(Self.bodiesWithHeadsMax) AND position > $1::bigint
-                    AND octet_length(body) <= \(Self.bodyWithHeadByteCountMax) THEN body END
+                    AND octet_length(body) <= \(Self.bodyWithHeadByteCountMax) THEN body END,
+                \(Self.timeColumn)
             FROM \(table) WHERE position >= $1::bigint ORDER BY position LIMIT \(limits.journal.headsMax + 2)
             """)
         try new.prepare(
@@ -63,15 +67,16 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
             INSERT INTO \(table) (position, hash, previous_hash, batch_id, body)
             SELECT $1::bigint, $2::bytea, $3::bytea, $4::bytea, $5::bytea
             WHERE EXISTS (SELECT 1 FROM \(table) WHERE position = $1::bigint - 1 AND hash = $3::bytea)
-            ON CONFLICT DO NOTHING RETURNING position
+            ON CONFLICT DO NOTHING RETURNING \(Self.timeColumn)
             """
         hasNotifications = (try? new.execute("LISTEN \(address.channel)")) != nil
-        let notify = "WITH appended AS (\(insert)) SELECT pg_notify('\(address.channel)', '') FROM appended"
+        let notify = "WITH appended(time) AS (\(insert)) SELECT time, pg_notify('\(address.channel)', '') FROM appended"
         try new.prepare("append", hasNotifications ? notify : insert)
         connection = new
     }
 
     public func disconnect() {
+        time = nil
         connection = nil
         bodiesRead = [:]
     }
@@ -84,6 +89,7 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
     // MARK: Reading
 
     public func heads(from position: UInt64) throws(JournalEngineError) -> [JournalHead] {
+        time = nil
         let result = try connected().execute("heads", with: [position.bigEndianBytes])
         bodiesRead = [:]
         var heads: [JournalHead] = []
@@ -99,6 +105,7 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
                 JournalHead(
                     mark: JournalMark(position: position, hash: hash), previousHash: previousHash, batchID: id))
         }
+        if result.rowCount > 0 { noteTime(result, row: result.rowCount - 1, column: 5) }
         // The row at the node's own place, and too many above it: the last of these may not be the end. Without its own
         // row, the node has to join again.
         if heads.count > limits.journal.headsMax + 1 { heads.removeFirst() }
@@ -151,12 +158,19 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
             throw .unusable("an entry of \(entry.count) bytes cannot be sealed")
         }
         let head = row.head
+        time = nil
         let result = try connected().execute(
             "append",
             with: [
                 head.mark.position.bigEndianBytes, head.mark.hash.bytes, head.previousHash.bytes, id.bytes, row.body,
             ])
-        return result.rowCount == 1 ? head.mark : nil
+        guard result.rowCount == 1 else { return nil }
+        noteTime(result, row: 0, column: 0)
+        return head.mark
+    }
+
+    private func noteTime(_ result: PostgreSQLResult, row: Int, column: Int) {
+        time = result.integer(row, column).map { Timestamp(microseconds: $0) }
     }
 
     // MARK: Waiting

@@ -91,6 +91,11 @@ public final class Channel: Sendable {
                 return try decodeResponse(payload, limits: self.options.limits.messages)
             } catch {
                 if error.is(.connectionLost) { lost = error }
+                // Nothing was done, and the position is forgotten.
+                if error.is(.invalidPosition), attempt == 1 {
+                    attempt += 1
+                    continue
+                }
                 let isBudgeted = error.code != .unavailable || retryBudget.withLock { $0.failed() }
                 guard isRepeatable, isBudgeted, attempt < self.options.retry.attemptsMax,
                     self.options.retry.isWorthRetrying(error)

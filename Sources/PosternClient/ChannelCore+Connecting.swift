@@ -87,7 +87,8 @@ extension ChannelCore {
             let socket = try openSocket(address)
             connections.add(
                 try ClientConnection(
-                    to: id, over: socket, tls: tls, authorization: authorization, options: options, now: now))
+                    to: id, over: socket, tls: tls, authorization: authorization, options: options, journal: journal,
+                    now: now))
         } catch {
             balancer.failed(id, error, now: now, using: &generator)
         }

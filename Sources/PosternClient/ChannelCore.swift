@@ -10,6 +10,7 @@ final class ChannelCore: LoopWork {
     let authorization: Text
     let options: ChannelOptions
     let mailbox: Mailbox
+    let journal = JournalMemory()
     private let poller: Poller
     private var commands: [Mailbox.Command] = []
     /// The channel is closed and everything is settled. A socket may have become ready just before.

@@ -55,6 +55,9 @@ public struct ChannelOptions: Sendable {
     /// Makes every call wait for a connection until its deadline, as `CallOptions.waitsForConnection` does for one
     /// call.
     public var waitsForConnection = false
+    /// Makes each server of a cluster answer only when it has seen what this channel wrote, on whichever server. A
+    /// server that lags asks its cluster first. Without meaning outside of a cluster.
+    public var readsOwnWrites = true
     /// The most connections of the channel. When streams hold three quarters of a connection's places, the next stream
     /// gets another connection, so that calls find places. Further streams fail with RESOURCE_EXHAUSTED.
     public var connectionsMax = 8
@@ -111,11 +114,15 @@ public struct CallOptions: Sendable {
     /// Makes the call wait for a connection until its deadline instead of failing at once. The channel then tries to
     /// connect at once, unless it did within the last 200 ms.
     public var waitsForConnection: Bool
+    /// Makes a server of a cluster answer only when it has seen everything that was acknowledged, on any server, before
+    /// the call. It asks its cluster first. Without meaning outside of a cluster.
+    public var readsLatest: Bool
 
     /// Creates the options of a call.
     public init(
         timeout: Duration? = nil, authorization: Secret? = nil, requestID: Text = .empty,
-        idempotencyKey: Text = .empty, traceparent: Text = .empty, waitsForConnection: Bool = false
+        idempotencyKey: Text = .empty, traceparent: Text = .empty, waitsForConnection: Bool = false,
+        readsLatest: Bool = false
     ) {
         self.timeout = timeout
         self.authorization = authorization
@@ -123,5 +130,6 @@ public struct CallOptions: Sendable {
         self.idempotencyKey = idempotencyKey
         self.traceparent = traceparent
         self.waitsForConnection = waitsForConnection
+        self.readsLatest = readsLatest
     }
 }

@@ -34,10 +34,11 @@ extension ClientConnection {
             options.requestID.bytes.withUnsafeBytes { requestID in
                 options.idempotencyKey.bytes.withUnsafeBytes { idempotencyKey in
                     options.traceparent.bytes.withUnsafeBytes { traceparent in
-                        let metadata = OutgoingMetadata(
+                        var metadata = OutgoingMetadata(
                             authorization: authorization, traceparent: traceparent.isEmpty ? nil : traceparent,
                             requestID: requestID.isEmpty ? nil : requestID,
                             idempotencyKey: idempotencyKey.isEmpty ? nil : idempotencyKey)
+                        addFreshness(options, to: &metadata)
                         return queued.appendRequest(
                             stream: stream, kind: call.kind, service: call.service, method: call.method,
                             timeoutNanoseconds: timeout, metadata: metadata, payloadMax: state.peerPayloadMax
@@ -58,6 +59,17 @@ extension ClientConnection {
         call.requestSent = nil
         drainOutbox(of: call)
         return true
+    }
+
+    /// What a server of a cluster has to have seen before it answers.
+    private func addFreshness(_ call: CallOptions, to metadata: inout OutgoingMetadata) {
+        if call.readsLatest {
+            metadata.others.append(OutgoingMetadata.Entry(key: "x-postern-consistency", value: "latest"))
+        } else if options.readsOwnWrites {
+            let position = journal.position
+            if position.isEmpty { return }
+            metadata.others.append(OutgoingMetadata.Entry(key: "x-postern-position", value: position))
+        }
     }
 
     /// Gives a call up: the server is told, and the caller is answered.

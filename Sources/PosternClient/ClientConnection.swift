@@ -46,6 +46,7 @@ final class ClientConnection {
     private let connectDeadline: Instant
     var state: ClientConnectionState
     let options: ChannelOptions
+    let journal: JournalMemory
     private var decoder: FrameDecoder
     private var input = ByteBuffer()
     /// What is being written, whole frames at its end; then what comes after it. A PING is answered between the two.
@@ -66,8 +67,9 @@ final class ClientConnection {
 
     init(
         to endpoint: Int, over socket: ClientSocket, tls: ClientTLS?, authorization: Text, options: ChannelOptions,
-        now: Instant
+        journal: JournalMemory, now: Instant
     ) throws(Failure) {
+        self.journal = journal
         self.endpoint = endpoint
         self.stream = try ClientStream(owning: socket, tls: tls)
         self.connectDeadline = now.advanced(by: options.connectTimeout)
@@ -274,7 +276,12 @@ final class ClientConnection {
             return call.fail(
                 Failure(.malformedResponse, "The response's envelope is malformed."))
         }
-        if status.code != StatusCode.ok.rawValue { return call.fail(Failure(status)) }
+        if let position = envelope.metadata.position { journal.note(position) }
+        if status.code != StatusCode.ok.rawValue {
+            let failure = Failure(status)
+            if failure.is(.invalidPosition) { journal.forget() }
+            return call.fail(failure)
+        }
         // A stream's RESPONSE is its end; only ttrpc's client streams put a message into it.
         call.succeed(call.kind != .unary && envelope.payload.isEmpty ? nil : [UInt8](envelope.payload))
     }

@@ -45,7 +45,7 @@ extension WaitingCall {
         _ purpose: WritePurpose = .growth, _ body: () async throws -> Result
     ) async throws -> Result {
         guard method.mutation, let caller else { return try await body() }
-        let meter = WriteMeter()
+        let meter = WriteMeter(deadline: deadline)
         defer { project.tenants.quotas.charge(caller, settings: settings, meter) }
         return try await WriteMeter.$current.withValue(meter) {
             if purpose == .growth { return try await body() }

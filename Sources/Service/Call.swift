@@ -24,6 +24,7 @@ protocol WaitingCall: Sendable {
     var admission: Admission { get }
     var requestID: Text { get }
     var peerAddress: Text { get }
+    var deadline: Instant { get }
     /// For mutations whose caller sent an idempotency-key.
     var idempotency: Idempotency? { get }
 }
@@ -42,6 +43,7 @@ struct StreamCall: WaitingCall {
     let admission: Admission
     let requestID: Text
     let peerAddress: Text
+    var deadline: Instant { .distantFuture }
     /// A repeated stream is another stream.
     var idempotency: Idempotency? { nil }
 }

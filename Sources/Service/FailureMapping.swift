@@ -46,6 +46,12 @@ extension Failure {
             Failure(
                 .nodeBehind, "The engine of the cluster's journal does not answer; nothing was done, try again later.",
                 retryAfter: .milliseconds(500))
+        case .overdue:
+            Failure(.deadlineExceeded, "The deadline passed before the change was made; nothing was done.")
+        case .journal(.clockWrong):
+            Failure(
+                .storeUnavailable,
+                "This node's clock is not the cluster's, and it changes nothing until it is; another node answers.")
         case .journal(.outcomeUnknown):
             Failure(
                 .storeUnavailable,

@@ -82,8 +82,15 @@ struct Exchange: Sendable {
             sentByteCount: trace?.sentByteCount ?? 0, parent: trace?.parent, trace: trace)
     }
 
-    /// Borrows the request id for an answer.
-    func withMetadata<Result>(_ body: (OutgoingMetadata) throws -> Result) rethrows -> Result {
-        try requestID.bytes.withUnsafeBytes { try body(OutgoingMetadata(requestID: $0)) }
+    /// Borrows the request id for an answer, and the position in the journal where there is one.
+    func withMetadata<Result>(
+        position: Text? = nil, _ body: (OutgoingMetadata) throws -> Result
+    ) rethrows -> Result {
+        try requestID.bytes.withUnsafeBytes { requestID in
+            guard let position else { return try body(OutgoingMetadata(requestID: requestID)) }
+            return try position.bytes.withUnsafeBytes {
+                try body(OutgoingMetadata(requestID: requestID, position: $0))
+            }
+        }
     }
 }

@@ -78,7 +78,7 @@ public final class Instance: Sendable {
         let limits = configuration.limits
         var storeConfiguration = configuration.store(log: log)
         let time = ServerClock(configuration.clocks)
-        storeConfiguration.timeMark = { time.mark }
+        (storeConfiguration.timeMark, storeConfiguration.clock) = ({ time.mark }, time.clock)
         let signingPool = configuration.makeSigningPool()
         self.signingPool = signingPool
         // What is committed while signatures queue would only queue itself. Half of that time, so that no signer idles.
@@ -157,6 +157,7 @@ public final class Instance: Sendable {
         await project.mailer.stop()
         await server.drain()
         await project.guesses.stop()
+        await project.leases.giveBack()
     }
 
     /// Ends the threads and closes the store; after `drain`, or at once.

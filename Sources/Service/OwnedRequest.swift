@@ -7,7 +7,11 @@ struct OwnedRequest: Sendable {
     private let authorization: [UInt8]?
     private let idempotencyKey: [UInt8]?
 
-    init(_ request: RequestEnvelope) {
+    /// What it may rest on at least; nil outside of a cluster.
+    let freshness: CallFreshness?
+
+    init(_ request: RequestEnvelope, _ freshness: CallFreshness? = nil) {
+        self.freshness = freshness
         payload = [UInt8](request.payload)
         authorization = request.metadata.authorization.map { [UInt8]($0) }
         idempotencyKey = request.metadata.idempotencyKey.map { [UInt8]($0) }

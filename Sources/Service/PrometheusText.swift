@@ -220,6 +220,10 @@ extension PrometheusPage {
             "postern_email_recoveries_refused_total", "counter",
             "Changes of an email refused because the account has too many open ways back.",
             Double(project.oobDelivery.recoveriesRefused.value))
+        single(
+            "postern_mail_taken_over_total", "counter",
+            "Messages of a cluster's node that did not say what became of them: they may come twice.",
+            Double(project.mailer.takenOverCount.value))
     }
 
     mutating func clock(_ project: Project) {

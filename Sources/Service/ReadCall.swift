@@ -88,14 +88,18 @@ extension ReadCall {
     borrowing func verifiedUser(
         idToken: Text, in transaction: borrowing ReadTransaction
     ) throws -> VerifiedUser {
-        try project.tokenCheck.verifiedUser(idToken, settings: settings, in: transaction)
+        let user = try project.tokenCheck.verifiedUser(idToken, settings: settings, in: transaction)
+        try project.requireFresh()
+        return user
     }
 
     /// The same, or a user who is let no further before enrolling a second factor.
     borrowing func enrollingUser(
         idToken: Text, in transaction: borrowing ReadTransaction
     ) throws -> EnrollingUser {
-        try project.secondFactorEnrollments.user(idToken, settings: settings, in: transaction)
+        let user = try project.secondFactorEnrollments.user(idToken, settings: settings, in: transaction)
+        try project.requireFresh()
+        return user
     }
 
     private borrowing func verified(
@@ -110,6 +114,7 @@ extension ReadCall {
             try settings.checkOpen(to: caller, for: admission.method)
         }
         try check.checkAlive(token, settings: settings, in: transaction)
+        try project.requireFresh()
         return token
     }
 }

@@ -34,27 +34,52 @@ extension Router {
         on carrier: isolated Carrier
     ) throws {
         let exchange = exchange(incoming, of: method, by: caller)
-        if case .page = body {
-        } else if isInCluster {
-            return try start(.atEnd(OwnedRequest(incoming.request)), exchange, on: carrier)
+        if try beginsAtEnd(incoming.request, body) {
+            return try start(.atEnd(try owned(incoming.request)), exchange, on: carrier)
         }
         let work = try work(body, incoming.request, exchange, on: carrier)
         exchange.trace?.note(tenantID: carrier.connectionContext.admittedTenantID)
         try start(.now(work), exchange, on: carrier)
     }
 
+    private func beginsAtEnd(_ request: RequestEnvelope, _ body: WaitingBody) throws -> Bool {
+        guard isInCluster else { return false }
+        if case .page = body { return try mustReachEnd(request.metadata) }
+        return true
+    }
+
+    private func owned(_ request: RequestEnvelope) throws -> OwnedRequest {
+        let freshness = try service.project.store.journalPosition.map { try CallFreshness(request.metadata, at: $0) }
+        return OwnedRequest(request, freshness)
+    }
+
+    /// Begins a call that only reads once this node has seen what the caller names. False: it has.
+    func waitsForPosition<Carrier: CallCarrier>(
+        _ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, on carrier: isolated Carrier
+    ) throws -> Bool {
+        guard try mustReachEnd(incoming.request.metadata) else { return false }
+        let exchange = exchange(incoming, of: method, by: caller)
+        try start(.atEnd(try owned(incoming.request)), exchange, on: carrier)
+        return true
+    }
+
     /// Answers a call again that this node refused before it was at the end of the journal: the key, user or session
-    /// that it did not find may have been made on another node a moment ago. False: the refusal stands.
+    /// that it did not find may have been made on another node a moment ago. Nil: the call goes on. Otherwise what to
+    /// answer: the refusal itself, or NODE_BEHIND when strangers ask too much.
     func answersAtEnd<Carrier: CallCarrier>(
         _ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, refused error: any Error,
         on carrier: isolated Carrier
-    ) -> Bool {
-        guard isInCluster, Failure(mapping: error).mayBeOutdated else { return false }
+    ) -> (any Error)? {
+        guard isInCluster, Failure(mapping: error).mayBeOutdated else { return error }
+        guard mayAsk(for: caller) else { return Failure.nodeBehind }
         let again = exchange(incoming, of: method, by: caller)
-        return (try? start(.atEnd(OwnedRequest(incoming.request)), again, on: carrier)) != nil
+        do {
+            try start(.atEnd(try owned(incoming.request)), again, on: carrier)
+            return nil
+        } catch {
+            return error
+        }
     }
-
-    private var isInCluster: Bool { service.project.store.isInCluster }
 
     private func exchange(_ incoming: IncomingCall, of method: RegisteredMethod, by caller: Caller?) -> Exchange {
         Exchange(incoming, of: method, caller: caller, limits: service.project.limits, isTraced: callLog.wantsTraces)
@@ -170,10 +195,11 @@ extension Router {
     private func performAtEnd<Carrier: CallCarrier>(
         _ request: OwnedRequest, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {
-        try await service.project.store.reachJournalEnd()
+        try await reachEnd(for: request.freshness)
         var exchange = exchange
         let work: Work
         (work, exchange.caller) = try request.withEnvelope { try workAtEnd($0, request, exchange, on: carrier) }
+        if case .page = work { carrier.awaitsPage() }
         try await traced(work, exchange, on: carrier)
     }
 
@@ -198,7 +224,7 @@ extension Router {
         case .change(let change, let call):
             let response = try await call.charging(change.purpose) { try await change.run(call) }
             exchange.trace?.add(sentByteCount: response.count)
-            exchange.withMetadata { metadata in
+            exchange.withMetadata(position: position(after: exchange.method.descriptor)) { metadata in
                 carrier.respond(stream: exchange.stream, metadata: metadata) { $0.append(contentsOf: response) }
             }
         case .stream(let stream, let call):

@@ -19,6 +19,7 @@ public final class Router: Dispatcher {
     /// Calls of methods that there are not. One count for all: a client may make up any number of names.
     let unknownMethodCalls = Counter()
     let failures: CallFailures
+    let strangersQuestions: Mutex<QuestionRate>
     let callLog: CallLog
     private let failureLog: FailureLog
     /// The pages of the side port by their paths; set before anything is served.
@@ -36,6 +37,8 @@ public final class Router: Dispatcher {
         self.registry = registry
         self.gate = Gate(service)
         self.callerUse = CallerUse(limits: project.limits)
+        self.strangersQuestions = Mutex(
+            QuestionRate(perSecond: project.limits.journal.strangersQuestionsPerSecond))
         self.failures = CallFailures(limits: project.limits)
         self.callLog = CallLog(calls, clock: project.clock, log: log)
         self.failureLog = FailureLog(log: log)
@@ -104,6 +107,7 @@ public final class Router: Dispatcher {
             guard kind == method.kind else { throw Failure.wrongMethodShape }
             switch method.body {
             case .fast(let body):
+                if isInCluster, try waitsForPosition(incoming, of: method, caller: caller, on: carrier) { return }
                 let exchange = ReadExchange(gate: gate, method: method.descriptor, caller: caller, context: context)
                 var sentByteCount = 0
                 try carrier.respond(stream: stream, metadata: incoming.metadata) {
@@ -116,9 +120,10 @@ public final class Router: Dispatcher {
                 try begin(incoming, of: method, body, caller: caller, on: carrier)
             }
         } catch {
-            if answersAtEnd(incoming, of: method, caller: caller, refused: error, on: carrier) { return }
+            let refusal = answersAtEnd(incoming, of: method, caller: caller, refused: error, on: carrier)
+            guard let refusal else { return }
             let failure = fail(
-                stream: stream, with: error, method, by: caller, requestID: requestID, start: incoming.start,
+                stream: stream, with: refusal, method, by: caller, requestID: requestID, start: incoming.start,
                 on: carrier)
             ended(incoming, of: method, by: caller, context, failure: failure, sentByteCount: 0)
         }

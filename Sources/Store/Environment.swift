@@ -29,6 +29,8 @@ final class Environment: @unchecked Sendable {
     private let witness = Mutex<Witness?>(nil)
     private let committedEvent = Atomic<UInt64>(0)
     let journalStatus = Mutex(JournalStatus())
+    /// What the time mark may be at most: in a cluster, the engine's time and a little more.
+    let timeMax = Atomic<Int64>(.max)
 
     private struct Registry {
         var isClosed = false

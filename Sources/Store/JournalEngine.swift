@@ -22,6 +22,9 @@ public protocol JournalEngine: AnyObject, Sendable {
     /// Appends over `mark`. Nil: another entry has that place, or the row at `mark` is another one.
     func append(_ entry: [UInt8], id: BatchID, over mark: JournalMark) throws(JournalEngineError) -> JournalMark?
 
+    /// What the engine's clock said in its last answer; nil where it does not tell.
+    var time: Timestamp? { get }
+
     /// Sleeps until the journal may have grown (true), `descriptor` is readable, or `deadline` has passed.
     func wait(for descriptor: Int32, until deadline: Instant?) throws(JournalEngineError) -> Bool
 }

@@ -6,6 +6,8 @@ public enum JournalTrouble: Error, Equatable, Sendable {
     case outcomeUnknown
     /// The write is larger than an entry can be.
     case entryTooLarge
+    /// This node's clock is too far from the engine's: the write was not made. Positive where the node is ahead.
+    case clockWrong(Duration)
     /// The store has not joined a cluster, and a journal was named.
     case notJoined
     /// The store belongs to a cluster, and no journal was named.
@@ -23,7 +25,7 @@ public enum JournalTrouble: Error, Equatable, Sendable {
     /// Whether nothing can be written after it.
     var endsTheStore: Bool {
         switch self {
-        case .away, .outcomeUnknown, .entryTooLarge: false
+        case .away, .outcomeUnknown, .entryTooLarge, .clockWrong: false
         default: true
         }
     }
@@ -35,6 +37,8 @@ extension JournalTrouble: CustomStringConvertible {
         case .away: "the journal's engine does not answer"
         case .outcomeUnknown: "whether the write took effect is not known: the journal was lost on the way"
         case .entryTooLarge: "the write is larger than an entry of the journal can be"
+        case .clockWrong(let ahead):
+            "this node's clock is \(ahead.components.seconds) s ahead of the engine's; nothing is written meanwhile"
         case .notJoined: "the store has not joined the cluster of this journal"
         case .journalNotNamed: "the store belongs to a cluster, and its journal was not named"
         case .forked(let position):

@@ -1,6 +1,7 @@
 import Base
 internal import CLMDB
 import Journal
+import Synchronization
 
 /// What waits to be written, and what becomes of it.
 extension JournaledWrites {
@@ -19,6 +20,7 @@ extension JournaledWrites {
 
     /// Runs the bodies of what waits, as much of it as one entry can hold.
     func decide() {
+        dropOverdue()
         var part = waiting[...]
         var rerunCount = 0
         for request in waiting {
@@ -28,6 +30,7 @@ extension JournaledWrites {
         while !part.isEmpty {
             let attempt = writer.attempt(part)
             if case .ready(let raw) = attempt {
+                if writer.batch.entry != nil, refuseForClock(raw, part) { continue }
                 if let smaller = tooLarge(raw, part) {
                     part = smaller
                     continue
@@ -48,6 +51,29 @@ extension JournaledWrites {
         }
         // Every one of them failed for a reason of this node's own, and was told so.
         handle(.ran(.refusals))
+    }
+
+    /// Leaves out the writes that change something, if this node's clock is too far from the engine's: what they stamp
+    /// would bind all nodes.
+    private func refuseForClock(_ raw: OpaquePointer, _ part: ArraySlice<WriteRequest>) -> Bool {
+        let clock = environment.journalStatus.withLock { $0.clock }
+        guard clock.isWrong else { return false }
+        mdb_txn_abort(raw)
+        for request in part where request.isChanging && !request.isExcluded {
+            request.isExcluded = true
+            request.error = StoreError.journal(.clockWrong(clock.difference))
+        }
+        return true
+    }
+
+    /// Leaves out the writes whose callers have their answer already: they waited for the engine, or lost a race, until
+    /// the deadline had passed. What is dropped here is certain not to have happened.
+    private func dropOverdue() {
+        let now = Instant.now
+        let overdue = waiting.filter { $0.isOverdue(at: now) }
+        guard !overdue.isEmpty else { return }
+        waiting.removeAll { $0.isOverdue(at: now) }
+        writer.fail(overdue[...], .overdue)
     }
 
     /// The part to try instead of one whose changes are too large for one entry; nil if they are not.

@@ -44,6 +44,7 @@ final class JournaledWrites {
             guard let place = try readPlace() else { preconditionFailure("a journal of no cluster") }
             clusterID = place.clusterID
             engine.use(clusterID: clusterID)
+            environment.journalStatus.withLock { $0.clusterID = clusterID }
             handle(.began(place.mark))
         } catch {
             end(error)
@@ -106,11 +107,9 @@ extension JournaledWrites {
         case .stop(.damaged(let position)): end(.journal(.damaged(position: position)))
         case .read(let position):
             ask { () throws(JournalEngineError) in
-                let start = Instant.now
+                let asked = Asked(environment)
                 heads = try engine.heads(from: position)
-                if let last = heads.last?.mark.position {
-                    environment.journalStatus.withLock { $0.saw(end: last, at: start) }
-                }
+                answered(asked, end: heads.last?.mark.position)
                 try proveOwnEntry()
                 handle(.rows(heads))
             }
@@ -126,6 +125,26 @@ extension JournaledWrites {
         } catch {
             lost(error)
         }
+    }
+
+    /// The engine answered a question of that time; `end` is the newest entry, where the answer shows it.
+    private func answered(_ asked: Asked, end: UInt64?) {
+        let (now, limits, time) = (Asked(environment), limits.journal, engine.time)
+        environment.journalStatus.withLock { status in
+            if let end { status.saw(end: end, at: asked.instant) }
+            guard let time else { return }
+            status.clock.note(engine: time, before: asked.time, after: now.time, at: now.instant, limits: limits)
+        }
+        guard let time else { return }
+        environment.timeMax.store((time + limits.clockDifferenceMax).microseconds, ordering: .relaxed)
+    }
+
+    /// A moment, by the steady clock and by the server's.
+    private struct Asked {
+        let instant = Instant.now
+        let time: Timestamp
+
+        init(_ environment: Environment) { time = environment.configuration.clock.now() }
     }
 
     func lost(_ error: JournalEngineError) {
@@ -172,7 +191,7 @@ extension JournaledWrites {
     private func append(_ entry: JournalAction.Entry, over mark: JournalMark) {
         ask { () throws(JournalEngineError) in
             let appended: JournalMark?
-            let start = Instant.now
+            let asked = Asked(environment)
             switch entry {
             case .empty(let id):
                 sentID = id
@@ -184,11 +203,11 @@ extension JournaledWrites {
                 appended = try engine.append(bytes, id: id, over: mark)
             }
             let counters = writer.counters.journal
-            counters.appendDurations.record(nanoseconds: Instant.now.nanoseconds(since: start))
+            counters.appendDurations.record(nanoseconds: Instant.now.nanoseconds(since: asked.instant))
+            answered(asked, end: appended?.position)
             if let appended {
                 ownMark = appended
                 counters.appended.add()
-                environment.journalStatus.withLock { $0.saw(end: appended.position, at: start) }
                 handle(.appended(appended))
             } else {
                 counters.outrun.add()

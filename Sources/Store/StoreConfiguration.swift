@@ -56,6 +56,8 @@ public struct StoreConfiguration: Sendable {
     /// What the process says when a fault ends it; nil in a process that must not change its signal handlers.
     public var damage: DamageReport?
     public var random = RandomSource.system
+    /// The time as the server tells it, to be compared with the clock of a journal's engine.
+    public var clock = Clock.system
     /// The time that the store may keep as the highest it has seen; nil for none. Asked on the writer's thread, once a
     /// commit.
     public var timeMark: @Sendable () -> Timestamp? = { nil }

@@ -26,6 +26,8 @@ public enum StoreError: Error, Equatable, Sendable {
     case removed
     /// `Limits.writeQueueMax` writes are waiting already.
     case overloaded
+    /// The deadline of the call passed before its write was made: it was not made, and never will be.
+    case overdue
     /// More threads read at once than the environment has slots for.
     case readersFull
     /// The environment cannot be trusted any more: every later write is refused and the process should end.
@@ -52,6 +54,7 @@ extension StoreError: CustomStringConvertible {
         case .full: "the store is full"
         case .removed: "the data file was removed under the running server"
         case .overloaded: "too many writes are waiting"
+        case .overdue: "the deadline passed before the write was made"
         case .readersFull: "too many threads read at once"
         case .fatal(let code): "the store failed (\(Self.text(of: code)))"
         case .journal(let trouble): "\(trouble)"

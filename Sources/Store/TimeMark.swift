@@ -1,4 +1,5 @@
 public import Base
+import Synchronization
 
 // The highest time that the store has seen: what tells a start that the machine's clock was set back while it was off.
 // It is kept roughly, with the commits that there are anyway.
@@ -32,7 +33,9 @@ extension ReadTransaction {
 extension WriteTransaction {
     /// Once per batch that changed something, before its commit. The mark rises by `TimeKeeping.markRoughness` or more.
     func writeTimeMark() throws(StoreError) {
-        guard batch.changeCount > 0, let time = reading.environment.configuration.timeMark() else { return }
+        let environment = reading.environment
+        guard batch.changeCount > 0, let told = environment.configuration.timeMark() else { return }
+        let time = min(told, Timestamp(microseconds: environment.timeMax.load(ordering: .relaxed)))
         if let mark = try reading.timeMark(), time < mark + TimeKeeping.markRoughness { return }
         try setTimeMark(time)
     }

@@ -1,3 +1,4 @@
+public import Base
 import Synchronization
 
 /// What the writes of one call added to the store, whoever made them on the call's behalf.
@@ -10,7 +11,10 @@ public final class WriteMeter: Sendable {
     private let bytes = Atomic<Int64>(0)
     private let changes = Atomic<Int64>(0)
 
-    public init() {}
+    /// When the call is over. A write that waited for the journal of a cluster for longer is not made.
+    let deadline: Instant
+
+    public init(deadline: Instant = .distantFuture) { self.deadline = deadline }
 
     /// The bytes that committed writes added to tenants' rows, less those that they removed.
     public var byteCount: Int64 { bytes.load(ordering: .relaxed) }

@@ -24,6 +24,9 @@ class WriteRequest: @unchecked Sendable {
         self.mayBePutOff = mayBePutOff
     }
 
+    /// Whether its caller was told already that the time is up.
+    func isOverdue(at now: Instant) -> Bool { meter.map { $0.deadline <= now } ?? false }
+
     /// Whether the last run changed anything.
     var isChanging: Bool { addedByteCount != nil }
 

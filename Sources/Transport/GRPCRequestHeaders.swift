@@ -15,6 +15,8 @@ struct GRPCRequestHeaders: ~Copyable {
     private var traceparentRange: Range<Int>?
     private var requestIDRange: Range<Int>?
     private var idempotencyKeyRange: Range<Int>?
+    private var positionRange: Range<Int>?
+    private var consistencyRange: Range<Int>?
     private var fieldsByteCount = 0
     private var metadataByteCount = 0
     private var metadataCount = 0
@@ -34,6 +36,7 @@ struct GRPCRequestHeaders: ~Copyable {
         text.consume(text.readableByteCount)
         text.releaseIfIdle(above: 4 * 1024)
         (path, authorizationRange, traceparentRange, requestIDRange, idempotencyKeyRange) = (nil, nil, nil, nil, nil)
+        (positionRange, consistencyRange) = (nil, nil)
         (fieldsByteCount, metadataByteCount, metadataCount) = (0, 0, 0)
         (method, isGRPC, encoding, timeoutNanoseconds, fault) = (.other, false, .identity, 0, nil)
     }
@@ -46,7 +49,8 @@ struct GRPCRequestHeaders: ~Copyable {
     var metadata: Metadata {
         Metadata(
             authorization: authorization, traceparent: value(traceparentRange), requestID: requestID,
-            idempotencyKey: value(idempotencyKeyRange))
+            idempotencyKey: value(idempotencyKeyRange), position: value(positionRange),
+            consistency: value(consistencyRange))
     }
 
     /// The path: `/service/method`, or another one.
@@ -119,6 +123,9 @@ struct GRPCRequestHeaders: ~Copyable {
         case 13 where name.equals("authorization"): authorizationRange = try keepOnce(value, after: authorizationRange)
         case 15 where name.equals("idempotency-key"):
             idempotencyKeyRange = try keepOnce(value, after: idempotencyKeyRange)
+        case 18 where name.equals("x-postern-position"): positionRange = try keepOnce(value, after: positionRange)
+        case 21 where name.equals("x-postern-consistency"):
+            consistencyRange = try keepOnce(value, after: consistencyRange)
         default: break
         }
     }

@@ -18,6 +18,7 @@ extension GRPCSession {
         guard let stream = streams[id] else { return true }
         try writeMessage(write)
         addHeaders(requestID: metadata.requestID)
+        if let position = metadata.position { engine.fields.add("x-postern-position", unique: position) }
         stream.state.answerEnded()
         engine.respond(stream: id, hasBody: true)
         sendAnswer(of: stream, &output)

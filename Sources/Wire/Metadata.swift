@@ -11,13 +11,16 @@ public struct MetadataEntry {
 
 /// Metadata entries in the order in which they were sent. Keys are [0-9a-z_.-]+, values UTF-8 without NUL.
 ///
-/// A view: nothing is copied or allocated, and every slice is valid only as long as the bytes of the frame. The four
+/// A view: nothing is copied or allocated, and every slice is valid only as long as the bytes of the frame. The six
 /// keys Postern itself reads are found already, and occur at most once; of others the first one counts.
 public struct Metadata {
     public private(set) var authorization: UnsafeRawBufferPointer?
     public private(set) var traceparent: UnsafeRawBufferPointer?
     public private(set) var requestID: UnsafeRawBufferPointer?
     public private(set) var idempotencyKey: UnsafeRawBufferPointer?
+    /// `x-postern-position` and `x-postern-consistency`.
+    public private(set) var position: UnsafeRawBufferPointer?
+    public private(set) var consistency: UnsafeRawBufferPointer?
     public private(set) var count = 0
 
     /// Entries are the envelope's fields with this number.
@@ -34,13 +37,16 @@ public struct Metadata {
     /// Nothing but values of the keys that Postern itself reads: UTF-8 without NUL.
     public init(
         authorization: UnsafeRawBufferPointer? = nil, traceparent: UnsafeRawBufferPointer? = nil,
-        requestID: UnsafeRawBufferPointer? = nil, idempotencyKey: UnsafeRawBufferPointer? = nil
+        requestID: UnsafeRawBufferPointer? = nil, idempotencyKey: UnsafeRawBufferPointer? = nil,
+        position: UnsafeRawBufferPointer? = nil, consistency: UnsafeRawBufferPointer? = nil
     ) {
         self.init(in: UnsafeRawBufferPointer(start: nil, count: 0), field: WireRequest.FieldNumber.metadata)
         self.authorization = authorization
         self.traceparent = traceparent
         self.requestID = requestID
         self.idempotencyKey = idempotencyKey
+        self.position = position
+        self.consistency = consistency
     }
 
     /// The value of the first entry with this key.
@@ -53,7 +59,7 @@ public struct Metadata {
         first(where: { $0.key.hasSameBytes(as: key) })?.value
     }
 
-    /// Checks an entry the envelope's scan came by, and remembers it if it is one of the four.
+    /// Checks an entry the envelope's scan came by, and remembers it if it is one of the six.
     mutating func note(_ bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(EnvelopeError) {
         let entry = try MetadataEntry(reading: bytes, limits: limits)
         count += 1
@@ -64,6 +70,8 @@ public struct Metadata {
         case 12: try Self.keep(entry, as: "x-request-id", in: &requestID)
         case 13: try Self.keep(entry, as: "authorization", in: &authorization)
         case 15: try Self.keep(entry, as: "idempotency-key", in: &idempotencyKey)
+        case 18: try Self.keep(entry, as: "x-postern-position", in: &position)
+        case 21: try Self.keep(entry, as: "x-postern-consistency", in: &consistency)
         default: break
         }
     }

@@ -3,7 +3,7 @@
 public import Base
 import Messages
 
-/// The metadata of an envelope that is written: the four known keys as borrowed slices, other keys as owned text.
+/// The metadata of an envelope that is written: the known keys as borrowed slices, other keys as owned text.
 ///
 /// The slices must stay valid until the call that writes them returns. Without `others` nothing is allocated.
 public struct OutgoingMetadata {
@@ -22,16 +22,20 @@ public struct OutgoingMetadata {
     public var traceparent: UnsafeRawBufferPointer?
     public var requestID: UnsafeRawBufferPointer?
     public var idempotencyKey: UnsafeRawBufferPointer?
+    /// `x-postern-position`: the place in a cluster's journal that an answer, or a caller, is at.
+    public var position: UnsafeRawBufferPointer?
     public var others: [Entry]
 
     public init(
         authorization: UnsafeRawBufferPointer? = nil, traceparent: UnsafeRawBufferPointer? = nil,
-        requestID: UnsafeRawBufferPointer? = nil, idempotencyKey: UnsafeRawBufferPointer? = nil, others: [Entry] = []
+        requestID: UnsafeRawBufferPointer? = nil, idempotencyKey: UnsafeRawBufferPointer? = nil,
+        position: UnsafeRawBufferPointer? = nil, others: [Entry] = []
     ) {
         self.authorization = authorization
         self.traceparent = traceparent
         self.requestID = requestID
         self.idempotencyKey = idempotencyKey
+        self.position = position
         self.others = others
     }
 
@@ -42,6 +46,7 @@ public struct OutgoingMetadata {
         if let authorization { total += Self.fieldByteCount(13, authorization.count) }
         if let traceparent { total += Self.fieldByteCount(11, traceparent.count) }
         if let idempotencyKey { total += Self.fieldByteCount(15, idempotencyKey.count) }
+        if let position { total += Self.fieldByteCount(18, position.count) }
         for entry in others { total += Self.fieldByteCount(entry.key.byteCount, entry.value.byteCount) }
         return total
     }
@@ -51,6 +56,7 @@ public struct OutgoingMetadata {
         if let authorization { Self.write(number, "authorization", authorization, to: &writer) }
         if let traceparent { Self.write(number, "traceparent", traceparent, to: &writer) }
         if let idempotencyKey { Self.write(number, "idempotency-key", idempotencyKey, to: &writer) }
+        if let position { Self.write(number, "x-postern-position", position, to: &writer) }
         for entry in others {
             entry.key.bytes.withUnsafeBytes { key in
                 entry.value.bytes.withUnsafeBytes { value in Self.write(number, key, value, to: &writer) }

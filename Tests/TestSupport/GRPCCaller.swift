@@ -95,6 +95,8 @@ public final class GRPCCaller: HTTP2Events {
             case "x-request-id": engine.fields.add("x-request-id", unique: value)
             case "idempotency-key": engine.fields.add("idempotency-key", unique: value)
             case "traceparent": engine.fields.add("traceparent", unique: value)
+            case "x-postern-position": engine.fields.add("x-postern-position", unique: value)
+            case "x-postern-consistency": engine.fields.add("x-postern-consistency", unique: value)
             default: engine.fields.add("other", unique: value)
             }
         }

@@ -28,7 +28,11 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
 
     public final class Rows: Sendable {
         fileprivate let rows: Mutex<[Row]>
-        public init(beginning: JournalMark) {
+        fileprivate let clock: Clock?
+
+        /// `clock` is the engine's.
+        public init(beginning: JournalMark, clock: Clock? = nil) {
+            self.clock = clock
             let head = JournalHead(
                 mark: beginning, previousHash: JournalHash(.zero), batchID: BatchID(.zero))
             rows = Mutex([Row(head: head, bytes: [])])
@@ -48,6 +52,8 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
     public init(_ rows: Rows, tellsNews: Bool = true, fault: @escaping @Sendable () -> Fault? = { nil }) {
         (self.rows, self.tellsNews, self.fault) = (rows, tellsNews, fault)
     }
+
+    public var time: Timestamp? { rows.clock?.now() }
 
     public func use(clusterID: [UInt8]) {}
 

@@ -1,8 +1,8 @@
-import Base
+public import Base
 import Crypto
 import Identity
 import Journal
-import Service
+public import Service
 import Store
 
 /// Runs `body` against two servers that share their writes through a journal in memory, which tells no news: a server
@@ -11,30 +11,53 @@ import Store
 public func withTwoServers<Result: Sendable>(
     areTornApart: Bool = false, _ body: (_ first: TestServer, _ second: TestServer) async throws -> Result
 ) async throws -> Result {
+    try await withTwoNodes(areTornApart: areTornApart) { nodes in try await body(nodes.first, nodes.second) }
+}
+
+/// Two servers of a cluster, and what a test may do to them.
+public struct TwoNodes: Sendable {
+    public let first: TestServer
+    public let second: TestServer
+    /// Each server's way to the engine.
+    public let journals: (first: MemoryJournal, second: MemoryJournal)
+    public let rows: MemoryJournal.Rows
+}
+
+/// The same with more in hand. `secondClock`: the second server's, if it is not the first one's; `engineClock`: the
+/// engine's, if it tells the time.
+public func withTwoNodes<Result: Sendable>(
+    areTornApart: Bool = false, clock: ManualClock = ManualClock(), secondClock: ManualClock? = nil,
+    engineClock: Clock? = nil, log: Log = .silent,
+    configure: @escaping @Sendable (inout Instance.Configuration) -> Void = { _ in },
+    _ body: (TwoNodes) async throws -> Result
+) async throws -> Result {
     try await withTemporaryDirectory { directory in
-        let (clock, masterKey) = (ManualClock(), MasterKey.generate(random: .system))
+        let masterKey = MasterKey.generate(random: .system)
         let paths = (directory + "/1", directory + "/2")
         let adminKey = try await withServer(directory: paths.0, clock: clock, masterKey: masterKey) { $0.adminKey }
         let beginning = JournalMark(position: 0, hash: JournalHash(SIMD4(1, 2, 3, 4)))
         try join(paths.0, copy: paths.1, masterKey, at: beginning)
-        let rows = MemoryJournal.Rows(beginning: beginning)
-        let otherRows = areTornApart ? MemoryJournal.Rows(beginning: beginning) : rows
+        let rows = MemoryJournal.Rows(beginning: beginning, clock: engineClock)
+        let otherRows = areTornApart ? MemoryJournal.Rows(beginning: beginning, clock: engineClock) : rows
+        let journals = (MemoryJournal(rows, tellsNews: false), MemoryJournal(otherRows, tellsNews: false))
+        func joining(_ journal: MemoryJournal) -> @Sendable (inout Instance.Configuration) -> Void {
+            { configuration in
+                configuration.store.journal = journal
+                configuration.store.durability = .relaxed
+                configure(&configuration)
+            }
+        }
         return try await withServer(
             directory: paths.0, clock: clock, masterKey: masterKey, adminKey: adminKey,
-            configure: { $0.store.share(rows) }
+            configure: joining(journals.0), log: log
         ) { first in
             try await withServer(
-                directory: paths.1, clock: clock, masterKey: masterKey, adminKey: adminKey,
-                configure: { $0.store.share(otherRows) }
-            ) { second in try await body(first, second) }
+                directory: paths.1, clock: secondClock ?? clock, masterKey: masterKey, adminKey: adminKey,
+                configure: joining(journals.1), log: log
+            ) { second in
+                try await body(TwoNodes(first: first, second: second, journals: journals, rows: rows))
+            }
         }
-    }
-}
-
-extension StoreConfiguration {
-    fileprivate mutating func share(_ rows: MemoryJournal.Rows) {
-        journal = MemoryJournal(rows, tellsNews: false)
-        durability = .relaxed
     }
 }
 

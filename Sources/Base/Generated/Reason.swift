@@ -34,6 +34,11 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// The tenant or the caller has spent the quota that metadata `quota` names. Delete something, wait, or ask
     /// `required_role` for a higher `limit`.
     case quotaExceeded = 13
+    /// The request's x-postern-position is malformed, of another cluster, or beyond the journal's end. Forget the
+    /// position.
+    case invalidPosition = 454
+    /// The request's x-postern-consistency is not `latest`. Leave it out, or send that.
+    case invalidConsistency = 455
     /// Another backup is being taken. Wait until it has ended.
     case backupInProgress = 250
     /// Another digest of the store is being computed. Wait until it has ended.
@@ -519,6 +524,8 @@ extension Reason {
         case .signingKeyRevoked: "SIGNING_KEY_REVOKED"
         case .accountChanged: "ACCOUNT_CHANGED"
         case .quotaExceeded: "QUOTA_EXCEEDED"
+        case .invalidPosition: "INVALID_POSITION"
+        case .invalidConsistency: "INVALID_CONSISTENCY"
         case .backupInProgress: "BACKUP_IN_PROGRESS"
         case .digestInProgress: "DIGEST_IN_PROGRESS"
         case .callerUnauthenticated: "CALLER_UNAUTHENTICATED"
@@ -758,6 +765,28 @@ extension Reason {
             .dataLoss
         case .signingKeyRevoked, .accountChanged:
             .aborted
+        case .invalidPosition, .invalidConsistency, .malformedEnvelope, .invalidStreamID, .invalidFlags, .unknownStream,
+            .dataNotExpected, .malformedMessage, .messageLimit, .duplicateField, .invalidEnum, .invalidText,
+            .valueTooLong, .invalidUpdateMask, .invalidPageSize, .invalidPageToken, .invalidIdempotencyKey,
+            .idempotencyKeyReused, .weakPassword, .passwordTooLong, .passwordDoesNotMeetRequirements, .missingEmail,
+            .missingPassword, .missingNewEmail, .missingCredential, .missingIdentifier, .invalidIdentifier,
+            .invalidEndUserIP, .tenantIDMismatch, .userMismatch, .missingIDToken, .missingToken, .missingCustomToken,
+            .missingSessionCookie, .missingSessionID, .invalidAttemptID, .invalidDuration, .invalidHeartbeat,
+            .invalidSequence, .missingOOBCode, .missingReqType, .missingContinueURI, .invalidContinueURI,
+            .unauthorizedDomain, .invalidUID, .invalidEmail, .invalidPhoneNumber, .invalidDisplayName, .invalidPhotoURL,
+            .invalidLocale, .invalidClaims, .claimsTooLarge, .forbiddenClaim, .invalidPendingToken,
+            .invalidCredentialOrProviderID, .invalidIdpResponse, .invalidScope, .invalidCustomParameter,
+            .invalidProvider, .invalidProviderID, .invalidClientID, .invalidClientSecret, .clientSecretRequired,
+            .invalidIssuer, .invalidEndpoint, .invalidTrust, .invalidAppleKey, .invalidTenantID, .invalidRefreshMode,
+            .invalidPasswordPolicy, .invalidGuidance, .invalidContinueDomain, .invalidSuspensionReason, .invalidQuota,
+            .invalidDelivery, .invalidSmtpServer, .invalidWebhook, .invalidActionURL, .invalidTemplate, .senderRequired,
+            .importBatchTooLarge, .invalidHashSpec, .invalidPasswordHash, .passwordHashTooCostly, .invalidRole,
+            .invalidCertificateMapping, .invalidServiceAccountID, .invalidPublicKey, .invalidAlgorithm,
+            .missingVerificationCode, .missingSessionInfo, .missingPhoneNumber, .invalidSMSRegion,
+            .invalidTestPhoneNumber, .missingMFAPendingCredential, .missingMFAEnrollmentID, .invalidSecondFactorPolicy,
+            .invalidHook, .invalidQuery, .tooManyItems, .namedTwice, .invalidExpiry, .invalidAddressRange,
+            .invalidSecondFactor, .invalidAddress, .invalidAPIKey, .wrongState, .missingCode:
+            .invalidArgument
         case .backupInProgress, .digestInProgress, .credentialTooOldLoginAgain, .invalidOOBCode, .expiredOOBCode,
             .accountExistsWithDifferentCredential, .lastSignInMethod, .tooManyProviders, .invalidIdpConfiguration,
             .tooManyRebindings, .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey,
@@ -779,28 +808,6 @@ extension Reason {
             .outboxMessageNotFound, .apiKeyNotFound, .certificateMappingNotFound, .serviceAccountNotFound,
             .serviceAccountKeyNotFound, .signingKeyNotFound, .mfaEnrollmentNotFound, .templateNotFound:
             .notFound
-        case .malformedEnvelope, .invalidStreamID, .invalidFlags, .unknownStream, .dataNotExpected, .malformedMessage,
-            .messageLimit, .duplicateField, .invalidEnum, .invalidText, .valueTooLong, .invalidUpdateMask,
-            .invalidPageSize, .invalidPageToken, .invalidIdempotencyKey, .idempotencyKeyReused, .weakPassword,
-            .passwordTooLong, .passwordDoesNotMeetRequirements, .missingEmail, .missingPassword, .missingNewEmail,
-            .missingCredential, .missingIdentifier, .invalidIdentifier, .invalidEndUserIP, .tenantIDMismatch,
-            .userMismatch, .missingIDToken, .missingToken, .missingCustomToken, .missingSessionCookie,
-            .missingSessionID, .invalidAttemptID, .invalidDuration, .invalidHeartbeat, .invalidSequence,
-            .missingOOBCode, .missingReqType, .missingContinueURI, .invalidContinueURI, .unauthorizedDomain,
-            .invalidUID, .invalidEmail, .invalidPhoneNumber, .invalidDisplayName, .invalidPhotoURL, .invalidLocale,
-            .invalidClaims, .claimsTooLarge, .forbiddenClaim, .invalidPendingToken, .invalidCredentialOrProviderID,
-            .invalidIdpResponse, .invalidScope, .invalidCustomParameter, .invalidProvider, .invalidProviderID,
-            .invalidClientID, .invalidClientSecret, .clientSecretRequired, .invalidIssuer, .invalidEndpoint,
-            .invalidTrust, .invalidAppleKey, .invalidTenantID, .invalidRefreshMode, .invalidPasswordPolicy,
-            .invalidGuidance, .invalidContinueDomain, .invalidSuspensionReason, .invalidQuota, .invalidDelivery,
-            .invalidSmtpServer, .invalidWebhook, .invalidActionURL, .invalidTemplate, .senderRequired,
-            .importBatchTooLarge, .invalidHashSpec, .invalidPasswordHash, .passwordHashTooCostly, .invalidRole,
-            .invalidCertificateMapping, .invalidServiceAccountID, .invalidPublicKey, .invalidAlgorithm,
-            .missingVerificationCode, .missingSessionInfo, .missingPhoneNumber, .invalidSMSRegion,
-            .invalidTestPhoneNumber, .missingMFAPendingCredential, .missingMFAEnrollmentID, .invalidSecondFactorPolicy,
-            .invalidHook, .invalidQuery, .tooManyItems, .namedTwice, .invalidExpiry, .invalidAddressRange,
-            .invalidSecondFactor, .invalidAddress, .invalidAPIKey, .wrongState, .missingCode:
-            .invalidArgument
         case .unknownMethod, .wrongMethodShape:
             .unimplemented
         case .alreadyDone, .emailExists, .phoneNumberExists, .duplicateLocalID, .credentialAlreadyInUse,

@@ -525,6 +525,8 @@ extern const PosternSchema postern__store__v1__stored_guess__table;
 static inline const PosternSchema *postern__store__v1__stored_guess__schema(void) { return &postern__store__v1__stored_guess__table; }
 extern const PosternSchema postern__store__v1__stored_guesses__table;
 static inline const PosternSchema *postern__store__v1__stored_guesses__schema(void) { return &postern__store__v1__stored_guesses__table; }
+extern const PosternSchema postern__store__v1__stored_lease__table;
+static inline const PosternSchema *postern__store__v1__stored_lease__schema(void) { return &postern__store__v1__stored_lease__table; }
 extern const PosternSchema postern__store__v1__event_record__table;
 static inline const PosternSchema *postern__store__v1__event_record__schema(void) { return &postern__store__v1__event_record__table; }
 extern const PosternSchema postern__store__v1__stored_totp__table;

@@ -1,4 +1,4 @@
-import Base
+public import Base
 import Messages
 import Outbound
 import Reactor
@@ -9,7 +9,8 @@ import Store
 ///
 /// Runs on one loop; each delivery on the blocking pool. A tenant has few deliveries on their way at a time: one
 /// whose server hangs does not hold up the others. What cannot be delivered is tried again, later each time, and given
-/// up after `attemptsMax`. Everything about a delivery is in the store: a stop loses nothing.
+/// up after `attemptsMax`. Everything about a delivery is in the store: a stop loses nothing. In a cluster each message
+/// is claimed before it is sent (`MailClaim`).
 public actor Mailer {
     nonisolated let loop: EventLoop
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -25,6 +26,10 @@ public actor Mailer {
     private var idleWaiters: [Promise<Void>] = []
     private var isStopped = false
     private var isWakingSoon = false
+    /// Messages that were taken over from another node of the cluster, which did not say what became of them.
+    public nonisolated let takenOverCount = Counter()
+    /// This node in the claims of the cluster's nodes.
+    private let claimant: [UInt8]
     /// How often somebody wrote a message and said so.
     nonisolated let wakeCount = Counter()
 
@@ -42,6 +47,7 @@ public actor Mailer {
             clock: resources.clock, configs: configs, contents: contents,
             sms: SMSAttempt(configs: smsConfigs, webhook: webhook), smtp: smtp, webhook: webhook)
         self.loop = loop
+        self.claimant = resources.random.bytes(16)
     }
 
     /// How long after the n-th failed attempt the next comes: 30 s, doubled each time, six hours at most, ±20 %. A code
@@ -107,12 +113,38 @@ public actor Mailer {
                 room: { Self.inFlightPerTenantMax - (inFlight[$0]?.count ?? 0) },
                 isTaken: { inFlight[$0.tenant]?.contains($0.messageID) == true })
         }
-        for key in due ?? [] {
+        guard let due, !due.isEmpty else { return }
+        for key in due {
             inFlight[key.tenant, default: []].insert(key.messageID)
             inFlightCount += 1
             lastTenant = key.tenant
-            Task(executorPreference: loop) { await self.deliver(key) }
         }
+        if resources.store.isInCluster {
+            Task(executorPreference: loop) { await self.claim(due) }
+        } else {
+            for key in due { Task(executorPreference: loop) { await self.deliver(key) } }
+        }
+    }
+
+    /// Delivers those of the messages that no other node delivers.
+    private func claim(_ due: [OutboxDueKey]) async {
+        let limits = resources.limits.journal
+        let (begin, until) = (resources.steadyClock.now(), resources.clock.now() + limits.mailClaim)
+        let mayTakeOver = resources.store.hasReachedJournal(for: limits.mailClaimGrace)
+        let claims = try? await resources.store.write(for: .session) { [claimant] in
+            try $0.claim(due, claimant, until: until, mayTakeOver: mayTakeOver)
+        }
+        // A node that was held up leaves what it claimed to whoever comes when the claim is over.
+        let isLate = resources.steadyClock.now() - begin > limits.mailClaimUse
+        for (index, key) in due.enumerated() {
+            guard let claim = claims?[index], !isLate else {
+                release(key)
+                continue
+            }
+            if claim.isTakenOver { takenOverCount.add() }
+            Task(executorPreference: loop) { await self.deliver(claim.key) }
+        }
+        tellIfIdle()
     }
 
     private func deliver(_ key: OutboxDueKey) async {
@@ -145,10 +177,18 @@ public actor Mailer {
             unsettled.append((key, outcome))
             return
         }
+        release(key)
+        deliverMore()
+        tellIfIdle()
+    }
+
+    private func release(_ key: OutboxDueKey) {
         inFlight[key.tenant]?.remove(key.messageID)
         if inFlight[key.tenant]?.isEmpty == true { inFlight[key.tenant] = nil }
         inFlightCount -= 1
-        deliverMore()
+    }
+
+    private func tellIfIdle() {
         guard inFlightCount == 0 else { return }
         for waiter in idleWaiters { waiter.succeed(()) }
         idleWaiters = []

@@ -77,10 +77,13 @@ extension WriteTransaction {
                 .outboxMessageNotDeliverable,
                 "The message was sent already, is held to be read here, or carries a code that has expired.")
         }
+        // It is on its way already, from one node of the cluster; from two it would come twice.
+        if stored.isClaimed(at: now) { return message }
         if message.nextAttemptAtMicros > 0 {
             let due = Timestamp(microseconds: message.nextAttemptAtMicros)
             try delete(Tables.outboxDue, OutboxDueKey(due, tenantID, messageID))
         }
+        stored.claimant = []
         message.state = .pending
         message.attempts = 0
         message.nextAttemptAtMicros = now.microseconds

@@ -71,6 +71,7 @@ extension WriteTransaction {
         else { return }
         message.settle(outcome, isWorthDelivering: stored.isWorthDelivering, random: random, now: now)
         stored.message = message
+        stored.claimant = []
         try putOutbox(stored, tenantID: key.tenant)
     }
 }

@@ -39,14 +39,10 @@ public final class EventUpkeep: Sendable {
         self.bounds = bounds
     }
 
-    func sweep(now: Timestamp) async throws {
-        try await trim(now: now)
-        try follow()
-    }
-
     // MARK: Retention
 
-    private func trim(now: Timestamp) async throws {
+    /// For all nodes of a cluster.
+    func trim(now: Timestamp) async throws {
         let last = state.withLock { $0.trimmed }
         let (keeping, next) = try tenantsWithRetention(after: last)
         for (tenantID, retention) in keeping {
@@ -85,7 +81,7 @@ public final class EventUpkeep: Sendable {
     // MARK: Verification
 
     /// Goes on with the chains where the last sweep ended. A fault is logged each time it is come to.
-    private func follow() throws {
+    func follow() throws {
         let start = state.withLock { $0.followed }
         let end = try resources.store.read { transaction in
             var followed = start

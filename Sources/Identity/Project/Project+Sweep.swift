@@ -3,32 +3,42 @@ import Store
 
 extension Project {
     /// What is done now and then: expired sessions and idempotency records, unused anonymous users, retired keys, stale
-    /// readers. Nothing is deleted by its age while the clock is not proven.
+    /// readers. Nothing is deleted by its age while the clock is not proven, or is not the cluster's.
     public func sweep() async {
         checkClock()
         tenants.forgetIdle()
         await callers.uses.sweep()
-        guard time.isProven else {
+        guard time.isProven, store.journalStatus?.isClockWrong != true else {
             sweepsPutOff.add()
             return
         }
-        await WritePurpose.$current.withValue(.removal) { await sweepNow() }
+        await WritePurpose.$current.withValue(.removal) {
+            do {
+                try await sweepOwn()
+                if try await leases.hold(.sweep) { try await sweepForAll() }
+            } catch {
+                resources.log.error("the sweep failed", ["error": .text("\(error)")])
+            }
+        }
     }
 
-    private func sweepNow() async {
-        do {
-            while try await store.sweep(now: clock.now(), limit: 500) == 500 {}
-            try await tenants.finishSomeDeletions()
-            try await signingKeys.retireExpired()
-            try await store.write { [now = clock.now()] in try $0.noteRevocationTime(now) }
-            while try await store.write({ [now = clock.now()] in try $0.forgetRevocations(now: now, limit: 500) }) {}
-            while try await store.write({ [now = clock.now()] in try $0.forgetGuesses(now: now, limit: 500) }) {}
-            try await anonymousExpiry.sweep(now: clock.now())
-            await callers.deniedCalls.sweep()
-            try await eventUpkeep.sweep(now: clock.now())
-            _ = try store.checkReaders()
-        } catch {
-            resources.log.error("the sweep failed", ["error": .text("\(error)")])
-        }
+    /// What one node of a cluster does for all. Each part decides in its writes what is to be done, so that nothing is
+    /// done twice where two nodes are at it.
+    func sweepForAll() async throws {
+        while try await store.sweep(now: clock.now(), limit: 500) == 500 {}
+        try await tenants.finishSomeDeletions()
+        try await signingKeys.retireExpired()
+        try await store.write { [now = clock.now()] in try $0.noteRevocationTime(now) }
+        while try await store.write({ [now = clock.now()] in try $0.forgetRevocations(now: now, limit: 500) }) {}
+        while try await store.write({ [now = clock.now()] in try $0.forgetGuesses(now: now, limit: 500) }) {}
+        try await anonymousExpiry.sweep(now: clock.now())
+        try await eventUpkeep.trim(now: clock.now())
+    }
+
+    /// What each node does: what it counted itself, and its own file.
+    private func sweepOwn() async throws {
+        await callers.deniedCalls.sweep()
+        try eventUpkeep.follow()
+        _ = try store.checkReaders()
     }
 }

@@ -5,6 +5,7 @@ public import Outbound
 public import Reactor
 import Signing
 public import Store
+import Synchronization
 public import Tokens
 
 /// The project: one store, its tenants, users, callers and keys. Made once by posternd or a test.
@@ -61,6 +62,7 @@ public final class Project: Sendable {
     public let eventUpkeep: EventUpkeep
     public let backups: Backups
     public let digests: StoreDigests
+    public let leases: Leases
     public let hookConfigs: HookConfigs
     public let auditSigner: AuditSigner
 
@@ -74,6 +76,7 @@ public final class Project: Sendable {
     public let idempotencyRefusals = Counter()
     /// Sweeps that were put off because the clock is not proven.
     public let sweepsPutOff = Counter()
+    let hasToldOfEngineClock = Atomic(false)
 
     /// The threads for work that takes long, by its kind.
     public struct Pools: Sendable {
@@ -92,7 +95,7 @@ public final class Project: Sendable {
         loops: EventLoopGroup, pools: Pools, http: HTTPClient, smtp: SMTPClient
     ) {
         let (sealing, loop, signers) = (masterKey.sealing, loops.loops[0], ServiceAccountSigners())
-        (self.configuration, self.resources) = (configuration, resources)
+        (self.configuration, self.resources, self.leases) = (configuration, resources, Leases(resources))
         self.tokens = ProjectTokens(
             configuration, resources: resources, masterKey: masterKey, epoch: epoch, pool: pools.signing, loop: loop)
         self.mail = ProjectMail(

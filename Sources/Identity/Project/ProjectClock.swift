@@ -1,14 +1,29 @@
 public import Base
 import Messages
 import Store
+import Synchronization
 
 /// The clock that everything here goes by: what is told of it, and what an operator does to it.
 extension Project {
     /// Compares the time with the machine's clock; called every second. What is new is logged once.
     public func checkClock() {
+        noteEngineClock()
         guard let notice = time.check() else { return }
         log(notice)
         if case .believed(let jump) = notice { Task { await record(believed: jump) } }
+    }
+
+    /// Says once that this node's clock is too far from that of the cluster's engine, and once that it is right again.
+    private func noteEngineClock() {
+        guard let status = store.journalStatus else { return }
+        let hasTold = hasToldOfEngineClock.exchange(status.isClockWrong, ordering: .relaxed)
+        guard status.isClockWrong != hasTold else { return }
+        guard status.isClockWrong else {
+            return resources.log.notice("the machine's clock agrees with the engine's again; this node writes", [:])
+        }
+        resources.log.error(
+            "the machine's clock is too far from the engine's; this node writes nothing until it is right",
+            ["seconds_ahead": .integer(status.clock.difference.components.seconds)])
     }
 
     private func record(believed jump: Duration) async {

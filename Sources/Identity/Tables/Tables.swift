@@ -160,6 +160,10 @@ public enum Tables {
     public static let hookConfigs = Table<TenantPrefix, StoredHookConfig>(
         id: 100, name: "hook_configs", owner: .keyPrefix, purge: .withTenant)
 
+    /// Piece of work → which server of a cluster does it for all. Empty outside of a cluster.
+    public static let leases = Table<TextKey, StoredLease>(
+        id: 122, name: "leases", owner: .nobody, purge: .noTenant)
+
     /// What opening the store takes. The list `declared` is generated from this file.
     public static let all: [TableDeclaration] = SigningTables.all + declared
 }

@@ -125,6 +125,8 @@ public struct StoredOutboxMessage: Message {
     public var decoy: Bool = false
     /// When what it carries is worth nothing any more: it is not delivered later. 0 = no such time.
     public var deliverUntilMicros: Int64 = 0
+    /// In a cluster: the server that delivers it at the moment. The claim is over when the next attempt is due.
+    public var claimant: [UInt8] = []
 
     public init() {}
 
@@ -132,12 +134,14 @@ public struct StoredOutboxMessage: Message {
         message: OutboxMessage? = nil,
         sealedContents: [UInt8] = [],
         decoy: Bool = false,
-        deliverUntilMicros: Int64 = 0
+        deliverUntilMicros: Int64 = 0,
+        claimant: [UInt8] = []
     ) {
         self.message = message
         self.sealedContents = sealedContents
         self.decoy = decoy
         self.deliverUntilMicros = deliverUntilMicros
+        self.claimant = claimant
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -146,6 +150,7 @@ public struct StoredOutboxMessage: Message {
         @inlinable public static var sealedContents: Int { 2 }
         @inlinable public static var decoy: Int { 3 }
         @inlinable public static var deliverUntilMicros: Int { 4 }
+        @inlinable public static var claimant: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -164,6 +169,7 @@ extension StoredOutboxMessage: ConvertibleToC {
         self.sealedContents = [UInt8](copying: source.pointee.sealed_contents)
         self.decoy = source.pointee.decoy != 0
         self.deliverUntilMicros = source.pointee.deliver_until_micros
+        self.claimant = [UInt8](copying: source.pointee.claimant)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredOutboxMessage>, arena: Arena) {
@@ -171,6 +177,7 @@ extension StoredOutboxMessage: ConvertibleToC {
         target.pointee.sealed_contents = arena.copy(self.sealedContents)
         target.pointee.decoy = self.decoy ? 1 : 0
         target.pointee.deliver_until_micros = self.deliverUntilMicros
+        target.pointee.claimant = arena.copy(self.claimant)
     }
 }
 

@@ -874,6 +874,54 @@ extension StoredGuesses: ConvertibleToC {
     }
 }
 
+/// Who does a piece of work for all servers of a cluster.
+public struct StoredLease: Message {
+    /// Drawn by the server at its start.
+    public var holder: [UInt8] = []
+    /// How often the holder said that it is there.
+    public var renewals: UInt64 = 0
+    /// By the holder's clock. Nothing is decided by it.
+    public var renewedAtMicros: Int64 = 0
+
+    public init() {}
+
+    public init(holder: [UInt8] = [], renewals: UInt64 = 0, renewedAtMicros: Int64 = 0) {
+        self.holder = holder
+        self.renewals = renewals
+        self.renewedAtMicros = renewedAtMicros
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var holder: Int { 1 }
+        @inlinable public static var renewals: Int { 2 }
+        @inlinable public static var renewedAtMicros: Int { 3 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension StoredLease: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__store__v1__stored_lease__schema() }
+
+    init(copying source: UnsafePointer<Postern__Store__V1__StoredLease>) {
+        self.holder = [UInt8](copying: source.pointee.holder)
+        self.renewals = source.pointee.renewals
+        self.renewedAtMicros = source.pointee.renewed_at_micros
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredLease>, arena: Arena) {
+        target.pointee.holder = arena.copy(self.holder)
+        target.pointee.renewals = self.renewals
+        target.pointee.renewed_at_micros = self.renewedAtMicros
+    }
+}
+
 /// What an entry of a tenant's event log says; the store adds its sequence and the hash of the entry before it.
 public struct EventRecord: Message {
     public var timeMicros: Int64 = 0

@@ -116,3 +116,10 @@ import Testing
         }
     }
 }
+
+extension EventUpkeep {
+    fileprivate func sweep(now: Timestamp) async throws {
+        try await trim(now: now)
+        try follow()
+    }
+}

@@ -48,5 +48,6 @@ extension Tables {
         apiKeysOfTenants.declaration,
         apiKeyUses.declaration,
         hookConfigs.declaration,
+        leases.declaration,
     ]
 }

@@ -36,8 +36,10 @@ enum TokensWatchRevocations: ServerStreamMethod {
     private static func batch(
         _ feed: RevocationFeed, after place: RevocationPlace, _ call: StreamCall
     ) throws -> (message: [UInt8], last: RevocationPlace, isFull: Bool) {
-        // Before the read: what is acknowledged after this moment comes with the next message.
-        let time = call.now
+        try call.project.requireFresh()
+        // Before the read: what is acknowledged after this moment comes with the next message. Of other nodes of a
+        // cluster, this one may have missed what came lately.
+        let time = call.now - call.project.store.staleness
         let batch = try call.project.store.read { transaction in
             try call.checkCaller(in: transaction)
             return try feed.revocations(in: transaction, after: place.sequence, limit: batchMax)

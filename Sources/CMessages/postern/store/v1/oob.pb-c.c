@@ -208,7 +208,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor
   (ProtobufCMessageInit) postern__store__v1__stored_oob_code__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_outbox_message__field_descriptors[4] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_outbox_message__field_descriptors[5] =
 {
   {
     "message",
@@ -258,8 +258,21 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_outbox_message_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "claimant",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredOutboxMessage, claimant),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_outbox_message__field_indices_by_name[] = {
+  4,   /* field[4] = claimant */
   2,   /* field[2] = decoy */
   3,   /* field[3] = deliver_until_micros */
   0,   /* field[0] = message */
@@ -268,7 +281,7 @@ static const unsigned postern__store__v1__stored_outbox_message__field_indices_b
 static const ProtobufCIntRange postern__store__v1__stored_outbox_message__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_outbox_message__descriptor =
 {
@@ -278,7 +291,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_outbox_message__desc
   "Postern__Store__V1__StoredOutboxMessage",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredOutboxMessage),
-  4,
+  5,
   postern__store__v1__stored_outbox_message__field_descriptors,
   postern__store__v1__stored_outbox_message__field_indices_by_name,
   1,  postern__store__v1__stored_outbox_message__number_ranges,

@@ -91,6 +91,12 @@ void   postern__store__v1__stored_guesses__init
   static const Postern__Store__V1__StoredGuesses init_value = POSTERN__STORE__V1__STORED_GUESSES__INIT;
   *message = init_value;
 }
+void   postern__store__v1__stored_lease__init
+                     (Postern__Store__V1__StoredLease         *message)
+{
+  static const Postern__Store__V1__StoredLease init_value = POSTERN__STORE__V1__STORED_LEASE__INIT;
+  *message = init_value;
+}
 void   postern__store__v1__event_record__init
                      (Postern__Store__V1__EventRecord         *message)
 {
@@ -1349,6 +1355,70 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_guesses__descriptor 
   postern__store__v1__stored_guesses__field_indices_by_name,
   1,  postern__store__v1__stored_guesses__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_guesses__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__store__v1__stored_lease__field_descriptors[3] =
+{
+  {
+    "holder",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredLease, holder),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "renewals",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredLease, renewals),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "renewed_at_micros",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredLease, renewed_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__store__v1__stored_lease__field_indices_by_name[] = {
+  0,   /* field[0] = holder */
+  1,   /* field[1] = renewals */
+  2,   /* field[2] = renewed_at_micros */
+};
+static const ProtobufCIntRange postern__store__v1__stored_lease__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__store__v1__stored_lease__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.store.v1.StoredLease",
+  "StoredLease",
+  "Postern__Store__V1__StoredLease",
+  "postern.store.v1",
+  sizeof(Postern__Store__V1__StoredLease),
+  3,
+  postern__store__v1__stored_lease__field_descriptors,
+  postern__store__v1__stored_lease__field_indices_by_name,
+  1,  postern__store__v1__stored_lease__number_ranges,
+  (ProtobufCMessageInit) postern__store__v1__stored_lease__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__store__v1__event_record__field_descriptors[8] =

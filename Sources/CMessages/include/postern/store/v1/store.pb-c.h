@@ -35,6 +35,7 @@ typedef struct Postern__Store__V1__StoredIdempotency Postern__Store__V1__StoredI
 typedef struct Postern__Store__V1__StoredTenantUsage Postern__Store__V1__StoredTenantUsage;
 typedef struct Postern__Store__V1__StoredGuess Postern__Store__V1__StoredGuess;
 typedef struct Postern__Store__V1__StoredGuesses Postern__Store__V1__StoredGuesses;
+typedef struct Postern__Store__V1__StoredLease Postern__Store__V1__StoredLease;
 typedef struct Postern__Store__V1__EventRecord Postern__Store__V1__EventRecord;
 
 
@@ -254,6 +255,18 @@ struct  Postern__Store__V1__StoredGuesses
     , 0,NULL }
 
 
+struct  Postern__Store__V1__StoredLease
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData holder;
+  uint64_t renewals;
+  int64_t renewed_at_micros;
+};
+#define POSTERN__STORE__V1__STORED_LEASE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_lease__descriptor) \
+    , {0,NULL}, 0, 0 }
+
+
 struct  Postern__Store__V1__EventRecord
 {
   ProtobufCMessage base;
@@ -313,6 +326,9 @@ void   postern__store__v1__stored_guess__init
 /* Postern__Store__V1__StoredGuesses methods */
 void   postern__store__v1__stored_guesses__init
                      (Postern__Store__V1__StoredGuesses         *message);
+/* Postern__Store__V1__StoredLease methods */
+void   postern__store__v1__stored_lease__init
+                     (Postern__Store__V1__StoredLease         *message);
 /* Postern__Store__V1__EventRecord methods */
 void   postern__store__v1__event_record__init
                      (Postern__Store__V1__EventRecord         *message);
@@ -360,6 +376,9 @@ typedef void (*Postern__Store__V1__StoredGuess_Closure)
 typedef void (*Postern__Store__V1__StoredGuesses_Closure)
                  (const Postern__Store__V1__StoredGuesses *message,
                   void *closure_data);
+typedef void (*Postern__Store__V1__StoredLease_Closure)
+                 (const Postern__Store__V1__StoredLease *message,
+                  void *closure_data);
 typedef void (*Postern__Store__V1__EventRecord_Closure)
                  (const Postern__Store__V1__EventRecord *message,
                   void *closure_data);
@@ -385,6 +404,7 @@ extern const ProtobufCMessageDescriptor postern__store__v1__stored_idempotency__
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_tenant_usage__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_guess__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_guesses__descriptor;
+extern const ProtobufCMessageDescriptor postern__store__v1__stored_lease__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__event_record__descriptor;
 
 PROTOBUF_C__END_DECLS

@@ -1,0 +1,50 @@
+import Base
+import Messages
+import Store
+
+// In a cluster each message is delivered by the node that claimed it. A claim puts the next attempt off to the claim's
+// end: when the node dies, the message is due again by itself. Outside of a cluster nothing is claimed.
+
+/// A message that this node may deliver now.
+struct MailClaim: Sendable {
+    /// Where the message stands in the queue from now on.
+    let key: OutboxDueKey
+    /// The message was another node's, which has not said what became of it: it may be delivered twice.
+    let isTakenOver: Bool
+}
+
+extension JournalLimits {
+    /// A claim is worth something for this long after it was asked for: an attempt takes a minute at most
+    /// (`MailDelivery`), and has to end before the claim does.
+    var mailClaimUse: Duration { mailClaim / 4 }
+}
+
+extension WriteTransaction {
+    /// Claims the messages of `keys` that are still due, each for itself. Nil: another node has it, or it is to be left
+    /// to the node that had it, which may come back (`mayTakeOver`).
+    func claim(
+        _ keys: [OutboxDueKey], _ claimant: [UInt8], until: Timestamp, mayTakeOver: Bool
+    ) throws -> [MailClaim?] {
+        try keys.map { key throws in
+            guard var stored = try reading.message(due: key), var message = stored.message else { return nil }
+            // Of its own claims this node knows that it sent nothing: what is on its way from here is not asked for.
+            let isTakenOver = !stored.claimant.isEmpty && stored.claimant != claimant
+            if isTakenOver, !mayTakeOver { return nil }
+            try delete(Tables.outboxDue, key)
+            // One that ends its server each time must end, too.
+            if isTakenOver { message.attempts &+= 1 }
+            message.nextAttemptAtMicros = until.microseconds
+            stored.message = message
+            stored.claimant = claimant
+            try putOutbox(stored, tenantID: key.tenant)
+            return MailClaim(key: OutboxDueKey(until, key.tenant, key.messageID), isTakenOver: isTakenOver)
+        }
+    }
+}
+
+extension StoredOutboxMessage {
+    /// Whether a node of the cluster is delivering it.
+    func isClaimed(at now: Timestamp) -> Bool {
+        !claimant.isEmpty && now < Timestamp(microseconds: message?.nextAttemptAtMicros ?? 0)
+    }
+}

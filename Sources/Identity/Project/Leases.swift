@@ -1,0 +1,107 @@
+public import Base
+import Messages
+import Store
+import Synchronization
+
+/// Which node of a cluster does the work that one node does for all. Any thread.
+///
+/// A lease is a row that names its holder, who counts it up as long as it does the work. Another node takes it when it
+/// has seen the row unchanged for `JournalLimits.leaseDuration` by its own steady clock: no two clocks are ever
+/// compared, and a clock that is set has no say. A holder that was stopped for longer finds the row in another's name
+/// when it asks again; until then both may be at work, so the work is safe on several nodes at once.
+///
+/// Outside of a cluster every lease is held and nothing is written.
+public final class Leases: Sendable {
+    public enum Work: String, CaseIterable, Sendable {
+        /// What is deleted by its age, and the purges of deleted tenants.
+        case sweep
+    }
+
+    /// Work that was left to another node.
+    public let leftCount = Counter()
+    private let resources: Resources
+    /// Another one at each start: a server that was killed waits for its own lease as everybody does.
+    private let holder: [UInt8]
+    private let seen = Mutex<[Work: Seen]>([:])
+
+    private struct Seen {
+        let row: StoredLease
+        let since: Timestamp
+    }
+
+    init(_ resources: Resources) {
+        self.resources = resources
+        self.holder = resources.random.bytes(16)
+    }
+
+    /// Whether this node does the work now. Asked each time before the work, at least once in a third of the lease's
+    /// duration.
+    func hold(_ work: Work) async throws -> Bool {
+        guard resources.store.isInCluster else { return true }
+        let row = try stored(work)
+        let isMine = row == nil || row?.holder == holder
+        let abandoned = isMine ? nil : abandonedRow(row, work)
+        if isMine || abandoned != nil {
+            let (holder, now) = (holder, resources.clock.now())
+            let isTaken = try await resources.store.write(for: .removal) {
+                try $0.takeLease(work, holder, from: abandoned, now: now)
+            }
+            if isTaken { return true }
+            // The write saw the journal's end: the row in its way is here now, and watched from now on.
+            _ = abandonedRow(try stored(work), work)
+        }
+        leftCount.add()
+        return false
+    }
+
+    private func stored(_ work: Work) throws -> StoredLease? {
+        try resources.store.read { try $0.get(Tables.leases, TextKey(Text(work.rawValue))) }
+    }
+
+    /// Another node's row, if it has been the same for the lease's duration.
+    private func abandonedRow(_ row: StoredLease?, _ work: Work) -> StoredLease? {
+        guard let row else { return nil }
+        let now = resources.steadyClock.now()
+        let since = seen.withLock { seen in
+            if let known = seen[work], known.row.isSame(as: row) { return known.since }
+            seen[work] = Seen(row: row, since: now)
+            return now
+        }
+        return now - since >= resources.limits.journal.leaseDuration ? row : nil
+    }
+
+    /// Lets the others go on at once. When the server stops.
+    public func giveBack() async {
+        guard resources.store.isInCluster else { return }
+        for work in Work.allCases {
+            // Without the engine the others wait for the lease to end.
+            _ = try? await resources.store.write(for: .removal) { [holder] in
+                guard try $0.get(Tables.leases, TextKey(Text(work.rawValue)))?.holder == holder else { return }
+                try $0.delete(Tables.leases, TextKey(Text(work.rawValue)))
+            }
+        }
+    }
+}
+
+extension WriteTransaction {
+    /// Takes a lease that nobody holds or that was `abandoned`, or renews it. False: another node has it.
+    fileprivate func takeLease(
+        _ work: Leases.Work, _ holder: [UInt8], from abandoned: StoredLease?, now: Timestamp
+    ) throws -> Bool {
+        let key = TextKey(Text(work.rawValue))
+        var lease = StoredLease(holder: holder)
+        if let row = try get(Tables.leases, key) {
+            guard row.holder == holder || abandoned?.isSame(as: row) == true else { return false }
+            lease.renewals = row.renewals &+ 1
+        }
+        lease.renewedAtMicros = now.microseconds
+        try put(Tables.leases, key, lease)
+        return true
+    }
+}
+
+extension StoredLease {
+    fileprivate func isSame(as other: StoredLease) -> Bool {
+        holder == other.holder && renewals == other.renewals
+    }
+}

@@ -1,0 +1,52 @@
+import Base
+import Identity
+import Rules
+import Store
+import Synchronization
+import Wire
+
+// Calls of a node of a cluster that must not rest on an old state: docs/decisions/0119 and 0123. A server outside of a
+// cluster comes by here once for each call, and finds that there is nothing to do.
+
+extension Router {
+    var isInCluster: Bool { service.project.store.isInCluster }
+
+    /// The place in the journal that the answer to a change tells; nil for other calls, and outside of a cluster.
+    func position(after method: MethodDescriptor) -> Text? {
+        method.mutation ? service.project.store.journalPosition?.text : nil
+    }
+
+    /// Whether a call that only reads has to wait until this node has seen the journal's end. INVALID_POSITION,
+    /// INVALID_CONSISTENCY.
+    func mustReachEnd(_ metadata: Metadata) throws(Failure) -> Bool {
+        guard metadata.position != nil || metadata.consistency != nil,
+            let node = service.project.store.journalPosition
+        else { return false }
+        return try CallFreshness(metadata, at: node).isBeyond(node)
+    }
+
+    /// Returns when this node's store is the journal's end, or beyond what the call names. NODE_BEHIND, and
+    /// INVALID_POSITION for a place where nothing is.
+    func reachEnd(for freshness: CallFreshness?) async throws {
+        do {
+            try await service.project.store.reachJournalEnd()
+        } catch StoreError.journal(.away) {
+            throw Failure.nodeBehind
+        }
+        guard let position = freshness?.position, let node = service.project.store.journalPosition else { return }
+        if position.number > node.number { throw Failure.positionBeyondEnd }
+    }
+
+    /// Whether a refused call may cause a question to the engine. Whoever shows no credential that is known has a rate
+    /// with all others like it.
+    func mayAsk(for caller: Caller?) -> Bool {
+        if caller != nil { return true }
+        let now = Instant.now
+        return strangersQuestions.withLock { $0.take(now: now) }
+    }
+}
+
+extension Failure {
+    fileprivate static let positionBeyondEnd = Failure(
+        .invalidPosition, "x-postern-position is beyond the end of the cluster's journal.")
+}

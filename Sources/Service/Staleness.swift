@@ -1,0 +1,22 @@
+import Base
+import Identity
+import Store
+
+extension Project {
+    /// For what a missed revocation would make wrong: NODE_BEHIND while this node has not heard of the others for
+    /// longer than its limit, unless the operator wants it to go on. Asked once the token is known to be genuine.
+    func requireFresh() throws(Failure) {
+        let limits = limits.journal
+        guard store.isInCluster, limits.whenBehind == .refuse, store.staleness > limits.staleAfter else {
+            return
+        }
+        throw .nodeBehind
+    }
+}
+
+extension Failure {
+    /// The engine does not answer, or is asked too often.
+    static let nodeBehind = Failure(
+        .nodeBehind, "This node cannot ask its cluster what is so now; try again, or ask another node.",
+        retryAfter: .seconds(1))
+}

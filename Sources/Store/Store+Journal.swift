@@ -1,0 +1,21 @@
+import Base
+import Synchronization
+
+extension Store {
+    /// Where this node is in its cluster's journal; nil outside of a cluster. What was written through this store and
+    /// acknowledged is at that place or before it.
+    public var journalPosition: JournalPosition? {
+        guard isInCluster else { return nil }
+        let status = environment.journalStatus.withLock { $0 }
+        return JournalPosition(clusterID: status.clusterID, number: status.position)
+    }
+
+    /// Whether the engine has answered without a break for `duration`.
+    public func hasReachedJournal(for duration: Duration) -> Bool {
+        guard let since = journalStatus?.confirmedSince else { return false }
+        return Instant.now >= since.advanced(by: duration)
+    }
+
+    /// For how long this node may have missed what other nodes wrote. Zero outside of a cluster.
+    public var staleness: Duration { journalStatus?.staleness(at: .now) ?? .zero }
+}

@@ -1,0 +1,120 @@
+import Base
+import Glibc
+import Messages
+import Reactor
+import Service
+import Store
+import TestSupport
+import Testing
+
+@testable import Identity
+
+/// Mail of a cluster, which each node could deliver.
+@Suite struct MailClaimTests {
+    private static let claimByNobody = [UInt8](repeating: 9, count: 16)
+
+    private func waitUntil(_ what: Comment, _ isTrue: () async throws -> Bool) async rethrows {
+        for _ in 0..<1_000 {
+            if try await isTrue() { return }
+            usleep(20_000)
+        }
+        Issue.record(what)
+    }
+
+    private func makeReceiver() -> FakeHTTPServer {
+        FakeHTTPServer { _ in .response(HTTPResponse(status: 200, body: [])) }
+    }
+
+    /// A message that a node which is gone now had claimed.
+    private func leaveClaimed(_ client: IdentityClient, until: Timestamp, to url: String) async throws -> Text {
+        _ = try client.signUp("ada@example.com")
+        try client.sendOob(.passwordReset, email: "ada@example.com")
+        let held = try await client.newestMail { $0.state == .held }
+        try client.deliverByWebhook(url: url)
+        try await client.server.project.store.write { transaction in
+            var stored = try transaction.outboxMessage(held.messageID, tenantID: .empty)
+            stored.message?.state = .pending
+            stored.message?.nextAttemptAtMicros = until.microseconds
+            stored.claimant = Self.claimByNobody
+            try transaction.putOutbox(stored, tenantID: .empty)
+        }
+        return held.messageID
+    }
+
+    @Test func eachMailGoesOutOnceAlthoughBothNodesDeliver() async throws {
+        let receiver = makeReceiver()
+        defer { receiver.close() }
+        try await withTwoServers { first, second in
+            let (one, two) = (try IdentityClient(first), try IdentityClient(second))
+            try one.deliverByWebhook(url: "\(receiver.url)/mail")
+            for number in 0..<20 {
+                let client = number % 2 == 0 ? one : two
+                _ = try client.signUp(Text("user\(number)@example.com"))
+                try client.sendOob(.passwordReset, email: Text("user\(number)@example.com"))
+            }
+            try await waitUntil("not every mail was sent") {
+                await first.project.mailer.deliverDue()
+                await second.project.mailer.deliverDue()
+                try await first.project.store.reachJournalEnd()
+                return try one.mails().allSatisfy { $0.message.state == .sent }
+            }
+            #expect(receiver.requestCount("/mail") == 20)
+            #expect(first.project.mailer.takenOverCount.value + second.project.mailer.takenOverCount.value == 0)
+        }
+    }
+
+    @Test func theMailOfANodeThatIsGoneIsTakenOverWhenItsClaimIsOver() async throws {
+        let receiver = makeReceiver()
+        defer { receiver.close() }
+        try await withTwoNodes(configure: { $0.limits.journal.mailClaimGrace = .zero }) { nodes in
+            let client = try IdentityClient(nodes.first)
+            let end = nodes.first.clock.clock.now() + .minutes(2)
+            let id = try await leaveClaimed(client, until: end, to: "\(receiver.url)/mail")
+            // Also on a node that is asked to deliver it now: it is on its way.
+            let retried: OutboxRetryResponse = try IdentityClient(nodes.second).client.call(
+                "postern.v1.Outbox/Retry", OutboxRetryRequest(messageID: id))
+            #expect(retried.message?.nextAttemptAtMicros == end.microseconds)
+            for mailer in [nodes.first.project.mailer, nodes.second.project.mailer] { await mailer.deliverDue() }
+            #expect(receiver.requestCount("/mail") == 0)
+            nodes.first.clock.advance(by: .minutes(2))
+            try await waitUntil("the mail was not taken over") {
+                await nodes.second.project.mailer.deliverDue()
+                return try client.mails().first?.message.state == .sent
+            }
+            #expect(receiver.requestCount("/mail") == 1)
+            let counts = [nodes.first, nodes.second].map { $0.project.mailer.takenOverCount.value }
+            #expect(counts.reduce(0, +) == 1)
+            #expect(try client.mails().first?.message.attempts == 2)
+        }
+    }
+
+    @Test func afterAnOutageTheNodeThatSentAMailSaysSoFirst() async throws {
+        let receiver = makeReceiver()
+        defer { receiver.close() }
+        try await withTwoNodes(configure: { $0.limits.journal.mailClaimGrace = .hours(1) }) { nodes in
+            let client = try IdentityClient(nodes.first)
+            let end = nodes.first.clock.clock.now() + .minutes(2)
+            _ = try await leaveClaimed(client, until: end, to: "\(receiver.url)/mail")
+            nodes.first.clock.advance(by: .minutes(3))
+            for mailer in [nodes.first.project.mailer, nodes.second.project.mailer] { await mailer.deliverDue() }
+            #expect(receiver.requestCount("/mail") == 0)
+            #expect(try client.mails().first?.message.state == .pending)
+        }
+    }
+
+    @Test func aServerOutsideOfAClusterClaimsNothing() async throws {
+        let receiver = makeReceiver()
+        defer { receiver.close() }
+        try await withServer { server in
+            guard !server.project.store.isInCluster else { return }
+            let client = try IdentityClient(server)
+            try client.deliverByWebhook(url: "\(receiver.url)/mail")
+            _ = try client.signUp("ada@example.com")
+            try client.sendOob(.passwordReset, email: "ada@example.com")
+            let sent = try await client.newestMail { $0.state == .sent }
+            #expect(sent.attempts == 1)
+            let stored = try server.project.store.read { try $0.outboxMessage(sent.messageID, tenantID: .empty) }
+            #expect(stored.claimant.isEmpty)
+        }
+    }
+}

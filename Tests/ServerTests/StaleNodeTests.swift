@@ -1,0 +1,103 @@
+import Base
+import Identity
+import Messages
+import Store
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Service
+
+/// A node that cannot ask its engine, and callers whose credentials nobody knows.
+@Suite struct StaleNodeTests {
+    private func verify(_ client: RawClient, _ idToken: Text) throws -> Text {
+        let answer: TokensVerifyIdTokenResponse = try client.call(
+            "postern.v1.Tokens/VerifyIdToken", TokensVerifyIdTokenRequest(idToken: idToken))
+        return answer.uid
+    }
+
+    /// The tokens of a user, at a node whose engine is gone.
+    private func withLoneNode(
+        _ configure: @escaping @Sendable (inout Instance.Configuration) -> Void,
+        _ body: (_ client: RawClient, _ user: AccountsSignUpResponse) throws -> Void
+    ) async throws {
+        try await withTwoNodes(
+            configure: { configuration in
+                configuration.limits.journal.patience = .milliseconds(50)
+                configure(&configuration)
+            },
+            { nodes in
+                let client = try IdentityClient(nodes.first)
+                let user = try client.signUp("ada@example.com")
+                nodes.journals.first.isAway.store(true, ordering: .relaxed)
+                try body(client.client, user)
+            })
+    }
+
+    @Test func forAWhileReadsGoOn() async throws {
+        try await withLoneNode({ _ in }) { client, user in
+            let idToken = try #require(user.tokens).idToken
+            let uid = try verify(client, idToken)
+            #expect(uid == user.user?.uid)
+        }
+    }
+
+    @Test func thenTokensAreNotToldToBeGoodAnyMore() async throws {
+        try await withLoneNode({ $0.limits.journal.staleAfter = .zero }) { client, user in
+            let tokens = try #require(user.tokens)
+            expectRefusal("NODE_BEHIND") { _ = try verify(client, tokens.idToken) }
+            expectRefusal("NODE_BEHIND") {
+                let _: AccountsLookupResponse = try client.call(
+                    "postern.v1.Accounts/Lookup", AccountsLookupRequest(idToken: tokens.idToken))
+            }
+            expectRefusal("NODE_BEHIND") {
+                let _: TokensRefreshResponse = try client.call(
+                    "postern.v1.Tokens/Refresh", TokensRefreshRequest(refreshToken: tokens.refreshToken))
+            }
+            // What no revocation changes is read.
+            let found: UsersGetResponse = try client.call(
+                "postern.v1.Users/Get", UsersGetRequest(uid: try #require(user.user).uid))
+            #expect(found.user?.email == "ada@example.com")
+        }
+    }
+
+    @Test func unlessTheOperatorWantsThatTheyAre() async throws {
+        let configure: @Sendable (inout Instance.Configuration) -> Void = { configuration in
+            configuration.limits.journal.staleAfter = .zero
+            configuration.limits.journal.whenBehind = .serve
+        }
+        try await withLoneNode(configure) { client, user in
+            let idToken = try #require(user.tokens).idToken
+            let uid = try verify(client, idToken)
+            #expect(uid == user.user?.uid)
+        }
+    }
+
+    @Test func strangersMakeANodeAskNoMoreThanItsLimit() async throws {
+        try await withTwoNodes(configure: { $0.limits.journal.strangersQuestionsPerSecond = 0 }) { nodes in
+            let client = try IdentityClient(nodes.first)
+            let made: ProjectCreateApiKeyResponse = try client.client.call(
+                "postern.v1.Project/CreateApiKey",
+                ProjectCreateApiKeyRequest(role: .projectAdmin, scope: Scope(tenants: .all(true))))
+            let stranger = try nodes.second.connect(authenticated: false)
+            stranger.apiKey = made.secretKey
+            // It may be good: this node does not know, and does not say that it is bad.
+            expectRefusal("NODE_BEHIND") {
+                let _: ProjectServerInfoResponse = try stranger.call(
+                    "postern.v1.Project/ServerInfo", ProjectServerInfoRequest())
+            }
+            // Who is known asks as before.
+            expectRefusal("USER_NOT_FOUND") {
+                let _: UsersGetResponse = try IdentityClient(nodes.second).client.call(
+                    "postern.v1.Users/Get", UsersGetRequest(uid: "nobody"))
+            }
+        }
+    }
+
+    @Test func aRateCountsBySeconds() {
+        var rate = QuestionRate(perSecond: 2)
+        let times: [Int64] = [0, 1, 999_999_999, 1_000_000_000, 1_000_000_001, 1_500_000_000]
+        let taken = times.map { rate.take(now: Instant(nanoseconds: $0)) }
+        #expect(taken == [true, true, false, true, true, false])
+    }
+}
