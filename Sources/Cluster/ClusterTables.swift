@@ -8,11 +8,13 @@ struct ClusterTables {
     let connection: PostgreSQLConnection
     /// Quoted.
     let schema: String
+    private let agreement: ClusterAgreement?
     /// Of the tables' form.
     static let format: Int64 = 1
 
     init(_ connection: PostgreSQLConnection, _ address: JournalAddress) {
         (self.connection, self.schema) = (connection, address.quotedSchema)
+        self.agreement = address.agreement
     }
 
     /// Makes the tables, and a cluster whose beginning is `mark`. Throws where there is a cluster already.
@@ -25,6 +27,7 @@ struct ClusterTables {
             """
             CREATE TABLE \(schema).postern_cluster (
                 id bytea PRIMARY KEY, format bigint NOT NULL, key_check bytea NOT NULL,
+                project_id text NOT NULL, issuer text NOT NULL, action_url text NOT NULL,
                 begun_at timestamptz NOT NULL DEFAULT now())
             """,
             """
@@ -33,8 +36,8 @@ struct ClusterTables {
                 batch_id bytea NOT NULL, body bytea NOT NULL, appended_at timestamptz NOT NULL DEFAULT now())
             """,
             """
-            INSERT INTO \(schema).postern_cluster (id, format, key_check)
-            VALUES ('\\x\(id)', \(Self.format), '\\x\(Hex.encode(seal.keyCheck))')
+            INSERT INTO \(schema).postern_cluster (id, format, key_check, \(ClusterAgreement.columns))
+            VALUES ('\\x\(id)', \(Self.format), '\\x\(Hex.encode(seal.keyCheck))', \(agreedValues))
             """,
             """
             INSERT INTO \(schema).postern_journal (position, hash, previous_hash, batch_id, body)
@@ -42,6 +45,11 @@ struct ClusterTables {
                 '\\x\(String(repeating: "00", count: 16))', '')
             """,
         ] + tablesOfNodes + ["COMMIT"] { try connection.execute(statement) }
+    }
+
+    private var agreedValues: String {
+        let values = agreement?.values ?? ["", "", ""]
+        return values.map { "convert_from('\\x\(Hex.encode([UInt8]($0.utf8)))', 'UTF8')" }.joined(separator: ", ")
     }
 
     /// Those of nodes and of snapshots.
@@ -80,18 +88,23 @@ struct ClusterTables {
         return [UInt8](id)
     }
 
-    /// Refuses another cluster, another master key and a newer form.
+    /// Refuses another cluster, another master key, a newer form, and other settings than the cluster's.
     func check(_ seal: JournalSeal) throws(JournalEngineError) {
         guard let id = try readID() else { throw .unusable("the schema \(schema) of the engine holds no cluster") }
         guard id == seal.clusterID else {
             throw .unusable("the schema \(schema) of the engine holds another cluster than this store")
         }
-        let row = try connection.execute("SELECT format, key_check FROM \(schema).postern_cluster")
+        let row = try connection.execute(
+            "SELECT format, key_check, \(ClusterAgreement.columns) FROM \(schema).postern_cluster")
         guard let format = row.integer(0, 0), format <= Self.format else {
             throw .unusable("the cluster was raised to a newer form than this server knows")
         }
         guard let check = row.bytes(0, 1), check.elementsEqual(seal.keyCheck) else {
             throw .unusable("the master key is not the cluster's")
         }
+        guard let agreement, let projectID = row.text(0, 2), let issuer = row.text(0, 3),
+            let actionURL = row.text(0, 4)
+        else { return }
+        try agreement.require(ClusterAgreement(projectID: projectID, issuer: issuer, actionURL: actionURL))
     }
 }

@@ -11,6 +11,8 @@ public struct JournalAddress: Sendable {
     private let password: Secret?
     /// Whether an engine with fsync=off is used all the same.
     public var acceptsForgetfulEngine = false
+    /// What this node is set to; nil where nobody compares it.
+    public var agreement: ClusterAgreement?
 
     public enum Problem: Error, CustomStringConvertible, Sendable {
         case malformed(String)

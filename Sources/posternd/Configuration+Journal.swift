@@ -10,7 +10,10 @@ extension Configuration {
             password = Secret(try SecretFile.read(journalPasswordFile, byteCountMax: 4_096))
         }
         do throws(JournalAddress.Problem) {
-            return try JournalAddress(journal, schema: journalSchema, password: password)
+            var address = try JournalAddress(journal, schema: journalSchema, password: password)
+            address.agreement = ClusterAgreement(
+                projectID: projectID, issuer: effectiveIssuer, actionURL: effectiveActionURL)
+            return address
         } catch {
             throw ConfigurationError(description: "journal: \(error)")
         }

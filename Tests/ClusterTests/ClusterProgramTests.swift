@@ -25,6 +25,10 @@ import Testing
             #expect(made.status == 0 && made.output.contains("first store of a new cluster"), "\(made.output)")
             let again = try run(flags + journal + ["--cluster-init"], log: log)
             #expect(again.status == 1 && again.output.contains("belongs to a cluster already"))
+            // Tokens of such a node would be refused by the others.
+            let other = try run(flags + journal + ["--issuer", "https://other.example"], log: log)
+            #expect(
+                other.status == 65 && other.output.contains("issuer is https://other.example here"), "\(other.output)")
             let alone = try run(flags, log: log)
             #expect(alone.status == 65 && alone.output.contains("--cluster-leave"))
 

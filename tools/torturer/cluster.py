@@ -94,8 +94,6 @@ class Cluster:
         self.key = (first.data / "admin-key").read_text().strip()
         for node in self.nodes[1:]:
             node.take_master_key(first)
-            for name in ("data.mdb", "witness"):
-                shutil.copy(first.data / name, node.data / name)
         for node in self.nodes:
             node.start()
 

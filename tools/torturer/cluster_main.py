@@ -1,4 +1,4 @@
-"""tools/cluster start and torture."""
+"""tools/cluster start, torture and bench."""
 import argparse
 import os
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from torturer import rounds  # noqa: E402
+from torturer import cluster_bench, rounds  # noqa: E402
 from torturer.cluster import Cluster  # noqa: E402
 from torturer.cluster_round import ClusterRound  # noqa: E402
 from torturer.server import build_shim  # noqa: E402
@@ -19,7 +19,7 @@ from torturer.server import build_shim  # noqa: E402
 def parse():
     parser = argparse.ArgumentParser(prog="tools/cluster")
     actions = parser.add_subparsers(dest="action", required=True)
-    start, torture = actions.add_parser("start"), actions.add_parser("torture")
+    start, torture, bench = (actions.add_parser(name) for name in ("start", "torture", "bench"))
     start.add_argument("--nodes", type=int, default=3, choices=range(1, 8))
     start.add_argument("--minutes", type=float, default=60, help="stops by itself after these (60)")
     length = torture.add_mutually_exclusive_group()
@@ -30,7 +30,7 @@ def parse():
     torture.add_argument("--seed", type=int, help="of the first round; the next ones count on (random)")
     torture.add_argument("--without", default="", help="faults to leave out, by their names in the summary: a,b,…")
     torture.add_argument("--verbose", action="store_true")
-    for each in (start, torture):
+    for each in (start, torture, bench):
         each.add_argument("--posternd", type=Path, help="the program (default: a release build of this checkout)")
     return parser.parse_args()
 
@@ -58,6 +58,8 @@ def main():
     try:
         if options.action == "start":
             sys.exit(start(options, folder))
+        if options.action == "bench":
+            sys.exit(cluster_bench.run(options, folder))
         options.shim, options.without = build_shim(folder), options.without.split(",")
         sys.exit(rounds.run(ClusterRound, options, folder, "tools/cluster torture"))
     finally:
