@@ -10,8 +10,9 @@ struct JournalHealth {
 
     init(startedAt: Instant, limits: JournalLimits) { (self.startedAt, self.limits) = (startedAt, limits) }
 
-    /// `endSeenAt`: as in `JournalStatus`.
+    /// An operator may want a node to serve for as long as the engine is away. `endSeenAt`: as in `JournalStatus`.
     func isBehind(isConnected: Bool, endSeenAt: Instant?, now: Instant) -> Bool {
+        if !isConnected, limits.whenBehind == .serve, endSeenAt != nil { return false }
         let patience = isConnected ? limits.behindMax : limits.staleAfter
         return now >= (endSeenAt ?? startedAt).advanced(by: patience)
     }

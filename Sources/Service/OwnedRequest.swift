@@ -1,8 +1,8 @@
 import Base
 import Wire
 
-/// A request that outlives the turn it came in.
-struct OwnedRequest: Sendable {
+/// A request that outlives the turn it came in. A class, so that calls without one keep no room for it.
+final class OwnedRequest: Sendable {
     private let payload: [UInt8]
     private let authorization: [UInt8]?
     private let idempotencyKey: [UInt8]?

@@ -9,10 +9,11 @@ import Wire
 
 extension Router {
     /// What is left to do when the call was admitted as far as it can be at once.
-    private enum Work: Sendable {
+    enum Work: Sendable {
         /// A call that only reads, and was refused before the node was at the journal's end.
         case read(FastBody, OwnedRequest)
-        case page(PreparedPage)
+        /// In a cluster with its request, to be asked again where the node refuses it.
+        case page(PreparedPage, OwnedRequest?)
         case change(PreparedChange, Call)
         case stream(PreparedStream, StreamCall)
         /// A bidirectional stream whose request holds no message: its first message passes the gate.
@@ -121,7 +122,8 @@ extension Router {
     ) throws -> Work {
         let limits = service.limits.messages
         switch body {
-        case .page(let prepare): return .page(try prepare(request.payload, limits))
+        case .page(let prepare):
+            return .page(try prepare(request.payload, limits), isInCluster ? try owned(request) : nil)
         case .change(let prepare):
             let change = try prepare(request.payload, limits)
             let admission = try admission(requestedTenantID: change.requestedTenantID, exchange, on: carrier)
@@ -163,11 +165,13 @@ extension Router {
         case .waiting(let body):
             let work = try work(body, request, exchange, on: carrier)
             exchange.trace?.note(tenantID: context.admittedTenantID)
+            // Refused at the end, it is refused.
+            if case .page(let page, _) = work { return (.page(page, nil), exchange.caller) }
             return (work, exchange.caller)
         }
     }
 
-    private func streamCall<Carrier: CallCarrier>(
+    func streamCall<Carrier: CallCarrier>(
         _ prepared: PreparedStream, _ exchange: Exchange, on carrier: isolated Carrier
     ) throws -> StreamCall {
         StreamCall(
@@ -192,7 +196,7 @@ extension Router {
 
 extension Router {
     /// A function of its own, so that a call that begins at once keeps no memory for this.
-    private func performAtEnd<Carrier: CallCarrier>(
+    func performAtEnd<Carrier: CallCarrier>(
         _ request: OwnedRequest, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {
         try await reachEnd(for: request.freshness)
@@ -209,71 +213,6 @@ extension Router {
     ) async throws {
         guard exchange.trace != nil else { return try await perform(work, exchange, on: carrier) }
         try await CallTrace.$current.withValue(exchange.trace) { try await perform(work, exchange, on: carrier) }
-    }
-
-    private func perform<Carrier: CallCarrier>(
-        _ work: Work, _ exchange: Exchange, on carrier: isolated Carrier
-    ) async throws {
-        switch work {
-        case .read(let body, let request): try answer(body, request, exchange, on: carrier)
-        case .page(let page):
-            let start = Instant.now
-            try await carrier.pageTurn(stream: exchange.stream)
-            exchange.trace?.add(queuedNanoseconds: Instant.now.nanoseconds(since: start))
-            try answer(page, exchange, on: carrier)
-        case .change(let change, let call):
-            let response = try await call.charging(change.purpose) { try await change.run(call) }
-            exchange.trace?.add(sentByteCount: response.count)
-            exchange.withMetadata(position: position(after: exchange.method.descriptor)) { metadata in
-                carrier.respond(stream: exchange.stream, metadata: metadata) { $0.append(contentsOf: response) }
-            }
-        case .stream(let stream, let call):
-            try await stream.run(call, CallStream(carrier: carrier, number: exchange.stream, trace: exchange.trace))
-            carrier.endStream(exchange.stream)
-        case .unopenedStream(let prepare):
-            if let first = try await carrier.nextMessage(stream: exchange.stream) {
-                let stream = try first.withUnsafeBytes { try prepare($0, service.limits.messages) }
-                exchange.trace?.add(receivedByteCount: first.count)
-                let call = try streamCall(stream, exchange, on: carrier)
-                exchange.trace?.note(tenantID: carrier.connectionContext.admittedTenantID)
-                try await stream.run(call, CallStream(carrier: carrier, number: exchange.stream, trace: exchange.trace))
-            }
-            carrier.endStream(exchange.stream)
-        }
-    }
-
-    private func answer<Carrier: CallCarrier>(
-        _ body: FastBody, _ request: OwnedRequest, _ exchange: Exchange, on carrier: isolated Carrier
-    ) throws {
-        let read = ReadExchange(
-            gate: gate, method: exchange.method.descriptor, caller: exchange.caller,
-            context: carrier.connectionContext)
-        try exchange.withMetadata { metadata in
-            try carrier.respond(stream: exchange.stream, metadata: metadata) { output in
-                try request.withEnvelope { try body($0.payload, read, &output) }
-            }
-        }
-    }
-
-    /// Makes a page of a list when it is its turn: in one short transaction that begins after the wait, so that the
-    /// page shows what is so then, and no reader of the database waits for a client.
-    private func answer<Carrier: CallCarrier>(
-        _ page: PreparedPage, _ exchange: Exchange, on carrier: isolated Carrier
-    ) throws {
-        let context = carrier.connectionContext
-        context.forgetAdmittedTenant()
-        defer { exchange.trace?.note(tenantID: context.admittedTenantID) }
-        let read = ReadExchange(
-            gate: gate, method: exchange.method.descriptor, caller: exchange.caller, context: context)
-        try exchange.withMetadata { metadata in
-            try carrier.respond(stream: exchange.stream, metadata: metadata) { output in
-                let start = output.readableByteCount
-                try read.read(requestedTenantID: page.requestedTenantID, hasWaited: true) { call, transaction in
-                    try page.answer(call, transaction, &output)
-                }
-                exchange.trace?.add(sentByteCount: output.readableByteCount - start)
-            }
-        }
     }
 }
 

@@ -34,6 +34,7 @@ extension Configuration {
             !(tlsRequired && allowPlaintext), "tls_required, allow_plaintext: one excludes the other")
         try require(
             journalPasswordFile.isEmpty || !journal.isEmpty, "journal_password_file: is of no use without journal")
+        try require(WhenBehind(rawValue: whenBehind) != nil, "when_behind: must be refuse or serve")
         try require(["synced", "relaxed"].contains(durability), "durability: must be synced or relaxed")
         try require(
             Log.Level.allCases.contains { $0.name == logLevel },

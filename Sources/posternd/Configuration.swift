@@ -42,6 +42,7 @@ struct Configuration {
     var journal = ""
     var journalSchema = "postern"
     var journalPasswordFile = ""
+    var whenBehind = "refuse"
     var backupDirectory = ""
     var backupEverySeconds: Int64 = 86_400
     var backupKeep: Int64 = 7

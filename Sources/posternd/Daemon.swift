@@ -134,12 +134,7 @@ enum Daemon {
         made.acceptsClock = configuration.acceptsClock
         made.version = Text(version)
         made.calls = calls
-        if let address = try configuration.journalAddress() {
-            made.store.journal = PostgreSQLJournal(
-                address, masterKey: masterKey, random: .system, limits: made.limits)
-            // What is acknowledged is on the engine's disk; this store can read it there again.
-            made.store.durability = .relaxed
-        }
+        try made.useJournal(of: configuration, masterKey)
         configure(&made.store)
         do {
             return try Instance(made, masterKey: masterKey, log: log) { error in
@@ -162,6 +157,16 @@ enum Daemon {
         sigemptyset(&nothing)
         pthread_sigmask(SIG_SETMASK, &nothing, nil)
         Signals.ignoreOthers()
+    }
+}
+
+extension Instance.Configuration {
+    fileprivate mutating func useJournal(of configuration: Configuration, _ masterKey: MasterKey) throws {
+        guard let address = try configuration.journalAddress() else { return }
+        limits.journal.whenBehind = WhenBehind(rawValue: configuration.whenBehind) ?? .refuse
+        store.journal = PostgreSQLJournal(address, masterKey: masterKey, random: .system, limits: limits)
+        // What is acknowledged is on the engine's disk; this store can read it there again.
+        store.durability = .relaxed
     }
 }
 

@@ -118,6 +118,11 @@ struct Setting {
                 key: "journal_password_file", place: .text(\.journalPasswordFile),
                 help: "file with the database's password (default: what libpq finds, such as PGPASSFILE)"),
             Setting(
+                key: "when_behind", place: .text(\.whenBehind),
+                help:
+                    "refuse or serve: what a node does with tokens that may be revoked, once the journal's engine has "
+                    + "been away for a minute"),
+            Setting(
                 key: "backup_directory", place: .text(\.backupDirectory),
                 help: "where backups are written, best on another disk; it must exist (default: none are taken)"),
             Setting(

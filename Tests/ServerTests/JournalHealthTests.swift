@@ -34,6 +34,15 @@ import Testing
         #expect(found == isBehind)
     }
 
+    @Test func `A node that may serve without the engine does, once it knew what to serve`() {
+        var limits = JournalLimits()
+        limits.whenBehind = .serve
+        let health = JournalHealth(startedAt: Self.at(100), limits: limits)
+        #expect(!health.isBehind(isConnected: false, endSeenAt: Self.at(200), now: Self.at(9_000)))
+        #expect(health.isBehind(isConnected: false, endSeenAt: nil, now: Self.at(9_000)))
+        #expect(health.isBehind(isConnected: true, endSeenAt: Self.at(200), now: Self.at(9_000)))
+    }
+
     @Test func `Health follows the start and the journal`() {
         let health = HealthStatus()
         health.set(isBehind: false)

@@ -110,6 +110,24 @@ import Testing
         }
     }
 
+    @Test func aListOfATenantThatAnotherNodeMadeIsNotRefused() async throws {
+        try await withTwoServers { first, second in
+            let (here, there) = (try first.connect(), try second.connect())
+            for number in 0..<5 {
+                let tenant = Text("tenant-\(number)")
+                let _: TenantsCreateResponse = try here.call(
+                    "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: tenant))
+                let listed: UsersListResponse = try there.call(
+                    "postern.v1.Users/List", UsersListRequest(tenantID: tenant, pageSize: 10))
+                #expect(listed.users.isEmpty)
+            }
+            expectRefusal("TENANT_NOT_FOUND") {
+                let _: UsersListResponse = try there.call(
+                    "postern.v1.Users/List", UsersListRequest(tenantID: "nowhere", pageSize: 10))
+            }
+        }
+    }
+
     @Test func aKeyMadeOnOneNodeCallsTheOtherAtOnce() async throws {
         try await withTwoServers { first, second in
             let one = try IdentityClient(first)

@@ -1,0 +1,95 @@
+import Base
+import Rules
+import Store
+import Wire
+
+// What the tasks of waiting calls do. Each kind is a function of its own: a call that waits keeps room for what its own
+// kind needs, and thousands wait at a time.
+
+extension Router {
+    func perform<Carrier: CallCarrier>(
+        _ work: Work, _ exchange: Exchange, on carrier: isolated Carrier
+    ) async throws {
+        switch work {
+        case .read(let body, let request): try answer(body, request, exchange, on: carrier)
+        case .page(let page, let request): try await makePage(page, request, exchange, on: carrier)
+        case .change(let change, let call): try await perform(change, call, exchange, on: carrier)
+        case .stream(let stream, let call):
+            try await stream.run(call, CallStream(carrier: carrier, number: exchange.stream, trace: exchange.trace))
+            carrier.endStream(exchange.stream)
+        case .unopenedStream(let prepare): try await open(prepare, exchange, on: carrier)
+        }
+    }
+
+    private func makePage<Carrier: CallCarrier>(
+        _ page: PreparedPage, _ request: OwnedRequest?, _ exchange: Exchange, on carrier: isolated Carrier
+    ) async throws {
+        let start = Instant.now
+        try await carrier.pageTurn(stream: exchange.stream)
+        exchange.trace?.add(queuedNanoseconds: Instant.now.nanoseconds(since: start))
+        do {
+            try answer(page, exchange, on: carrier)
+        } catch {
+            guard let request, Failure(mapping: error).mayBeOutdated else { throw error }
+            try await performAtEnd(request, exchange, on: carrier)
+        }
+    }
+
+    private func perform<Carrier: CallCarrier>(
+        _ change: PreparedChange, _ call: Call, _ exchange: Exchange, on carrier: isolated Carrier
+    ) async throws {
+        let response = try await call.charging(change.purpose) { try await change.run(call) }
+        exchange.trace?.add(sentByteCount: response.count)
+        exchange.withMetadata(position: position(after: exchange.method.descriptor)) { metadata in
+            carrier.respond(stream: exchange.stream, metadata: metadata) { $0.append(contentsOf: response) }
+        }
+    }
+
+    /// A stream that begins with its first message.
+    private func open<Carrier: CallCarrier>(
+        _ prepare: PrepareStream, _ exchange: Exchange, on carrier: isolated Carrier
+    ) async throws {
+        if let first = try await carrier.nextMessage(stream: exchange.stream) {
+            let stream = try first.withUnsafeBytes { try prepare($0, service.limits.messages) }
+            exchange.trace?.add(receivedByteCount: first.count)
+            let call = try streamCall(stream, exchange, on: carrier)
+            exchange.trace?.note(tenantID: carrier.connectionContext.admittedTenantID)
+            try await stream.run(call, CallStream(carrier: carrier, number: exchange.stream, trace: exchange.trace))
+        }
+        carrier.endStream(exchange.stream)
+    }
+
+    private func answer<Carrier: CallCarrier>(
+        _ body: FastBody, _ request: OwnedRequest, _ exchange: Exchange, on carrier: isolated Carrier
+    ) throws {
+        let read = ReadExchange(
+            gate: gate, method: exchange.method.descriptor, caller: exchange.caller,
+            context: carrier.connectionContext)
+        try exchange.withMetadata { metadata in
+            try carrier.respond(stream: exchange.stream, metadata: metadata) { output in
+                try request.withEnvelope { try body($0.payload, read, &output) }
+            }
+        }
+    }
+
+    /// Makes a page of a list when it is its turn: in one short transaction that begins after the wait, so that the
+    /// page shows what is so then, and no reader of the database waits for a client.
+    private func answer<Carrier: CallCarrier>(
+        _ page: PreparedPage, _ exchange: Exchange, on carrier: isolated Carrier
+    ) throws {
+        let context = carrier.connectionContext
+        context.forgetAdmittedTenant()
+        defer { exchange.trace?.note(tenantID: context.admittedTenantID) }
+        let read = ReadExchange(
+            gate: gate, method: exchange.method.descriptor, caller: exchange.caller, context: context)
+        try exchange.withMetadata { metadata in
+            try carrier.respond(stream: exchange.stream, metadata: metadata) { output in
+                let start = output.readableByteCount
+                try read.read(requestedTenantID: page.requestedTenantID, hasWaited: true) { call, transaction in
+                    try page.answer(call, transaction, &output)
+                }
+                exchange.trace?.add(sentByteCount: output.readableByteCount - start)
+            }
+        }
+    }
+}
