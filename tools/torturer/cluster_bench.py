@@ -10,7 +10,7 @@ from .cluster import Cluster
 from .server import build_shim
 
 TICKS = os.sysconf("SC_CLK_TCK")
-SESSIONS, SECONDS, REVOCATIONS, FAIL_OVERS = 1000, 6, 100, 5
+SESSIONS, SECONDS, REVOCATIONS, FAIL_OVERS = 1000, 6, 50, 5
 
 
 def run(options, folder):
@@ -33,7 +33,7 @@ def bench(options, node, *arguments):
     """postern-bench against one node; what it wrote as JSON."""
     return subprocess.Popen(
         [options.posternd.with_name("postern-bench"), arguments[0], "--server", node.address, "--key-file",
-         node.cluster.nodes[0].data / "admin-key", *map(str, arguments[1:])], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+         node.cluster.nodes[0].data / "admin-key", *map(str, arguments[1:])], stdout=subprocess.DEVNULL)
 
 
 def finish(processes):
@@ -51,7 +51,7 @@ def load(options, cluster, folder):
     result = {}
     for name, arguments in (
             ("refresh, closed loop", ("--mix", "refresh=1", "--connections", 4, "--in-flight", 32)),
-            ("create at 100/s", ("--mix", "create=1", "--rate", 100 / len(cluster.nodes), "--connections", 4))):
+            ("create at 120/s", ("--mix", "create=1", "--rate", 120 // len(cluster.nodes), "--connections", 4))):
         files = [folder / f"result-{node.number}.json" for node in cluster.nodes]
         before, engine_before = [cpu(node.process.pid) for node in cluster.nodes], cpu_of_engine(cluster)
         began = time.monotonic()
