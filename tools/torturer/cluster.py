@@ -15,10 +15,18 @@ SCHEMA = "torture"
 
 
 class Engine:
-    """A PostgreSQL of its own (tools/postgres)."""
+    """A PostgreSQL of its own (tools/postgres). It ends with this process, however that ends."""
+
+    # Reads until the other end of the pipe is closed, which the system does for a process that was killed. Twice: the
+    # engine may only just be starting.
+    KEEPER = 'cat >/dev/null; for _ in 1 2; do "$0" kill "$1" && break; sleep 0.5; done; rm -rf "$1"'
 
     def __init__(self, folder):
         self.folder, self.port, self.is_running = Path(folder), free_port(), False
+        # In a session of its own, so that Ctrl-C in a terminal does not end it before its work is done.
+        self.keeper = subprocess.Popen(
+            ["bash", "-c", self.KEEPER, str(ROOT / "tools/postgres"), str(folder)], stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
     def _run(self, *arguments):
         subprocess.run([ROOT / "tools/postgres", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL, timeout=120)
@@ -33,6 +41,12 @@ class Engine:
         if self.is_running:
             self.is_running = False
             self._run(how, self.folder)
+
+    def close(self):
+        """For good, with its files."""
+        self.is_running = False
+        self.keeper.stdin.close()
+        self.keeper.wait(60)
 
 
 class Node(Server):
@@ -84,7 +98,11 @@ class Cluster:
         os.chmod(self.folder, 0o711)
         os.chmod(self.folder.parent, 0o711)
         self.engine = Engine(self.folder / "engine")
-        self.engine.start()
+        try:
+            self.engine.start()
+        except BaseException:
+            self.engine.close()
+            raise
         self.nodes = [Node(self, number, program, shim, self.folder / f"node-{number}") for number in range(count)]
         self.key = ""
 
@@ -109,7 +127,7 @@ class Cluster:
             if node.process:
                 node.kill()
             node.proxy.close()
-        self.engine.end("stop")
+        self.engine.close()
 
 
 class RoamingCaller(Caller):

@@ -9,7 +9,7 @@ class Fault:
         self.cluster, self.choices, self.report, self.before = (
             round_.cluster, round_.choices, round_.report, round_.before)
         self.node = self.choices.choice(self.cluster.nodes)
-        self.duration = self.choices.uniform(0.2, 3.0)
+        self.duration, self.freezes = self.choices.uniform(0.2, 3.0), round_.freezes
 
     def begin(self):
         pass
@@ -61,13 +61,13 @@ class StoppedInOrder(KilledNode):
 
 
 class FrozenNode(Fault):
-    """SIGSTOP, now and then for longer than every timeout: what it had begun it ends later, or never."""
+    """SIGSTOP, in a long run now and then for longer than every timeout: what it had begun it ends later, or never."""
     name = "SIGSTOP of a node"
 
     def begin(self):
         if self.node.is_running:
             self.node.stop_clocks()
-        time.sleep(self.choices.choice((0.5, 2.0, 12.0)))
+        time.sleep(self.choices.choice(self.freezes))
 
     def end(self):
         self.node.go_on()
@@ -127,7 +127,7 @@ class SlowEngine(LostAnswers):
 
     def begin(self):
         self.node.proxy.freeze()
-        time.sleep(self.choices.choice((0.5, 2.0, 11.0)))
+        time.sleep(self.choices.choice(self.freezes))
 
 
 FAULTS = (KilledNode, OldDisk, StoppedInOrder, FrozenNode, KilledEngine, StoppedEngine, LostAnswers, LostQuestions,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from torturer import cluster_bench, rounds  # noqa: E402
+from torturer import cluster_bench, cluster_self_test, rounds  # noqa: E402
 from torturer.cluster import Cluster  # noqa: E402
 from torturer.cluster_round import ClusterRound  # noqa: E402
 from torturer.server import build_shim  # noqa: E402
@@ -29,7 +29,10 @@ def parse():
     torture.add_argument("--phases", type=int, default=20, help="per round (20)")
     torture.add_argument("--seed", type=int, help="of the first round; the next ones count on (random)")
     torture.add_argument("--without", default="", help="faults to leave out, by their names in the summary: a,b,…")
+    torture.add_argument("--self-test", action="store_true", help="plants bugs, and sees whether they are found")
+    torture.add_argument("--only", help="with --self-test: this bug alone, by the name of its file")
     torture.add_argument("--verbose", action="store_true")
+    torture.add_argument("--directory", type=Path, help="where stores are made (default: a new temporary directory)")
     for each in (start, torture, bench):
         each.add_argument("--posternd", type=Path, help="the program (default: a release build of this checkout)")
     return parser.parse_args()
@@ -53,8 +56,10 @@ def start(options, folder):
 
 def main():
     options = parse()
+    if getattr(options, "self_test", False):
+        sys.exit(cluster_self_test.run(options.only))
     options.posternd = (options.posternd or rounds.release_build()).resolve()
-    folder = Path(tempfile.mkdtemp(prefix="cluster."))
+    folder = Path(tempfile.mkdtemp(prefix="cluster.", dir=getattr(options, "directory", None)))
     try:
         if options.action == "start":
             sys.exit(start(options, folder))
@@ -62,11 +67,14 @@ def main():
             sys.exit(cluster_bench.run(options, folder))
         options.shim, options.without = build_shim(folder), options.without.split(",")
         sys.exit(rounds.run(ClusterRound, options, folder, "tools/cluster torture"))
+    except KeyboardInterrupt:
+        sys.exit("cluster: ended from outside")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
     os.umask(0o077)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("cluster: ended from outside"))
     main()

@@ -14,6 +14,8 @@ from .verify import verify
 from .worker import Worker
 
 WORKERS, NODES, NODE_IS_BACK_SECONDS = 3, 3, 60
+# Seconds that a node or its way to the engine stands still; the last is longer than every timeout, and for long runs.
+FREEZES = (0.5, 2.0, 12.0)
 # What each node knows of itself: it is in no entry.
 OWN_KEYS = {"meta": (b"journal", b"witness", b"schema", b"upgraded", b"usage", b"time")}
 
@@ -21,7 +23,7 @@ OWN_KEYS = {"meta": (b"journal", b"witness", b"schema", b"upgraded", b"usage", b
 class ClusterRound:
     def __init__(self, options, seed, folder, report):
         self.options, self.seed, self.report = options, seed, report
-        self.choices = seeded(seed, "round")
+        self.choices, self.freezes = seeded(seed, "round"), FREEZES[:2] if options.seconds else FREEZES
         self.cluster = Cluster(options.posternd, options.shim, folder, NODES, seeded(seed, "nodes"))
         self.workers = [Worker(number, self.cluster, seeded(seed, number), report) for number in range(WORKERS)]
         for worker in self.workers:
@@ -62,7 +64,8 @@ class ClusterRound:
     def phase(self):
         stop = threading.Event()
         members = (*self.workers, self.rivals)
-        threads = [threading.Thread(target=member.run, args=(stop, 0.0)) for member in members]
+        # Daemons: Ctrl-C ends the process while they work.
+        threads = [threading.Thread(target=member.run, args=(stop, 0.0), daemon=True) for member in members]
         for thread in threads:
             thread.start()
         kinds = [kind for kind in FAULTS if kind.name not in self.options.without]
@@ -88,8 +91,8 @@ class ClusterRound:
                     f"node {node.number} ended with status {node.process.poll()}; its log:\n{node.log_tail()}")
                 return
         self.all_must_work()
-        threads = [threading.Thread(target=verify, args=(worker,)) for worker in self.workers]
-        threads.append(threading.Thread(target=self.rivals.verify))
+        threads = [threading.Thread(target=verify, args=(worker,), daemon=True) for worker in self.workers]
+        threads.append(threading.Thread(target=self.rivals.verify, daemon=True))
         for thread in threads:
             thread.start()
         for thread in threads:

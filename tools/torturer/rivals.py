@@ -46,7 +46,7 @@ class Rivals:
             except (Refused, Unknown) as error:
                 outcomes[index] = error
 
-        threads = [threading.Thread(target=run, args=(index,)) for index in range(self.COUNT)]
+        threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(self.COUNT)]
         for thread in threads:
             thread.start()
         for thread in threads:
