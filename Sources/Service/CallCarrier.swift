@@ -36,9 +36,14 @@ protocol CallCarrier: Actor {
     func awaitsPage()
     /// Returns when this call may make a page of a list; see `Connection.pageTurn`.
     func pageTurn(stream: UInt32) async throws
-    /// Sends one message of a stream when the client has room for it. `behindByteCount`: of messages that wait behind
-    /// it. Throws `CancellationError`.
-    func send(stream: UInt32, _ message: [UInt8], behindByteCount: Int) async throws
+    /// Sends one message of a stream when the client has room for it. `write` appends the message; it is called once,
+    /// when there is room, so that a stream that waits holds no message. `write` may find that there is none: then
+    /// nothing is sent. `heldByteCount`: what the caller holds meanwhile. Throws `CancellationError`, and what `write`
+    /// throws.
+    func send<Made: Sendable>(
+        stream: UInt32, heldByteCount: Int,
+        _ write: @Sendable (inout ByteBuffer) throws -> (hasMessage: Bool, made: Made)
+    ) async throws -> Made
     /// The client's next message, or nil when it sends no more. Throws `CancellationError`.
     func nextMessage(stream: UInt32) async throws -> [UInt8]?
 }

@@ -19,26 +19,57 @@ struct ReplyStream<Response: Message>: Sendable {
     /// The loop that the handler runs on.
     var loop: EventLoop { stream.carrier.loop }
 
+    /// Sends a message that is at hand. It counts as memory of the connection while it waits.
+    ///
     /// Throws `CancellationError` when the client is gone or the call was cancelled.
-    func send(_ message: Response) async throws { try await send(bytes: message.encoded()) }
-
-    /// Sends a message that is encoded already, because a decoded message takes more memory while it waits.
-    func send(bytes: [UInt8]) async throws { try await send(bytes, behindByteCount: 0) }
-
-    /// Sends messages one after the other. They are encoded first, and count as memory of the connection while they
-    /// wait, as the one does that is sent.
-    func send(each messages: [Response]) async throws {
-        let encoded = messages.map { $0.encoded() }
-        var behindByteCount = encoded.reduce(0) { $0 + $1.count }
-        for bytes in encoded {
-            behindByteCount -= bytes.count
-            try await send(bytes, behindByteCount: behindByteCount)
+    func send(_ message: Response) async throws {
+        try await send(heldByteCount: message.encodedByteCount) { buffer in
+            message.encode(into: &buffer)
+            return (true, ())
         }
     }
 
-    private func send(_ bytes: [UInt8], behindByteCount: Int) async throws {
-        try await stream.carrier.send(stream: stream.number, bytes, behindByteCount: behindByteCount)
-        stream.trace?.add(sentByteCount: bytes.count)
+    /// Makes a message when the client has room for it, and sends it: a stream that waits holds no message, however
+    /// many streams its connection has.
+    ///
+    /// `make` runs once, on the loop, and calls nothing of the connection. It returns the message, or nil when there is
+    /// nothing to say, and what the handler goes on with.
+    func send<Made: Sendable>(making make: @Sendable () throws -> (Response?, Made)) async throws -> Made {
+        try await send(heldByteCount: 0) { buffer in
+            let (message, made) = try make()
+            message?.encode(into: &buffer)
+            return (message != nil, made)
+        }
+    }
+
+    /// Makes messages when the client has room for one, and sends them one after the other. They are encoded first, and
+    /// count as memory of the connection while they wait.
+    func send<Made: Sendable>(makingEach make: @Sendable () throws -> ([Response], Made)) async throws -> Made {
+        let (messages, made) = try await send(heldByteCount: 0) { _ in
+            let (messages, made) = try make()
+            return (false, (messages.map { $0.encoded() }, made))
+        }
+        var heldByteCount = messages.reduce(0) { $0 + $1.count }
+        for message in messages {
+            try await send(heldByteCount: heldByteCount) { buffer in
+                buffer.append(contentsOf: message)
+                return (true, ())
+            }
+            heldByteCount -= message.count
+        }
+        return made
+    }
+
+    private func send<Made: Sendable>(
+        heldByteCount: Int, _ write: @Sendable (inout ByteBuffer) throws -> (hasMessage: Bool, made: Made)
+    ) async throws -> Made {
+        let trace = stream.trace
+        return try await stream.carrier.send(stream: stream.number, heldByteCount: heldByteCount) { buffer in
+            let start = buffer.readableByteCount
+            let written = try write(&buffer)
+            trace?.add(sentByteCount: buffer.readableByteCount - start)
+            return written
+        }
     }
 }
 

@@ -159,23 +159,33 @@ extension Connection {
         }
     }
 
-    /// Sends one message when the stream's window and the connection's output have room. `behindByteCount`: what the
-    /// caller holds to send behind it, which counts while this one waits. Throws `CancellationError`.
-    public func send(stream: UInt32, _ message: [UInt8], behindByteCount: Int) async throws {
+    /// Sends one message when the stream's window and the connection's output have room. `write` appends the message in
+    /// the step that found room, so that streams that wait hold none. `heldByteCount`: what the caller holds, which
+    /// counts while it waits. Throws `CancellationError`, and what `write` throws.
+    public func send<Made: Sendable>(
+        stream: UInt32, heldByteCount: Int,
+        _ write: @Sendable (inout ByteBuffer) throws -> (hasMessage: Bool, made: Made)
+    ) async throws -> Made {
         while true {
             try Task.checkCancellation()
             guard phase != .closed, session.wantsAnswer(stream: stream) else { throw CancellationError() }
             if session.maySendMessage(stream: stream), output.byteCount <= unreadOutputMax { break }
-            // A message that waits is memory that is held.
-            let held = message.count + behindByteCount
-            requestByteCount += held
+            requestByteCount += heldByteCount
             account()
-            defer { requestByteCount -= held }
+            defer { requestByteCount -= heldByteCount }
             try await waitToSend(stream: stream)
         }
-        guard session.appendMessage(stream: stream, message, output: &output) else { throw Self.answerTooLarge }
+        var made: Made?
+        let isSent = try session.appendMessage(stream: stream, output: &output) { buffer in
+            let (hasMessage, value) = try write(&buffer)
+            made = value
+            return hasMessage
+        }
+        guard isSent else { throw Self.answerTooLarge }
+        guard let made else { throw CancellationError() }
         markDirty()
         account()
+        return made
     }
 
     var unreadOutputMax: Int {

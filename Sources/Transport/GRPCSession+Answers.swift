@@ -51,9 +51,16 @@ extension GRPCSession {
         notices.append(.windowOpened(id))
     }
 
-    func appendMessage(stream id: UInt32, _ message: [UInt8], output: inout OutputQueue) -> Bool {
+    func appendMessage(
+        stream id: UInt32, output: inout OutputQueue, write: (inout ByteBuffer) throws -> Bool
+    ) rethrows -> Bool {
         guard let stream = streams[id] else { return true }
-        writeMessage { $0.append(contentsOf: message) }
+        var hasMessage = false
+        try writeMessage { hasMessage = try write(&$0) }
+        guard hasMessage else {
+            answer.truncate(to: 0)
+            return true
+        }
         resumeAnswer(of: stream)
         sendAnswer(of: stream, &output)
         return true

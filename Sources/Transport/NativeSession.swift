@@ -143,13 +143,17 @@ final class NativeSession: ProtocolSession {
 
     func maySendMessage(stream: UInt32) -> Bool { state.maySendData(stream: stream) }
 
-    func appendMessage(stream: UInt32, _ message: [UInt8], output: inout OutputQueue) -> Bool {
+    func appendMessage(
+        stream: UInt32, output: inout OutputQueue, write: (inout ByteBuffer) throws -> Bool
+    ) rethrows -> Bool {
         let payloadMax = state.peerPayloadMax
-        let isSent = output.append {
-            $0.appendData(stream: stream, payloadMax: payloadMax) { $0.append(contentsOf: message) }
+        let appended = try output.append {
+            try $0.appendData(stream: stream, payloadMax: payloadMax, ifAny: write)
         }
-        if isSent { state.sentData(stream: stream, payloadByteCount: message.count) }
-        return isSent
+        if case .message(let payloadByteCount) = appended {
+            state.sentData(stream: stream, payloadByteCount: payloadByteCount)
+        }
+        return appended != .tooLarge
     }
 
     func appendEnd(stream: UInt32, output: inout OutputQueue) { output.append { $0.appendDataEnd(stream: stream) } }

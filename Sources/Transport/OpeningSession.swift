@@ -34,7 +34,9 @@ final class OpeningSession: ProtocolSession, Sendable {
     ) rethrows -> Bool { true }
     func appendFailure(stream: UInt32, _ failure: Failure, metadata: OutgoingMetadata, output: inout OutputQueue) {}
     func maySendMessage(stream: UInt32) -> Bool { false }
-    func appendMessage(stream: UInt32, _ message: [UInt8], output: inout OutputQueue) -> Bool { true }
+    func appendMessage(
+        stream: UInt32, output: inout OutputQueue, write: (inout ByteBuffer) throws -> Bool
+    ) rethrows -> Bool { true }
     func appendEnd(stream: UInt32, output: inout OutputQueue) {}
     func consumed(stream: UInt32, byteCount: Int, output: inout OutputQueue) {}
     func abandoned(stream: UInt32) {}

@@ -72,8 +72,11 @@ protocol ProtocolSession: AnyObject {
     func appendPage(stream: UInt32, _ page: HTTPResponse?, output: inout OutputQueue)
     /// Whether a message of a stream may be sent now. False: wait for `windowOpened`.
     func maySendMessage(stream: UInt32) -> Bool
-    /// False: the client would not take so large a message, and nothing was appended.
-    func appendMessage(stream: UInt32, _ message: [UInt8], output: inout OutputQueue) -> Bool
+    /// `write` appends the message, or returns false: then there is none. False: the client would not take so large a
+    /// message. Nothing was appended then, nor when `write` returned false or threw.
+    func appendMessage(
+        stream: UInt32, output: inout OutputQueue, write: (inout ByteBuffer) throws -> Bool
+    ) rethrows -> Bool
     /// Ends a stream well.
     func appendEnd(stream: UInt32, output: inout OutputQueue)
     /// The handler took a message of so many bytes: the client may send more.

@@ -72,10 +72,38 @@ extension ByteBuffer {
         return finishFrame(from: start, payloadMax: payloadMax)
     }
 
+    /// DATA with one message, if `write` makes one: it appends the message and returns true, or returns false.
+    ///
+    /// Nothing is appended when there is no message, when it is above `payloadMax`, and when `write` throws.
+    public mutating func appendData(
+        stream: UInt32, payloadMax: Int, ifAny write: (inout ByteBuffer) throws -> Bool
+    ) rethrows -> DataAppended {
+        let start = beginFrame(stream: stream, type: .data)
+        do {
+            guard try write(&self) else {
+                truncate(to: start)
+                return .nothing
+            }
+        } catch {
+            truncate(to: start)
+            throw error
+        }
+        let payloadByteCount = readableByteCount - start - FrameHeader.byteCount
+        guard finishFrame(from: start, payloadMax: payloadMax) else { return .tooLarge }
+        return .message(payloadByteCount: payloadByteCount)
+    }
+
     /// DATA without a message that closes the sender's side. From a server it ends the stream with status OK.
     public mutating func appendDataEnd(stream: UInt32) {
         FrameHeader(payloadByteCount: 0, stream: stream, type: .data, flags: [.remoteClosed, .noData]).append(to: &self)
     }
+}
+
+/// What `appendData` made of a message that there may be.
+public enum DataAppended: Equatable, Sendable {
+    case message(payloadByteCount: Int)
+    case nothing
+    case tooLarge
 }
 
 extension ByteBuffer {

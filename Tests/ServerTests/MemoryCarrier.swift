@@ -112,11 +112,17 @@ actor MemoryCarrier: CallCarrier {
     func awaitsPage() {}
     func pageTurn(stream: UInt32) async throws {}
 
-    func send(stream: UInt32, _ message: [UInt8], behindByteCount: Int) async throws {
+    func send<Made: Sendable>(
+        stream: UInt32, heldByteCount: Int,
+        _ write: @Sendable (inout ByteBuffer) throws -> (hasMessage: Bool, made: Made)
+    ) async throws -> Made {
         guard let call = calls[stream], call.outcome.messages.count < call.answersMax else {
             throw CancellationError()
         }
-        calls[stream]?.outcome.messages.append(message)
+        var message = ByteBuffer()
+        let (hasMessage, made) = try write(&message)
+        if hasMessage { calls[stream]?.outcome.messages.append(message.copyBytes()) }
+        return made
     }
 
     func nextMessage(stream: UInt32) async throws -> [UInt8]? { calls[stream]?.inbox.popFirst() }

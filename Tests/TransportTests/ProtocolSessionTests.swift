@@ -73,7 +73,9 @@ private final class LineSession: ProtocolSession {
     }
 
     func maySendMessage(stream: UInt32) -> Bool { false }
-    func appendMessage(stream: UInt32, _ message: [UInt8], output: inout OutputQueue) -> Bool { false }
+    func appendMessage(
+        stream: UInt32, output: inout OutputQueue, write: (inout ByteBuffer) throws -> Bool
+    ) rethrows -> Bool { false }
     func appendEnd(stream: UInt32, output: inout OutputQueue) {}
     func consumed(stream: UInt32, byteCount: Int, output: inout OutputQueue) {}
     func abandoned(stream: UInt32) {}

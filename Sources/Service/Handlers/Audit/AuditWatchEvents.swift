@@ -28,19 +28,12 @@ enum AuditWatchEvents: ServerStreamMethod {
         defer { watch.end() }
         let bounds = PageBounds(itemMax: batchMax, byteMax: batchByteMax, limits: call.limits)
         while true {
-            _ = try call.stillAdmitted()
-            let (page, newest) = try store.read { transaction in
-                let page = try transaction.events(
-                    request.filter ?? EventFilter(), tenantID: tenantID, from: .after(last), reversed: false,
-                    bounds: bounds)
-                return (page, try transaction.newestEventSequence(tenantID: tenantID))
-            }
-            let (behind, isLast) = (page.last ?? max(last, newest), page.last == nil)
-            try await replies.send(
-                each: page.events.map { event in
-                    AuditWatchEventsResponse(event: try AuditEvent(event, includesProof: request.includeProof))
-                })
-            last = behind
+            let behind = last
+            let isLast: Bool
+            (last, isLast) = try await replies.send(makingEach: {
+                _ = try call.stillAdmitted()
+                return try messages(request, after: behind, bounds, call)
+            })
             if isLast {
                 try await watch.next(timeout: lookEvery)
             } else {
@@ -49,5 +42,22 @@ enum AuditWatchEvents: ServerStreamMethod {
                 await Task.yield()
             }
         }
+    }
+
+    /// The events behind `last`; where to go on, and whether there are no more for now.
+    @inline(never)
+    private static func messages(
+        _ request: AuditWatchEventsRequest, after last: UInt64, _ bounds: PageBounds, _ call: StreamCall
+    ) throws -> ([AuditWatchEventsResponse], (last: UInt64, isLast: Bool)) {
+        let (page, newest) = try call.project.store.read { transaction in
+            let page = try transaction.events(
+                request.filter ?? EventFilter(), tenantID: call.tenantID, from: .after(last), reversed: false,
+                bounds: bounds)
+            return (page, try transaction.newestEventSequence(tenantID: call.tenantID))
+        }
+        let messages = try page.events.map {
+            AuditWatchEventsResponse(event: try AuditEvent($0, includesProof: request.includeProof))
+        }
+        return (messages, (page.last ?? max(last, newest), page.last == nil))
     }
 }

@@ -10,9 +10,11 @@ enum ServerReflectionServerReflectionInfo: BidirectionalMethod {
     ) async throws {
         var next: GRPCServerReflectionRequest? = first
         while let request = next {
-            var response = GRPCServerReflectionResponse(validHost: request.host, originalRequest: request)
-            response.messageResponse = answer(request)
-            try await replies.send(response)
+            try await replies.send {
+                var response = GRPCServerReflectionResponse(validHost: request.host, originalRequest: request)
+                response.messageResponse = answer(request)
+                return (response, ())
+            }
             next = try await requests.next()
         }
     }

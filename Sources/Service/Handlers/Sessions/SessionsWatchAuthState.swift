@@ -22,10 +22,11 @@ enum SessionsWatchAuthState: ServerStreamMethod {
         // The token was checked before the watch began: what happened between the two is seen by looking again.
         var last: AuthState.Mark?
         while true {
-            let look = try look(key, sessionID, after: last, call)
-            if let message = look.message { try await replies.send(bytes: message) }
-            if look.isLast { return }
-            last = look.mark
+            let isLast: Bool
+            (last, isLast) = try await replies.send { [last] in
+                try look(key, sessionID, after: last, call)
+            }
+            if isLast { return }
             try await watch.next(timeout: lookEvery)
         }
     }
@@ -38,18 +39,11 @@ enum SessionsWatchAuthState: ServerStreamMethod {
         return (UserKey(call.tenantID, verified.account.user.uid), verified.token.sessionID)
     }
 
-    /// One look at the session: its state now, and the message about it.
-    private struct Look {
-        let mark: AuthState.Mark
-        /// A `SessionsWatchAuthStateResponse`.
-        let message: [UInt8]?
-        let isLast: Bool
-    }
-
+    /// One look at the session: the message about it, its state now, and whether that is its end.
     @inline(never)
     private static func look(
         _ key: UserKey, _ sessionID: [UInt8], after last: AuthState.Mark?, _ call: StreamCall
-    ) throws -> Look {
+    ) throws -> (SessionsWatchAuthStateResponse?, (mark: AuthState.Mark?, isLast: Bool)) {
         let settings = try call.stillAdmitted()
         let state = try call.project.store.read { transaction in
             AuthState(
@@ -61,6 +55,6 @@ enum SessionsWatchAuthState: ServerStreamMethod {
             last == nil && !step.isLast
             ? SessionsWatchAuthStateResponse(change: .initial, user: state.user, session: shown)
             : step.message(of: state, session: shown)
-        return Look(mark: state.mark, message: message?.encoded(), isLast: step.isLast)
+        return (message, (state.mark, step.isLast))
     }
 }

@@ -23,11 +23,13 @@ enum TenantsWatchDenials: ServerStreamMethod {
         let watch = call.project.changes.watch([.denials(tenantID), .tenant(tenantID)] + .callers, on: replies.loop)
         defer { watch.end() }
         while true {
-            _ = try call.stillAdmitted()
-            let denials = try store.read { try $0.denials(tenantID: tenantID, after: last, limit: batchMax) }
-            try await replies.send(each: denials.map { TenantsWatchDenialsResponse(denial: $0) })
-            last = denials.last?.sequence ?? last
-            if denials.isEmpty { try await watch.next(timeout: lookEvery) }
+            let behind = last
+            let newest = try await replies.send(makingEach: {
+                _ = try call.stillAdmitted()
+                let denials = try store.read { try $0.denials(tenantID: tenantID, after: behind, limit: batchMax) }
+                return (denials.map { TenantsWatchDenialsResponse(denial: $0) }, denials.last?.sequence)
+            })
+            if let newest { last = newest } else { try await watch.next(timeout: lookEvery) }
         }
     }
 }

@@ -23,10 +23,9 @@ enum TokensWatchRevocations: ServerStreamMethod {
         defer { watch.end() }
         var place = try await start(request.cursor, feed, call, replies)
         while true {
-            let batch = try batch(feed, after: place, call)
-            place = batch.last
-            try await replies.send(bytes: batch.message)
-            if !batch.isFull { try await watch.next(timeout: heartbeat) }
+            let isFull: Bool
+            (place, isFull) = try await replies.send { [place] in try batch(feed, after: place, call) }
+            if !isFull { try await watch.next(timeout: heartbeat) }
         }
     }
 
@@ -35,7 +34,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
     @inline(never)
     private static func batch(
         _ feed: RevocationFeed, after place: RevocationPlace, _ call: StreamCall
-    ) throws -> (message: [UInt8], last: RevocationPlace, isFull: Bool) {
+    ) throws -> (TokensWatchRevocationsResponse?, (last: RevocationPlace, isFull: Bool)) {
         try call.project.requireFresh()
         // Before the read: what is acknowledged after this moment comes with the next message. Of other nodes of a
         // cluster, this one may have missed what came lately.
@@ -48,7 +47,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
         let message = TokensWatchRevocationsResponse(
             revocations: batch.map(\.revocation), cursor: feed.cursor(last), timeMicros: time.microseconds,
             continues: batch.count == batchMax)
-        return (message.encoded(), last, batch.count == batchMax)
+        return (message, (last, batch.count == batchMax))
     }
 
     /// Nil: all tenants.
@@ -68,16 +67,19 @@ enum TokensWatchRevocations: ServerStreamMethod {
         case .snapshot(var pages, let last, let reason, let time):
             var isFirst = true
             repeat {
-                var message = try nextPage(&pages, call)
-                message.timeMicros = time.microseconds
-                if isFirst {
-                    message.snapshotReason = reason
-                    message.scope = Scope(tenants: feed.tenantID.map { .tenantID($0) } ?? .all(true))
+                pages = try await replies.send { [pages, isFirst] in
+                    var pages = pages
+                    var message = try nextPage(&pages, call)
+                    message.timeMicros = time.microseconds
+                    if isFirst {
+                        message.snapshotReason = reason
+                        message.scope = Scope(tenants: feed.tenantID.map { .tenantID($0) } ?? .all(true))
+                    }
+                    if pages.isDone { message.cursor = feed.cursor(last) }
+                    message.continues = !pages.isDone
+                    return (message, pages)
                 }
-                if pages.isDone { message.cursor = feed.cursor(last) }
-                message.continues = !pages.isDone
                 isFirst = false
-                try await replies.send(message)
             } while !pages.isDone
             return last
         }

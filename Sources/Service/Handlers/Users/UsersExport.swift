@@ -25,12 +25,14 @@ enum UsersExport: ServerStreamMethod {
             tenantID: call.tenantID, includesSecrets: includesSecrets, origin: call.origin)
         var last = cursor.last
         repeat {
-            _ = try call.stillAdmitted()
-            let slice = try exporter.next(after: last, bounds: cursor.bounds)
-            last = slice.last
-            try await replies.send(
-                UsersExportResponse(
-                    users: slice.users, hashSpecs: slice.hashSpecs, cursor: cursor.token(behind: slice.last)))
+            (exporter, last) = try await replies.send { [exporter, last] in
+                _ = try call.stillAdmitted()
+                var exporter = exporter
+                let slice = try exporter.next(after: last, bounds: cursor.bounds)
+                let message = UsersExportResponse(
+                    users: slice.users, hashSpecs: slice.hashSpecs, cursor: cursor.token(behind: slice.last))
+                return (message, (exporter, slice.last))
+            }
             // The calls of others are answered between two slices.
             await Task.yield()
         } while last != nil
