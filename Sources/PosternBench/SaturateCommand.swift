@@ -55,6 +55,7 @@ struct SaturateCommand {
             .init("objectives", .string(Text(objectives.map(\.description).joined(separator: ", ")))),
             .init("saturation_per_second", search.best.map { .integer(Int64($0)) } ?? .null),
             .init("failed_per_second", search.lowestFailed.map { .integer(Int64($0)) } ?? .null),
+            .init("failed_by_load_tool", .bool(isLoadToolBottleneck(steps))),
         ]
         try files.write(result)
         try judge(search, result, steps)
@@ -73,6 +74,11 @@ struct SaturateCommand {
             && (boundsErrors || step.errorShare == 0)
     }
 
+    /// Where a rate did not hold because of the load tool, it says nothing of the server.
+    private func isLoadToolBottleneck(_ steps: [RunResult]) -> Bool {
+        steps.contains { $0.isGeneratorLimited && !holds($0) }
+    }
+
     private func judge(_ search: RateSearch, _ result: RunResult, _ steps: [RunResult]) throws {
         if result.isInterrupted { throw BenchError(.interrupted, "interrupted: the search is not over") }
         if result.connectionsLost > 0 { throw BenchError(.failed, "\(result.connectionsLost) connections were lost") }
@@ -80,10 +86,10 @@ struct SaturateCommand {
         guard let best = search.best else {
             throw BenchError(.objective, "the objectives do not even hold at \(search.lowestFailed ?? from) a second")
         }
-        let isGenerator = steps.contains { $0.isGeneratorLimited && !holds($0) }
         try TextFile.printOut(
             "highest rate that holds: \(best)/s"
                 + (search.lowestFailed.map { ", and \($0)/s does not" } ?? ", the most this tool sends")
-                + (isGenerator ? " (the load tool was the bottleneck there, not the server)" : "") + "\n")
+                + (isLoadToolBottleneck(steps) ? " (the load tool was the bottleneck there, not the server)" : "")
+                + "\n")
     }
 }

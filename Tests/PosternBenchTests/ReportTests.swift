@@ -147,6 +147,10 @@ import Testing
             text.contains(
                 "the server saturates above 2000 a second: p99&lt;20ms holds up to there, and no more at 2125"))
         #expect(text.contains("<b>2000/s</b>highest rate that holds") && !text.contains("kept up with"))
+        result.configuration.append(.init("failed_by_load_tool", true))
+        let unknown = HTMLReport(result: result, generatorCount: 1).text
+        #expect(unknown.contains("p99&lt;20ms holds up to 2000 a second; above, the load tool was the bottleneck"))
+        #expect(!unknown.contains("the server saturates above"))
         result.configuration.removeAll { $0.name == "saturation_per_second" }
         result.configuration.append(.init("saturation_per_second", .null))
         let none = HTMLReport(result: result, generatorCount: 1).text

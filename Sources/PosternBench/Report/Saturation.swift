@@ -16,7 +16,11 @@ struct SearchResult {
         let objectives = member("objectives")?.string ?? "the objectives"
         let failed = member("failed_per_second")?.integer
         best = found.integer.map { Int($0) }
-        if let best {
+        if let best, member("failed_by_load_tool")?.bool == true {
+            sentence =
+                "\(objectives) holds up to \(best) a second; above, the load tool was the bottleneck, not the server:"
+                + " use more --threads, or another machine"
+        } else if let best {
             sentence =
                 "the server saturates above \(best) a second: \(objectives) holds up to there"
                 + (failed.map { ", and no more at \($0)" } ?? ", the most that was tried")
