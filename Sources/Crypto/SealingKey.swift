@@ -38,9 +38,14 @@ public struct SealingKey: Sendable {
     /// outside has refused what is too long before, with a reason.
     public func seal(_ secret: Secret, context: [UInt8], random: RandomSource) throws(CryptoError) -> [UInt8] {
         guard secret.byteCount <= sealedByteCountMax - Self.overhead else { throw .outOfRange }
-        var sealed: [UInt8] = [Self.version] + id + random.bytes(Self.nonceByteCount)
-        let bodyStart = sealed.count
-        sealed.append(contentsOf: repeatElement(0, count: secret.byteCount + Self.tagByteCount))
+        let header = [Self.version] + id + random.bytes(Self.nonceByteCount)
+        let bodyStart = header.count
+        // Not byte by byte: parts of a snapshot are sealed, too, which are large.
+        var sealed = [UInt8](unsafeUninitializedCapacity: secret.byteCount + Self.overhead) { buffer, count in
+            count = buffer.count
+            buffer.initialize(repeating: 0)
+            UnsafeMutableRawBufferPointer(buffer).copyBytes(from: header)
+        }
         let isSealed = sealed.withUnsafeMutableBytes { sealed in
             secret.withBytes { plain in
                 withCipherContext(isSealing: true, authenticating: UnsafeRawBufferPointer(sealed), context) { cipher in

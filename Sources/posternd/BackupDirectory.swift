@@ -1,4 +1,5 @@
 import Base
+import Cluster
 import Glibc
 import Identity
 
@@ -9,6 +10,7 @@ import Identity
 struct BackupDirectory: Sendable {
     let path: String
     let keptCount: Int
+    private let dataDirectory: String
     /// The time from one backup to the next.
     let period: Duration
 
@@ -24,6 +26,7 @@ struct BackupDirectory: Sendable {
             throw ConfigurationError(description: "backup_directory: \(reason)")
         }
         keptCount = Int(configuration.backupKeep)
+        dataDirectory = configuration.dataDirectory
         period = .seconds(configuration.backupEverySeconds)
     }
 
@@ -37,7 +40,7 @@ struct BackupDirectory: Sendable {
     func take(_ backup: Backup, while goesOn: () -> Bool) throws -> (path: String, byteCount: Int) {
         // Proof: `entries` takes numbers of at most nine digits.
         let number = (try entries().last?.number ?? 0) + 1
-        let temporary = "\(path)/unfinished.new"
+        let temporary = "\(path)/\(unfinishedName)"
         if unlink(temporary) != 0, errno != ENOENT { throw FileError(path: temporary, call: "unlink", code: errno) }
         let byteCount: Int
         do {
@@ -51,6 +54,13 @@ struct BackupDirectory: Sendable {
         try PrivateFile.syncDirectory(path)
         for old in try entries().dropLast(keptCount) { unlink("\(path)/\(old.name)") }
         return (name, byteCount)
+    }
+
+    /// Each node of a cluster has a name of its own for what is not whole, so that two that share a directory do not
+    /// delete or mix what the other one writes. It is the same at the next start, which deletes what a crash left.
+    private var unfinishedName: String {
+        guard let id = ClusterNode.id(of: dataDirectory) else { return "unfinished.new" }
+        return "unfinished-\(Hex.encode(id)).new"
     }
 
     /// The age of the newest backup; nil for none, and for one of the future.

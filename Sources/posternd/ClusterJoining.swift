@@ -16,13 +16,31 @@ struct ClusterJoining {
     func joinIfEmpty(_ address: JournalAddress, _ log: Log) throws {
         guard Files.mode(of: "\(directory.path)/data.mdb") == nil else { return Joining.clear(directory.path) }
         log.notice("joining a cluster by its newest snapshot", ["schema": .text(address.schema)])
-        let joined = try explained { try joining(address).run() }
+        let joined = try explained { try joinOnceTheEngineAnswers(address, log) }
         log.notice(
             "joined the cluster",
             [
                 "position": .integer(Int64(clamping: joined.place.position)),
                 "bytes": .integer(Int64(clamping: joined.byteCount)),
             ])
+    }
+
+    /// As long as there is no engine, a node waits for it, as one does that has joined.
+    private func joinOnceTheEngineAnswers(_ address: JournalAddress, _ log: Log) throws -> Joining.Joined {
+        let joining = try joining(address)
+        var isSaid = false
+        while true {
+            do {
+                return try joining.run()
+            } catch JournalEngineError.connectionLost(let reason) {
+                if !isSaid {
+                    log.warning(
+                        "waiting for the engine of the journal, which does not answer", ["error": .text(reason)])
+                }
+                isSaid = true
+                sleep(1)
+            }
+        }
     }
 
     /// `--cluster-rejoin`: the cluster's newest snapshot takes the place of the store, which is kept.
@@ -105,7 +123,7 @@ struct ClusterJoining {
         }
         guard let undone else { return print("There was no store here.") }
         let count = undone.counts.reduce(0) { $0 + $1.count }
-        print("\(count) events are in the log of the store of before, and not in the cluster's.")
+        print("\(count) events are in the log of the store of before, and not in the newest snapshot.")
         for (kind, count) in undone.counts { print("  \(kind): \(count)") }
     }
 

@@ -72,6 +72,89 @@ import Testing
         }
     }
 
+    @Test func aNodeThatJoinsWaitsForTheEngine() async throws {
+        try await withLocalEngine { engine, directory in
+            let (first, second, log) = (directory + "/1", directory + "/2", directory + "/log")
+            #expect(try run(flags(first, engine) + ["--cluster-init"], log: log).status == 0)
+            try prepare(second, from: first)
+            try engine.stop()
+            let child = try ChildProcess(
+                ChildProcess.built("posternd"), flags(second, engine) + ["--listen-address", "127.0.0.1:0"],
+                output: log)
+            func says(_ text: String) -> Bool {
+                String(decoding: readFile(log) ?? [], as: UTF8.self).contains("\"message\":\"\(text)")
+            }
+            try wait { says("waiting for the engine") }
+            try engine.start()
+            try wait { says("serving") }
+            #expect(says("joined the cluster"))
+            child.send(signal: SIGTERM)
+            #expect(child.wait(seconds: 30) == 0)
+        }
+    }
+
+    /// The engine lost what it had confirmed: the node that has it says so, and joins again.
+    @Test func aForkedNodeJoinsAgainAndTellsWhatOnlyItHad() async throws {
+        try await withLocalEngine { engine, directory in
+            let (first, second, log) = (directory + "/1", directory + "/2", directory + "/log")
+            #expect(try run(flags(first, engine) + ["--cluster-init"], log: log).status == 0)
+            try prepare(second, from: first)
+            let two = try NodeProcess(flags(second, engine), port: try freePort(), directory: directory)
+            _ = try two.createTenant("kept", in: first)
+            let kept = try engine.number("SELECT max(position) FROM postern.postern_journal")
+            // A snapshot of that moment, so that what is told is what was lost.
+            try engine.sql("DELETE FROM postern.postern_snapshot")
+            #expect(two.stop() == 0)
+            let again = try NodeProcess(flags(second, engine), port: try freePort(), directory: directory)
+            try wait {
+                try engine.number(
+                    "SELECT count(*) FROM postern.postern_snapshot WHERE complete AND position >= \(kept)") == 1
+            }
+            let end = try engine.number("SELECT max(position) FROM postern.postern_journal")
+            for lost: Text in ["lost", "lost-too"] { _ = try again.createTenant(lost, in: first) }
+            #expect(again.stop() == 0)
+            try engine.sql("DELETE FROM postern.postern_journal WHERE position > \(end)")
+            let forked = try run(flags(second, engine), log: log)
+            #expect(forked.status == 65 && forked.output.contains("forked"), "\(forked.output)")
+            let rejoined = try run(flags(second, engine) + ["--cluster-rejoin"], log: log)
+            #expect(rejoined.status == 0 && rejoined.output.contains("2 events"), "\(rejoined.output)")
+            #expect(rejoined.output.contains("tenantCreated: 2"), "\(rejoined.output)")
+            let back = try NodeProcess(flags(second, engine), port: try freePort(), directory: directory)
+            #expect(try back.displayName(ofTenant: "kept", in: first) == "kept")
+            #expect(throws: Failure.self) { try back.displayName(ofTenant: "lost", in: first) }
+            #expect(back.stop() == 0)
+        }
+    }
+
+    @Test func nodesThatShareADirectoryOfBackupsLeaveEachOthersAlone() async throws {
+        try await withLocalEngine { engine, directory in
+            let (first, log, backups) = (directory + "/1", directory + "/log", directory + "/backups")
+            #expect(try run(flags(first, engine) + ["--cluster-init"], log: log).status == 0)
+            mkdir(backups, 0o700)
+            let others = ["unfinished.new", "unfinished-00112233445566778899aabbccddeeff.new"]
+            for name in others { try PrivateFile.create("\(backups)/\(name)", [1, 2, 3]) }
+            let one = try NodeProcess(
+                flags(first, engine) + ["--backup-directory", backups], port: try freePort(), directory: directory)
+            try wait { names(backups).contains { $0.hasPrefix("postern-000001-") } }
+            _ = try one.createTenant("acme", in: first)
+            #expect(one.stop() == 0)
+            #expect(Set(others).isSubset(of: names(backups)) && names(backups).count == 3, "\(names(backups))")
+        }
+    }
+
+    private func names(_ path: String) -> [String] {
+        guard let directory = opendir(path) else { return [] }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if !name.hasPrefix(".") { names.append(name) }
+        }
+        return names
+    }
+
     @Test func aStoreOfItsOwnIsNotReplaced() async throws {
         try await withLocalEngine { engine, directory in
             let (first, second, log) = (directory + "/1", directory + "/2", directory + "/log")

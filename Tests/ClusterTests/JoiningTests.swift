@@ -176,6 +176,30 @@ import Testing
         }
     }
 
+    @Test func aSnapshotThatIsReplacedAgainAndAgainIsGivenUp() async throws {
+        try await withLocalEngine { engine, directory in
+            try engine.beginCluster(in: directory + "/0")
+            let triesMax = LocalEngine.limits.journal.joiningTriesMax
+            func join(_ path: String, replaced count: Int) throws -> Int {
+                var tryCount = 0
+                do {
+                    _ = try engine.joining(path).run { _ in
+                        tryCount += 1
+                        if tryCount <= count { throw SnapshotProblem.replaced }
+                    }
+                } catch SnapshotProblem.replaced {
+                    return -tryCount
+                }
+                return tryCount
+            }
+            #expect(try join(directory + "/1", replaced: triesMax) == -triesMax)
+            #expect(access(directory + "/1/data.mdb", F_OK) != 0 && !Joining.isInterrupted(in: directory + "/1"))
+            #expect(try engine.number("SELECT count(*) FROM postern.postern_node") == 0)
+            #expect(try join(directory + "/1", replaced: triesMax - 1) == triesMax)
+            close(try engine.node(directory + "/1"))
+        }
+    }
+
     /// What a joining leaves on the disk that ends between two of its steps.
     @Test func aJoiningThatWasInterruptedBeginsAgain() async throws {
         try await withLocalEngine { engine, directory in

@@ -26,7 +26,9 @@ import Testing
     }
 
     /// A message that a node which is gone now had claimed.
-    private func leaveClaimed(_ client: IdentityClient, until: Timestamp, to url: String) async throws -> Text {
+    private func leaveClaimed(
+        _ client: IdentityClient, by claimant: [UInt8] = claimByNobody, until: Timestamp, to url: String
+    ) async throws -> Text {
         _ = try client.signUp("ada@example.com")
         try client.sendOob(.passwordReset, email: "ada@example.com")
         let held = try await client.newestMail { $0.state == .held }
@@ -35,10 +37,26 @@ import Testing
             var stored = try transaction.outboxMessage(held.messageID, tenantID: .empty)
             stored.message?.state = .pending
             stored.message?.nextAttemptAtMicros = until.microseconds
-            stored.claimant = Self.claimByNobody
+            stored.claimant = claimant
             try transaction.putOutbox(stored, tenantID: .empty)
         }
         return held.messageID
+    }
+
+    @Test func whatADeliveryWritesIsNotCountedAsTheCallsThatAskedForIt() async throws {
+        let receiver = makeReceiver()
+        defer { receiver.close() }
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let later = server.clock.clock.now() + .minutes(2)
+            let id = try await leaveClaimed(client, by: [], until: later, to: "\(receiver.url)/mail")
+            let meter = WriteMeter()
+            _ = try await WriteMeter.$current.withValue(meter) {
+                try await server.project.outbox.retry(id, tenantID: .empty, origin: .server)
+            }
+            try await waitUntil("the mail was not sent") { try client.mails().first?.message.state == .sent }
+            #expect(meter.changeCount == 1)
+        }
     }
 
     @Test func eachMailGoesOutOnceAlthoughBothNodesDeliver() async throws {

@@ -1,4 +1,4 @@
-"""tools/cluster start, torture and bench."""
+"""tools/cluster start, torture, bench and joining."""
 import argparse
 import os
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from torturer import cluster_bench, cluster_self_test, rounds  # noqa: E402
+from torturer import cluster_bench, cluster_joining, cluster_self_test, rounds  # noqa: E402
 from torturer.cluster import Cluster  # noqa: E402
 from torturer.cluster_round import ClusterRound  # noqa: E402
 from torturer.server import build_shim  # noqa: E402
@@ -19,7 +19,9 @@ from torturer.server import build_shim  # noqa: E402
 def parse():
     parser = argparse.ArgumentParser(prog="tools/cluster")
     actions = parser.add_subparsers(dest="action", required=True)
-    start, torture, bench = (actions.add_parser(name) for name in ("start", "torture", "bench"))
+    names = ("start", "torture", "bench", "joining")
+    start, torture, bench, joining = (actions.add_parser(name) for name in names)
+    joining.add_argument("--users", type=int, default=1_000_000, help="that the cluster has (1000000)")
     start.add_argument("--nodes", type=int, default=3, choices=range(1, 8))
     start.add_argument("--minutes", type=float, default=60, help="stops by itself after these (60)")
     length = torture.add_mutually_exclusive_group()
@@ -33,7 +35,7 @@ def parse():
     torture.add_argument("--only", help="with --self-test: this bug alone, by the name of its file")
     torture.add_argument("--verbose", action="store_true")
     torture.add_argument("--directory", type=Path, help="where stores are made (default: a new temporary directory)")
-    for each in (start, torture, bench):
+    for each in (start, torture, bench, joining):
         each.add_argument("--posternd", type=Path, help="the program (default: a release build of this checkout)")
     return parser.parse_args()
 
@@ -65,6 +67,8 @@ def main():
             sys.exit(start(options, folder))
         if options.action == "bench":
             sys.exit(cluster_bench.run(options, folder))
+        if options.action == "joining":
+            sys.exit(cluster_joining.run(options, folder))
         options.shim, options.without = build_shim(folder), options.without.split(",")
         sys.exit(rounds.run(ClusterRound, options, folder, "tools/cluster torture"))
     except KeyboardInterrupt:

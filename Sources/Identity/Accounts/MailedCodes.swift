@@ -53,7 +53,7 @@ public struct MailedCodes: Sendable {
             }
             return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .signedOut)
         }
-        if wayBack != nil { await mailer.wake() }
+        if wayBack != nil { mailer.wakeNow() }
         return (type, type == .rejectEmail ? seen.recipient : user.email)
     }
 

@@ -38,7 +38,7 @@ public struct ProfileUpdates: Sendable {
             let kind: EventKind = change.newPasswordHash != nil ? .passwordChanged : .emailChanged
             return AccountEffect(changed, kind: kind, endsSessions: end)
         }
-        if wayBack != nil { await mailer.wake() }
+        if wayBack != nil { mailer.wakeNow() }
         return (signedIn.user, signedIn.tokens)
     }
 }

@@ -80,6 +80,12 @@ public actor Mailer {
         loop.run { [weak self] in self?.assumeIsolated { $0.armSoon() } }
     }
 
+    /// Delivers what is due, at once. From a call: the deliveries are not the call's own, and must neither count on its
+    /// meter, nor end with its deadline, nor use what it may use of a full disk.
+    nonisolated func wakeNow() {
+        loop.run { [weak self] in self?.assumeIsolated { $0.wake() } }
+    }
+
     private func armSoon() {
         guard !isStopped, !isWakingSoon else { return }
         isWakingSoon = true

@@ -23,7 +23,7 @@ public struct Outbox: Sendable {
                 try transaction.retryOutboxMessage(messageID, tenantID: tenantID, now: now)
             }
         }
-        await mailer.wake()
+        mailer.wakeNow()
         return message
     }
 

@@ -37,7 +37,7 @@ extension SecondFactorEnrollments {
             mail: try mail(of: factor, to: user.account, request.settings, now: now), secrets: secrets)
         let (signedIn, recoveryCodes) = try await users.session(user.account.key).enroll(
             enrollment, user.proof, request, now: now)
-        await mailer.wake()
+        mailer.wakeNow()
         return finalized(signedIn, request, factorID: factor.factorID, recoveryCodes)
     }
 
