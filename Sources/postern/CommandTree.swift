@@ -54,6 +54,10 @@ enum CommandTree {
 
     /// Global flags may stand anywhere, a command's own only behind its name. `--` ends the flags.
     static func match(_ words: [String]) throws(CommandError) -> Match {
+        // `help tenant update` is `tenant update --help`.
+        if words.count > 1, words[0] == "help", !commands.contains(where: { $0.path == Array(words.prefix(2)) }) {
+            return try match(["--help"] + words.dropFirst())
+        }
         var arguments = Arguments()
         var path: [String] = []
         var command: Command?
@@ -160,6 +164,7 @@ enum CommandTree {
 
                   postern tenant create acme
                   postern --tenant acme user create --email ann@example.com
+                  postern help user import
                   postern help exit-codes
 
                 Commands:

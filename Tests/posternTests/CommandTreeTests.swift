@@ -134,6 +134,19 @@ import Testing
         }
     }
 
+    @Test(arguments: ["tenant update", "tenant", "user import", "whoami"])
+    func `Help of a command is asked for before its name, too`(name: String) throws {
+        let words = name.split(separator: " ").map(String.init)
+        guard case .help(let before) = try CommandTree.match(["help"] + words),
+            case .help(let behind) = try CommandTree.match(words + ["--help"])
+        else {
+            Issue.record("no help")
+            return
+        }
+        #expect(before == behind)
+        #expect(throws: CommandError.self) { try CommandTree.match(["help", "frobnicate"]) }
+    }
+
     @Test(arguments: [[], ["-h"], ["--help"], ["help"]])
     func `Without a command there is an overview`(words: [String]) async {
         let test = TestConsole()

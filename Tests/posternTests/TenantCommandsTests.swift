@@ -62,6 +62,11 @@ import Testing
             let listed = await run("denials", "list", "--all-tenants", "--email", "ann@example.com", "-q")
             #expect(listed.written == "acme 1\n")
             #expect(await run("-t", "acme", "denials", "list", "--email", "bob@example.com", "-q").written.isEmpty)
+            // Of another tenant than was meant, an empty list would say that she was never refused.
+            let elsewhere = await run("denials", "list", "--email", "ann@example.com")
+            #expect(elsewhere.said.contains("No tenant was named: the default pool was asked"), "\(elsewhere.said)")
+            let bob = await run("-t", "acme", "denials", "list", "--email", "bob@example.com")
+            #expect(bob.said.contains("nothing was found in tenant acme"), "\(bob.said)")
         }
     }
 }

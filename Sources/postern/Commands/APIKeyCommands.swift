@@ -88,7 +88,7 @@ enum APIKeyCommands {
 
     static let rotate = Command(
         path: ["apikey", "rotate"],
-        summary: "Gives an API key a new secret and prints it; the old one stays good for a while.",
+        summary: "Gives an API key a new secret and prints it; the one before stays good for a while, older ones end.",
         example: "apikey rotate <api-key-id> --overlap 24h --key-out shop-new.key",
         operands: [.required("api-key-id")],
         flags: [

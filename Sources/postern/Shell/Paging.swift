@@ -17,5 +17,7 @@ func printPages<Element: Record>(
         if isStreaming { session.output.print(taken) } else { collected += taken }
         token = next
     } while !token.isEmpty && rest > 0
-    if !isStreaming { session.output.print(collected) }
+    guard !isStreaming else { return }
+    session.output.print(collected)
+    if collected.isEmpty { try session.sayThatNothingWasFound() }
 }

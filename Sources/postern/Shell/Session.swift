@@ -14,6 +14,7 @@ final class Session: Sendable {
     private let openChannel = Mutex<Channel?>(nil)
     private let otherChannels = Mutex<[Channel]>([])
     private let isAnnounced = Mutex(false)
+    private let hasAskedForTenant = Mutex(false)
 
     /// `isReadOnly`: the command changes nothing on the server.
     init(_ arguments: Arguments, console: Console, isReadOnly: Bool) throws {
@@ -35,7 +36,20 @@ final class Session: Sendable {
     }
 
     /// Empty: the default pool, or the tenant the key is bound to.
-    func tenantID() throws(CommandError) -> Text { Text(try destination().tenant) }
+    func tenantID() throws(CommandError) -> Text {
+        hasAskedForTenant.withLock { $0 = true }
+        return Text(try destination().tenant)
+    }
+
+    /// An empty list of the wrong tenant looks like good news.
+    func sayThatNothingWasFound() throws(CommandError) {
+        guard !output.format.isForPrograms, hasAskedForTenant.withLock(\.self) else { return }
+        let tenant = try destination().tenant
+        say(
+            tenant.isEmpty
+                ? "nothing was found. No tenant was named: the default pool was asked, or the key's own. -t names one"
+                : "nothing was found in tenant \(tenant)")
+    }
 
     private func credentials() throws(CommandError) -> Credentials {
         guard let path = try destination().keyFile else { return .none }
