@@ -18,7 +18,7 @@ public struct ClusterAgreement: Equatable, Sendable {
     /// Refuses a node whose settings are not the cluster's.
     func require(_ cluster: ClusterAgreement) throws(JournalEngineError) {
         for ((setting, own), expected) in zip(zip(Self.settings, values), cluster.values) where own != expected {
-            throw .unusable("\(setting) is \(own) here, and \(expected) on the nodes of the cluster")
+            throw .unusable("\(setting) is \(own) here, and \(expected) on the nodes of the cluster: say the same here")
         }
     }
 }

@@ -10,7 +10,7 @@ public enum ClusterProblem: Error, CustomStringConvertible, Sendable {
 
     public var description: String {
         switch self {
-        case .isMember: "the store belongs to a cluster already"
+        case .isMember: "the store belongs to a cluster already: start posternd with its --journal"
         case .exists(let schema): "the schema \(schema) holds a cluster already: name another one"
         case .absent(let schema): "the schema \(schema) holds no cluster to join"
         case .noSnapshot(let reason):

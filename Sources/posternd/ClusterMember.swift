@@ -56,7 +56,10 @@ struct ClusterMember {
         guard let id = ClusterNode.id(of: configuration.dataDirectory) else { return }
         do {
             guard let address = try configuration.journalAddress() else {
-                return print("Without --journal, its entry in the list of nodes stays there for a day.")
+                let row = Hex.encode(id)
+                return print(
+                    "Without --journal, its entry in the list of nodes stays there for a day, unless you delete it: "
+                        + "DELETE FROM \(configuration.journalSchema).postern_node WHERE id = '\\x\(row)'")
             }
             try ClusterMembership.unregister(
                 id, of: place.clusterID, at: address,

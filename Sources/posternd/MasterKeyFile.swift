@@ -11,7 +11,8 @@ enum MasterKeyFile {
             guard mayCreate else {
                 throw ConfigurationError(
                     description: "\(path): the master key is missing; name the store's own folder "
-                        + "(--data-directory), or put back the key that the store was made with")
+                        + "(--data-directory), put back the key that the store was made with, or, for a "
+                        + "node that joins a cluster, copy the file of another node")
             }
             let key = MasterKey.generate(random: .system)
             let digits = key.export().withBytes { Hex.encode($0) }

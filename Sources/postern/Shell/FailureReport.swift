@@ -108,6 +108,8 @@ struct FailureReport {
         case .secondFactorEnrollmentRequired:
             hints.append("the user adds a second factor in an application first (docs/client.md)")
         case .tenantNotFound: hints.append("postern tenant list shows the tenants there are")
+        case .connectionLost:
+            hints.append("a change may have been made all the same: look before you try again")
         case .connectionFailed: hints.append("is posternd running there? --server HOST:PORT says where")
         default: break
         }
