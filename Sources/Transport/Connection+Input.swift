@@ -78,7 +78,7 @@ extension Connection {
         }
         session = chosen
         form = CallForm(protocolName: chosen.name, isEncrypted: byteStream.isEncrypted)
-        if isAuthenticated { chosen.authenticated() }
+        if isAuthenticated { chosen.authenticated(output: &output) }
         return true
     }
 

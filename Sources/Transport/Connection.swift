@@ -138,7 +138,8 @@ public actor Connection {
     public func authenticated() {
         guard !isAuthenticated else { return }
         isAuthenticated = true
-        session.authenticated()
+        session.authenticated(output: &output)
+        if !output.isEmpty { markDirty() }
         owner.authenticated(self)
     }
 
@@ -146,7 +147,8 @@ public actor Connection {
     public func lostCredential() {
         guard isAuthenticated, phase != .closed else { return }
         isAuthenticated = false
-        session.lostCredential()
+        session.lostCredential(output: &output)
+        if !output.isEmpty { markDirty() }
         unauthenticatedSince = .now
         owner.lostCredential(self)
         armTimer(now: unauthenticatedSince)

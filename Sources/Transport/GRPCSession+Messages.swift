@@ -164,6 +164,8 @@ extension Failure {
         .malformedEnvelope, as: .unimplemented, "Messages are taken as they are, or compressed with gzip.")
     static let messageTooLarge = Failure(.frameTooLarge, "The message is above the limit of this connection.")
     static let requestTimeout = Failure(.deadlineExceeded, "The request did not come whole in time; nothing was done.")
+    static let messageTimeout = Failure(
+        .deadlineExceeded, "The rest of a message of the stream did not come in time.")
     static let deadlinePassedBefore = Failure(
         .deadlineExceeded, "The deadline had passed before the call began; nothing was done.")
 }

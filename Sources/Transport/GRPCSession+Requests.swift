@@ -56,6 +56,7 @@ extension GRPCSession {
         guard let (service, method) = stream.headers.names else { return refuse(stream, .malformedPath) }
         let kind = methods.kind(service: service, method: method)
         stream.kind = kind ?? .unary
+        if stream.kind == .remoteOpen { openStreams += 1 }
         perform(stream.state.headersEnded(kind, isLast: isLast), stream)
         if stream.state.request == .message { incomplete.append(stream) }
     }
@@ -166,6 +167,7 @@ extension GRPCSession {
         largeStream = nil
         while largeStream == nil, let next = largeWaiting.popFirst() {
             next.stream.isLargeWaiting = false
+            next.stream.inputSince = now
             if next.stream.id == next.id, next.stream.state.takesData { checkLength(next.stream) }
         }
     }
@@ -177,6 +179,8 @@ extension GRPCSession {
 
     func consumed(stream id: UInt32, byteCount: Int, output: inout OutputQueue) {
         guard let stream = streams[id], let delivered = stream.deliveredCosts.popFirst() else { return }
+        // The client may go on only now.
+        if stream.deliveredCosts.isEmpty { stream.inputSince = .now }
         let cost = min(delivered, stream.uncredited)
         guard cost > 0, !stream.state.isClosed else { return }
         stream.uncredited -= cost

@@ -1,3 +1,5 @@
+import Wire
+
 // The objects of streams, and the queues they stand in.
 
 extension GRPCSession {
@@ -10,6 +12,7 @@ extension GRPCSession {
 
     func forget(_ stream: GRPCStream) {
         streams[stream.id] = nil
+        if stream.kind == .remoteOpen { openStreams -= 1 }
         dropInput(of: stream)
         dropOutput(of: stream)
         leaveQueues(stream)

@@ -1,6 +1,6 @@
 // gRPC over HTTP/2 on one connection. nghttp2 knows the frames (`HTTP2Engine`), `GRPCStreamState` decides for each
 // stream, and this type puts both together. +Requests takes calls in, +Messages takes their messages apart, +Answers
-// writes.
+// writes, +Time bounds how long clients keep it waiting.
 //
 // What a read brings is taken in as a whole and stands in queues until the connection asks for it. Memory is bounded by
 // the windows of the streams, which are opened only as far as calls are taken: docs/decisions/0067.
@@ -80,6 +80,8 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     /// Answers that are whole and not sent whole.
     var heldAnswers = 0
     var heldProgressAt = Instant.distantFuture
+    /// The streams on which clients send as many messages as they like.
+    var openStreams = 0
     /// A stream of messages was told to wait for the client's windows.
     var isWindowAwaited = false
 
@@ -186,15 +188,19 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
                 streamsMax: streamsMax, initialWindow: initialWindow, headerListByteCountMax: limits.headerListMax))
     }
 
-    func authenticated() {
+    // The client is told at once: a stream that waits for its first message may have no answer for long.
+
+    func authenticated(output: inout OutputQueue) {
         isAuthenticated = true
         submitSettings()
         engine.setConnectionWindow(limits.waitingBytesMax)
+        pump(&output)
     }
 
-    func lostCredential() {
+    func lostCredential(output: inout OutputQueue) {
         isAuthenticated = false
         submitSettings()
+        pump(&output)
     }
 
     private func close(_ reason: CloseReason, _ output: inout OutputQueue) {
@@ -246,37 +252,6 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     }
 
     func violated() { metrics.framesRefused.add() }
-
-    // MARK: Time
-
-    var deadline: Instant? {
-        let request = incomplete.first.map { $0.beganAt.advanced(by: limits.requestTimeoutMax) }
-        let held = heldAnswers > 0 ? heldProgressAt.advanced(by: limits.writeTimeout) : nil
-        guard let request, let held else { return request ?? held }
-        return min(request, held)
-    }
-
-    func deadlinePassed(now: Instant, output: inout OutputQueue) -> SessionEvent {
-        self.now = now
-        if heldAnswers > 0, heldProgressAt.advanced(by: limits.writeTimeout) <= now {
-            return end(.writeTimeout, output: &output)
-        }
-        while let first = incomplete.first, first.beganAt.advanced(by: limits.requestTimeoutMax) <= now {
-            incomplete.removeFirst()
-            refuse(first, .requestTimeout)
-        }
-        pump(&output)
-        return closeIfDone()
-    }
-
-    var heldSince: Instant? {
-        var since = incomplete.first?.beganAt ?? .distantFuture
-        if pendingByteCount > 0 { since = min(since, heldProgressAt) }
-        if inputByteCount > 0 {
-            for stream in streams.values where !stream.input.isEmpty { since = min(since, stream.inputSince) }
-        }
-        return since == .distantFuture ? nil : since
-    }
 
     func addPending(_ change: Int) { pendingByteCount += change }
 }

@@ -70,6 +70,12 @@ final class GRPCStream {
     /// The length that the message at the front of `input` says it has; nil while that is not known.
     var declaredByteCount: Int? { GRPCMessage.declaredByteCount(input.readable) }
 
+    /// The beginning of a message came to an open stream, and only the client keeps the rest from coming.
+    var waitsForRestOfMessage: Bool {
+        kind == .remoteOpen && !input.isEmpty && !isDelivering && !isLargeWaiting && deliveredCosts.isEmpty
+            && state.work == .running && state.request == .messages && state.wantsAnswer
+    }
+
     /// What is left of the time the client gave its call, as native requests say it: 0 when it gave none. Nil: it has
     /// passed.
     func timeoutLeft(now: Instant) -> Int64? {

@@ -101,9 +101,9 @@ final class NativeSession: ProtocolSession {
 
     // MARK: The connection
 
-    func authenticated() { state.authenticated() }
+    func authenticated(output: inout OutputQueue) { state.authenticated() }
 
-    func lostCredential() { state.lostCredential() }
+    func lostCredential(output: inout OutputQueue) { state.lostCredential() }
 
     func end(_ reason: CloseReason, output: inout OutputQueue) -> SessionEvent {
         event(state.violated(reason), &output)

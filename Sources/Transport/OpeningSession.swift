@@ -21,8 +21,8 @@ final class OpeningSession: ProtocolSession, Sendable {
         .needMore
     }
 
-    func authenticated() {}
-    func lostCredential() {}
+    func authenticated(output: inout OutputQueue) {}
+    func lostCredential(output: inout OutputQueue) {}
     func end(_ reason: CloseReason, output: inout OutputQueue) -> SessionEvent { .close }
     func beginDrain(output: inout OutputQueue) -> SessionEvent { .none }
     func finishDrain(output: inout OutputQueue) -> SessionEvent { .close }

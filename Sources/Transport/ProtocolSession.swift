@@ -46,8 +46,8 @@ protocol ProtocolSession: AnyObject {
     // MARK: The connection
 
     /// The caller showed a valid credential: larger limits.
-    func authenticated()
-    func lostCredential()
+    func authenticated(output: inout OutputQueue)
+    func lostCredential(output: inout OutputQueue)
     /// Ends the connection for a reason that the connection itself noticed.
     func end(_ reason: CloseReason, output: inout OutputQueue) -> SessionEvent
     /// Tells the client to go elsewhere; what it sent before it knew is still taken. An `echo` tells that it has come.

@@ -41,8 +41,8 @@ private final class LineSession: ProtocolSession {
         return .begin(stream: lastStream, kind: .unary)
     }
 
-    func authenticated() {}
-    func lostCredential() {}
+    func authenticated(output: inout OutputQueue) {}
+    func lostCredential(output: inout OutputQueue) {}
 
     func end(_ reason: CloseReason, output: inout OutputQueue) -> SessionEvent {
         write("BYE", &output)

@@ -108,6 +108,42 @@ import Testing
         }
     }
 
+    @Test func `A stream's message that does not come whole ends its stream, and no other`() async throws {
+        try await withServer(configure: { $0.limits.requestTimeoutMax = .milliseconds(300) }) { server in
+            let raw = try RawHTTP2(server, settings: [(4, 1 << 20)])
+            try raw.send(Self.window(1 << 20))
+            let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+            for stream: UInt32 in [1, 3] {
+                try raw.send(
+                    RawHTTP2.request(stream, reflection, Self.authorization(server)),
+                    RawHTTP2.message(stream, Self.question, flags: 0))
+                _ = try raw.read(RawHTTP2.data, stream: stream)
+            }
+            try raw.send(Frame(type: RawHTTP2.data, stream: 1, payload: [0, 0, 0, 0, 9]))
+            // It drips, and does not gain time by that.
+            try raw.send(Frame(type: RawHTTP2.data, stream: 1, payload: [10]))
+            let end = try raw.read(RawHTTP2.headers, stream: 1)
+            #expect(end.flags & RawHTTP2.endStream != 0)
+            // The other stream has nothing unfinished: it may be silent as long as it likes.
+            try raw.send(RawHTTP2.message(3, Self.question))
+            #expect(try raw.readAnswer(3).last?.type == RawHTTP2.headers)
+        }
+    }
+
+    @Test func `A client hears of its larger limits before it has an answer`() async throws {
+        try await withServer { server in
+            let raw = try RawHTTP2(server)
+            let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+            try raw.send(RawHTTP2.request(1, reflection, Self.authorization(server)))
+            let most = [0, 3] + RawHTTP2.bigEndian(UInt32(server.project.limits.streamsMax), 4)
+            var entries: [[UInt8]] = []
+            while !entries.contains(most) {
+                let payload = try raw.read(RawHTTP2.settings).payload
+                entries = stride(from: 0, to: payload.count, by: 6).map { Array(payload[$0...].prefix(6)) }
+            }
+        }
+    }
+
     @Test func `A frame that does not come whole ends the connection`() async throws {
         try await withServer(configure: { $0.limits.frameTimeout = .milliseconds(300) }) { server in
             let raw = try RawHTTP2(server)
