@@ -18,8 +18,10 @@ enum AuditCommands {
         path: ["audit", "list"], summary: "Lists the events of a tenant's log, newest first.",
         example: "-t acme audit list --from 24h --kind tenant-updated,call-denied",
         flags: filterFlags + [Flag("oldest-first", "in the order in which they happened"), limitFlag], isReadOnly: true,
-        note:
-            "What settings were before and after: postern tenant history ID. Whose a caller's id is: postern apikey list."
+        note: """
+            What settings were before and after: postern tenant history ID. \
+            Whose a caller's id is: postern apikey list.
+            """
     ) { session in
         let request = AuditListEventsRequest(
             tenantID: try session.tenantID(), filter: try filter(session.arguments),
