@@ -205,8 +205,10 @@ public struct Limits: Sendable {
     /// The accounts, devices and addresses whose guesses are remembered, for each kind. docs/decisions/0028 says which
     /// are forgotten beyond it.
     public var throttleEntriesMax = 200_000
-    /// The different guesses of one second that survive a restart.
+    /// The different guesses of one second that survive a restart, and that other nodes of a cluster learn of.
     public var guessesKeptPerSecond = 256
+    /// Rows of other nodes' guesses that wait to be counted, while this node starts or cannot read them.
+    public var guessRowsWaitingMax = 10_000
 
     // Service accounts
     /// Keys of one account that count: a token that names none is tried with each.

@@ -61,6 +61,12 @@ public struct LeakyBuckets: Sendable {
             tenant: buckets[key]?.tenant ?? tenant)
     }
 
+    /// Charges units that were spent elsewhere, a while ago. They count as spent no earlier than what was charged last,
+    /// or else the bucket would leak the same time twice.
+    public mutating func add(_ key: UInt64, _ rate: Rate, _ count: Int, of tenant: UInt64 = 0, at time: Timestamp) {
+        charge(key, rate, count, of: tenant, now: max(time, buckets[key]?.lastAt ?? time))
+    }
+
     /// Takes a unit back that was spent for nothing.
     public mutating func giveBack(_ key: UInt64, _ rate: Rate) {
         guard var bucket = buckets[key] else { return }

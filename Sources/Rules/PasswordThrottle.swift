@@ -90,8 +90,11 @@ public struct PasswordThrottle: Sendable {
         return .admitted
     }
 
-    /// Charges wrong passwords that were counted elsewhere: before a restart, or by another server.
+    /// Charges wrong passwords that were counted elsewhere: before a restart, or by another server. They count as no
+    /// older than what was charged already: going back in time would forget that.
     public mutating func add(_ failures: Int, by subject: Subject, at time: Timestamp) {
+        let time = max(
+            time, buckets[BucketKey(subject)]?.lastAt ?? time, accounts[subject.account]?.lastAt ?? time)
         makeRoom(now: time)
         let (bucket, account) = state(of: subject, now: time)
         charge(subject, failures, bucket, account, now: time)

@@ -7,6 +7,14 @@ public struct Announcement: Sendable {
     /// Rows of tables with news `.marked`.
     let rows: [MarkedRow]
     public let snapshot: Snapshot
+
+    /// The rows of a table with news `.ofRow` that were changed.
+    public func keys<Key: StoreKey, Record>(of table: Table<Key, Record>) -> [Key] {
+        let kind = table.declaration.kind
+        return topics.compactMap { topic in
+            topic.kind == kind ? topic.name.withUnsafeBytes { Key(stored: $0) } : nil
+        }
+    }
 }
 
 /// Those that are told of each commit, whoever made it: on the writer's thread, and before its writes are answered.

@@ -69,10 +69,7 @@ public final class RowCopies<Key: StoreKey & Hashable, Record: Message, Value: S
     public var count: Int { kept.withLock { $0.values.count } }
 
     private func forget(_ announcement: Announcement) {
-        let kind = table.declaration.kind
-        let keys = announcement.topics.compactMap { topic in
-            topic.kind == kind ? topic.name.withUnsafeBytes { Key(stored: $0) } : nil
-        }
+        let keys = announcement.keys(of: table)
         kept.withLock { kept in
             for key in keys { kept.values.remove(key) }
             kept.changedAt = announcement.snapshot

@@ -32,7 +32,7 @@ public final class TableMark: Sendable {
 
 extension ReadTransaction {
     /// The moment that this transaction sees.
-    var snapshot: Snapshot { Snapshot(of: raw) }
+    public var snapshot: Snapshot { Snapshot(of: raw) }
 
     /// `value`, which was made of what this transaction read. Not in a write: what a write sees may come to nothing.
     public func dated<Value>(_ value: Value) -> Dated<Value> {

@@ -18,6 +18,17 @@ import Testing
         #expect(buckets.spend(2, rate, now: start) == nil)
     }
 
+    @Test func whatWasSpentElsewhereAWhileAgoLeaksNothingTwice() {
+        var buckets = LeakyBuckets()
+        for _ in 0..<30 { #expect(buckets.spend(1, rate, now: start) == nil) }
+        for _ in 0..<5 { buckets.add(1, rate, 0, at: start - .minutes(1)) }
+        #expect(buckets.spend(1, rate, now: start) == .seconds(10))
+        buckets.add(2, rate, 30, at: start - .minutes(5))
+        #expect(buckets.level(2, rate, now: start) == 0)
+        buckets.add(2, rate, .max, at: start)
+        #expect(buckets.overflow(2, rate, now: start) == 1)
+    }
+
     @Test func whatIsGivenBackWasNeverSpent() {
         var buckets = LeakyBuckets()
         for _ in 0..<1_000 {

@@ -29,6 +29,15 @@ extension PasswordThrottleTests {
         }
     }
 
+    /// News of another server are a second old when they come.
+    @Test func whatWasCountedElsewhereEarlierForgetsNothing() {
+        var throttle = PasswordThrottle()
+        let subject = Subject(account: 1, source: 2)
+        for _ in 0..<5 { #expect(throttle.admit(subject, now: start) == .admitted) }
+        throttle.add(1, by: subject, at: start - .seconds(1))
+        #expect(throttle.admit(subject, now: start) == .refused(retryAfter: .seconds(1)))
+    }
+
     @Test func aClockThatWentBackMakesNobodyWait() {
         var throttle = PasswordThrottle()
         var now = start

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 import Signing
 import Store
 import TestSupport
@@ -14,7 +15,7 @@ import Testing
     /// A copy by the name it is registered under, and how to see that it follows. To add a copy, add a line.
     private static let proofs: [String: @Sendable (TestServer) async throws -> Void] = [
         "tenant settings": tenantSettings, "callers": callers, "token keys": tokenKeys, "cookie keys": cookieKeys,
-        "providers": providers, "live tokens": liveTokens,
+        "providers": providers, "live tokens": liveTokens, "guesses": guesses,
     ]
 
     @Test func `There is a proof for every copy that a server keeps`() async throws {
@@ -40,6 +41,18 @@ import Testing
         expectRefusal("PROJECT_DISABLED") { _ = try client.signIn("bob@example.com") }
         try await change(Tables.tenants, TenantPrefix(""), server) { $0.deleted = true }
         expectRefusal("TENANT_NOT_FOUND") { _ = try client.signUp("eve@example.com") }
+    }
+
+    /// Rows that another server wrote. This copy counts them, and nothing uncounts them but time.
+    private static func guesses(_ server: TestServer) async throws {
+        let client = try IdentityClient(server)
+        _ = try client.signUp("ada@example.com")
+        let account = server.project.guesses.keys.account(
+            try #require(Email("ada@example.com", form: .toFind, limits: Limits())), tenantID: "")
+        let guess = StoredGuess(outcome: .wrong, account: account, source: 7, tenant: 8, caller: 9, count: 100)
+        let row = GuessRowKey(time: server.clock.clock.now(), serverID: 1, row: 1)
+        try await server.project.store.write { try $0.put(Tables.guesses, row, StoredGuesses(guesses: [guess])) }
+        expectRefusal("TOO_MANY_ATTEMPTS_TRY_LATER") { _ = try client.signIn("ada@example.com") }
     }
 
     private static func callers(_ server: TestServer) async throws {

@@ -1,4 +1,5 @@
 import Base
+import Identity
 import Messages
 import TestSupport
 import Testing
@@ -107,6 +108,28 @@ import Testing
             #expect(status.inCluster && status.connected && status.trouble == "")
             #expect(status.clusterID == after.clusterID && status.position == after.position)
             #expect(status.endSeenAtMicros > 0)
+        }
+    }
+
+    @Test func guessesOfAPasswordCountOnAllNodes() async throws {
+        try await withTwoServers { first, second in
+            let (one, two) = (try IdentityClient(first), try IdentityClient(second))
+            _ = try one.signUp("ada@example.com")
+            // Five are free, and the sixth is the last one before there is a wait.
+            for number in 0..<6 {
+                let (server, client) = number % 2 == 0 ? (first, one) : (second, two)
+                expectRefusal("INVALID_LOGIN_CREDENTIALS") {
+                    _ = try client.signIn("ada@example.com", password: "wrong horse")
+                }
+                await server.project.guesses.save()
+            }
+            for client in [one, two] {
+                expectRefusal("TOO_MANY_ATTEMPTS_TRY_LATER") { _ = try client.signIn("ada@example.com") }
+            }
+            first.clock.advance(by: .seconds(2))
+            _ = try two.signIn("ada@example.com")
+            await second.project.guesses.save()
+            _ = try one.signIn("ada@example.com")
         }
     }
 

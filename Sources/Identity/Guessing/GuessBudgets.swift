@@ -105,7 +105,7 @@ final class GuessBudgets: Sendable {
         withThrottle(of: guess) { $0.add(count, by: guess.subject, at: time) }
         guard !guess.isKnown else { return }
         func charge(_ key: UInt64, _ rate: LeakyBuckets.Rate) {
-            shard(key).state.withLock { $0.buckets.charge(key, rate, count, of: guess.tenant, now: time) }
+            shard(key).state.withLock { $0.buckets.add(key, rate, count, of: guess.tenant, at: time) }
         }
         if guess.address != 0 {
             let own = addressKey(guess)

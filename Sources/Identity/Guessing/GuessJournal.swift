@@ -10,6 +10,8 @@ import Synchronization
 /// Runs on one event loop; `note` on any thread. What is noted within a second becomes one row, under the time and this
 /// server's id, and a second in which nothing was noted writes nothing. A row is worth something for an hour; the sweep
 /// deletes it then. A write that fails (a full disk) is counted and logged, and refuses nobody.
+///
+/// In a cluster, the rows of the other nodes are counted here as they come to this node's store (`follow`).
 actor GuessJournal {
     enum Note: Hashable, Sendable {
         case wrong(Guess)
@@ -32,6 +34,7 @@ actor GuessJournal {
     /// Tells this server's rows from another one's.
     private let serverID: UInt64
     private let pending = Mutex<[Note: Int]>([:])
+    private let news: Mutex<GuessNews>
     private var rowCount: UInt64 = 0
     private var failedAt: Instant?
     private var isStopped = false
@@ -41,6 +44,7 @@ actor GuessJournal {
         self.counters = counters
         self.loop = loop
         self.serverID = resources.random.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
+        self.news = Mutex(GuessNews(ownID: serverID, countMax: resources.limits.guessRowsWaitingMax))
     }
 
     private lazy var timer = Timer(on: loop) { [weak self] in
@@ -100,23 +104,66 @@ actor GuessJournal {
         failedAt = now
         resources.log.error("guesses were not kept for a restart", ["error": .text("\(error)")])
     }
+}
 
-    /// The notes of all servers over this store within the last hour, ordered by time. Notes from the future count as
-    /// made now: a clock that was set back must not make them forgotten.
-    nonisolated func entries(now: Timestamp) throws -> [Entry] {
-        var entries: [Entry] = []
-        try resources.store.read { transaction in
+extension GuessJournal {
+    /// Calls `count` with what was noted within the last hour, ordered by time, and from then on with what other
+    /// servers noted, as it comes to this store: on the writer's thread. Called once.
+    nonisolated func follow(_ count: @escaping @Sendable ([Entry]) -> Void) throws {
+        resources.store.follow([Tables.guesses.declaration], as: "guesses") { [weak self] announcement in
+            guard let self else { return }
+            let dropped = self.news.withLock {
+                $0.came(announcement.keys(of: Tables.guesses), in: announcement.snapshot)
+            }
+            if dropped > 0 { self.counters.forgotten.add(UInt64(clamping: dropped)) }
+            try self.readNews(count)
+        }
+        let (entries, snapshot) = try resources.store.read { transaction in
+            var entries: [Entry] = []
+            let now = resources.clock.now()
             let start = GuessRowKey(time: now - PasswordThrottle.forgottenAfter, serverID: 0, row: 0)
             try transaction.scan(Tables.guesses, from: .at(start)) { row in
-                let time = min(now, try row.key.time)
-                for guess in try row.record.guesses {
-                    guard let note = guess.note else { continue }
-                    entries.append(Entry(time: time, note: note, count: Int(clamping: max(1, guess.count))))
-                }
+                entries += try row.record.entries(at: try row.key.time, now: now)
                 return true
             }
+            return (entries, transaction.snapshot)
         }
-        return entries
+        count(entries)
+        news.withLock { $0.started(in: snapshot) }
+        try readNews(count)
+    }
+
+    /// Rows that cannot be read now are read with the next news.
+    private nonisolated func readNews(_ count: ([Entry]) -> Void) throws {
+        let keys = news.withLock { $0.take() }
+        let now = resources.clock.now()
+        let wanted = keys.filter { $0.time >= now - PasswordThrottle.forgottenAfter }
+        guard !wanted.isEmpty else { return }
+        do {
+            let entries = try resources.store.read { transaction in
+                // A row that a sweep has deleted counts for nothing.
+                try wanted.flatMap { key in
+                    try transaction.get(Tables.guesses, key)?.entries(at: key.time, now: now) ?? []
+                }
+            }
+            count(entries)
+        } catch {
+            let dropped = news.withLock { $0.giveBack(wanted) }
+            counters.forgotten.add(UInt64(clamping: dropped))
+            throw error
+        }
+    }
+}
+
+extension StoredGuesses {
+    /// Notes from the future count as made now: a clock that was set back must not make them forgotten.
+    fileprivate func entries(at time: Timestamp, now: Timestamp) -> [GuessJournal.Entry] {
+        guesses.compactMap { guess in
+            // A million is more than any budget holds, and sums of it are far from overflowing.
+            guess.note.map {
+                GuessJournal.Entry(time: min(now, time), note: $0, count: Int(min(max(1, guess.count), 1_000_000)))
+            }
+        }
     }
 }
 

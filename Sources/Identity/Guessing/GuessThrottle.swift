@@ -4,7 +4,7 @@ public import Reactor
 public import Rules
 
 /// The one place that decides whether a guess may be tried now: `GuessBudgets` refuse, `WaitingRoom` has those wait who
-/// must, `GuessJournal` keeps the counts over a restart. Any thread.
+/// must, `GuessJournal` keeps the counts over a restart and tells those of other nodes. Any thread.
 ///
 /// ```
 /// let charge = try await throttle.admit(guess)
@@ -79,14 +79,19 @@ public final class GuessThrottle: Sendable {
         journal.note(.forgiven(account: account))
     }
 
-    /// Takes over what was counted before a restart. Called before anything is served.
+    /// Takes over what was counted before a restart, and from then on what the other nodes of a cluster count. Called
+    /// before anything is served.
     public func start() throws {
-        let (now, steadyNow) = (clock.now(), steadyClock.now())
-        for entry in try journal.entries(now: now) {
-            switch entry.note {
-            case .wrong(let guess): budgets.add(entry.count, guess, at: steadyNow - (now - entry.time))
-            case .right(let guess): budgets.forget(guess)
-            case .forgiven(let account): budgets.forgive(account: account)
+        try journal.follow { [budgets, clock, steadyClock] entries in
+            let (now, steadyNow) = (clock.now(), steadyClock.now())
+            for entry in entries {
+                switch entry.note {
+                case .wrong(let guess):
+                    // The clock may have been set since the entry was read; it is no older than it was told to be.
+                    budgets.add(entry.count, guess, at: steadyNow - max(.zero, now - entry.time))
+                case .right(let guess): budgets.forget(guess)
+                case .forgiven(let account): budgets.forgive(account: account)
+                }
             }
         }
     }

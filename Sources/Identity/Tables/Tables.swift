@@ -110,7 +110,7 @@ public enum Tables {
 
     /// (time, server, row) → the guesses that a server counted in a second. Worth something for an hour.
     public static let guesses = Table<GuessRowKey, StoredGuesses>(
-        id: 48, name: "guesses", owner: .nobody, purge: .noTenant)
+        id: 48, name: "guesses", owner: .nobody, purge: .noTenant, news: .ofRow)
 
     /// A time at which every revocation up to a sequence was committed → that sequence.
     public static let revocationTimes = Table<TimeKey, [UInt8]>(

@@ -48,6 +48,59 @@ import Testing
         }
     }
 
+    @Test func whatAnotherServerCountsIsTakenOverAsItComes() async throws {
+        try await withFixture { fixture in
+            let (first, second) = (Self.throttle(fixture), Self.throttle(fixture))
+            for throttle in [first, second] { try throttle.start() }
+            let guess = Self.guess(7, 50)
+            try await Self.fail(first, guess, times: 3)
+            await first.save()
+            try await Self.fail(second, guess, times: 2)
+            await second.save()
+            // Restarted in the middle, by another id: it reads five, and hears of the sixth.
+            let third = Self.throttle(fixture)
+            try third.start()
+            try await Self.fail(first, guess, times: 1)
+            await first.save()
+            for throttle in [first, second, third] {
+                await #expect(refusal { _ = try await throttle.admit(guess) } == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            }
+            // The one that is right, once its second is over, makes them all forget.
+            fixture.clock.advance(by: .seconds(2))
+            first.succeeded(try await first.admit(guess))
+            await first.save()
+            for throttle in [second, third] { try await Self.fail(throttle, guess, times: 5) }
+            for throttle in [first, second, third] { await throttle.stop() }
+        }
+    }
+
+    /// The same address, on two servers whose clocks differ: what was counted is neither forgotten nor counted twice.
+    @Test(arguments: [Duration.zero, .hours(1), .days(365)])
+    func guessesOfAServerInTheFutureCountAsOfNow(ahead: Duration) async throws {
+        try await withFixture { fixture in
+            let behind = ManualClock(startingAt: fixture.clock.clock.now() - ahead)
+            let second = Self.throttle(
+                fixture,
+                Resources(
+                    store: fixture.store, time: ServerClock(behind.machine), random: .system, limits: Limits(),
+                    log: .silent))
+            let first = Self.throttle(fixture)
+            for throttle in [first, second] { try throttle.start() }
+            // An address has 30 guesses in hand, of whatever accounts.
+            for number in UInt64(0)..<30 {
+                let throttle = number % 2 == 0 ? first : second
+                try await Self.fail(throttle, Self.guess(100 + number, 50), times: 1)
+                await throttle.save()
+            }
+            // The rows of the one that is behind may be too old for the other one.
+            await #expect(refusal { _ = try await second.admit(Self.guess(7, 50)) } == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            if ahead == .zero {
+                await #expect(refusal { _ = try await first.admit(Self.guess(7, 50)) } == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            }
+            for throttle in [first, second] { await throttle.stop() }
+        }
+    }
+
     @Test func whatEndedTheWaitingIsReadToo() async throws {
         try await withFixture { fixture in
             let first = Self.throttle(fixture)

@@ -5,6 +5,7 @@ import importlib
 import keyword
 import random
 import re
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -19,6 +20,8 @@ _FILES = ("accounts", "email_configs", "outbox", "project", "providers", "sessio
 _ATTEMPTS_MAX = 4
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 2.0
 _MESSAGE_BYTES_MAX = 16 << 20
+
+_POSITION, _CONSISTENCY = "x-postern-position", "x-postern-consistency"
 
 Metadata = Sequence[Tuple[str, str]]
 
@@ -46,6 +49,38 @@ class TLS:
             content(self.ca_file), content(self.key_file), content(self.certificate_file))
 
 
+class _JournalMemory:
+    """The place in a cluster's journal that a client's servers told of. Servers outside of a cluster tell none. Any thread."""
+
+    # The cluster's id and a number without zeros in front, which has at most as many digits as 64 bits.
+    _PATTERN = re.compile(r"([0-9a-f]{32})\.(0|[1-9][0-9]{0,19})", re.ASCII)
+
+    def __init__(self) -> None:
+        self._lock, self._told = threading.Lock(), ("", 0)
+
+    @property
+    def position(self) -> str:
+        """Empty: nothing was told."""
+        with self._lock:
+            cluster, number = self._told
+        return f"{cluster}.{number}" if cluster else ""
+
+    def note(self, text: str) -> None:
+        """Takes over a position, unless it is before the one that is known. Another cluster's takes its place."""
+        match = self._PATTERN.fullmatch(text)
+        if match is None:
+            return
+        new = (match.group(1), int(match.group(2)))
+        with self._lock:
+            if new[0] != self._told[0] or new[1] > self._told[1]:
+                self._told = new
+
+    def forget(self) -> None:
+        """A server refused it: the cluster is another one, or was begun anew."""
+        with self._lock:
+            self._told = ("", 0)
+
+
 class Client:
     """Calls the server's methods. Any thread.
 
@@ -55,14 +90,19 @@ class Client:
 
     A service is an attribute (`client.users`), a method its name in lower case (`get_by_email`, `import_`); see `Service`. Without
     `tls` key and tokens cross the network in clear: for loopback, or inside a tunnel.
+
+    In a cluster, whichever node answers has seen what this client changed before: the client sends the highest position of the
+    journal that it was told with each call, unless the call's metadata say `x-postern-position` or `x-postern-consistency`.
     """
 
     def __init__(
         self, address: str, api_key: Optional[str] = None, *, authorization: Optional[Callable[[], str]] = None,
-        tls: Optional[TLS] = None, timeout: float = 10.0, channel: Optional[grpc.Channel] = None
+        tls: Optional[TLS] = None, timeout: float = 10.0, channel: Optional[grpc.Channel] = None,
+        reads_own_writes: bool = True
     ) -> None:
         """`authorization`: instead of a key, makes the value of that metadata for each call, such as `Bearer <JWT>`.
-        `timeout`: seconds for a call that names none."""
+        `timeout`: seconds for a call that names none. `reads_own_writes`: whether positions are sent."""
+        self._reads_own_writes, self._journal = reads_own_writes, _JournalMemory()
         self._authorization = authorization or (None if api_key is None else lambda: f"Bearer {api_key}")
         self.timeout = timeout
         options: List[Tuple[str, Any]] = [("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX), ("grpc.enable_retries", 0)]
@@ -99,6 +139,12 @@ class Client:
         if idempotency_key is not None:
             result.append(("idempotency-key", idempotency_key))
         return result
+
+    def _with_position(self, metadata: Metadata) -> Metadata:
+        position = self._journal.position if self._reads_own_writes else ""
+        if not position or any(name.lower() in (_POSITION, _CONSISTENCY) for name, _ in metadata):
+            return metadata
+        return [*metadata, (_POSITION, position)]
 
     # As the source of a TokenVerifier
 
@@ -193,9 +239,9 @@ def _call(client: Client, method: Any) -> Callable[..., Any]:
         request = request_class(**fields) if request is None else request
         sent = client._metadata(idempotency_key, metadata)
         if described.client_streaming or described.server_streaming:
-            return Stream(stream(request, timeout=timeout, metadata=sent))
+            return Stream(stream(request, timeout=timeout, metadata=client._with_position(sent)))
         return _unary(
-            unary, request, client.timeout if timeout is None else timeout, sent,
+            client, unary, request, client.timeout if timeout is None else timeout, sent,
             may_repeat=is_idempotent or idempotency_key is not None)
 
     call.__name__ = method.name
@@ -203,18 +249,29 @@ def _call(client: Client, method: Any) -> Callable[..., Any]:
     return call
 
 
-def _unary(unary: Any, request: Any, timeout: float, metadata: Metadata, may_repeat: bool) -> Any:
-    end = time.monotonic() + timeout
-    for attempt in range(1, _ATTEMPTS_MAX + 1):
+def _unary(client: Client, unary: Any, request: Any, timeout: float, metadata: Metadata, may_repeat: bool) -> Any:
+    end, attempt, has_forgotten = time.monotonic() + timeout, 1, False
+    while True:
+        sent = client._with_position(metadata)
         try:
-            return unary(request, timeout=max(0.0, end - time.monotonic()), metadata=metadata)
+            answer, call = unary.with_call(request, timeout=max(0.0, end - time.monotonic()), metadata=sent)
+            for name, value in call.initial_metadata() or ():
+                if name == _POSITION:
+                    client._journal.note(value)
+            return answer
         except grpc.RpcError as failure:
             error = _error(failure)
+            if error.reason == "INVALID_POSITION":
+                client._journal.forget()
+                # Nothing was done, and the position that was refused is not sent again.
+                if len(sent) > len(metadata) and not has_forgotten:
+                    has_forgotten = True
+                    continue
             delay = _delay(error, attempt)
             if not may_repeat or delay is None or attempt == _ATTEMPTS_MAX or time.monotonic() + delay >= end:
                 raise error from failure
+        attempt += 1
         time.sleep(delay)
-    raise AssertionError("the last attempt returns or raises")
 
 
 def _delay(error: PosternError, attempt: int) -> Optional[float]:

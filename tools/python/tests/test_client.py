@@ -91,6 +91,58 @@ class ClientTests(unittest.TestCase):
         self.assertRaises(AttributeError, lambda: self.client.nobodies)
         self.assertIn("get_by_email", dir(self.client.users))
 
+    def sent_position(self, index=-1):
+        return self.server.calls[index][1].get("x-postern-position")
+
+    def tells(self, *positions):
+        """Answers to changes, each with a position."""
+        def step(position):
+            def answer(_, context):
+                context.send_initial_metadata([("x-postern-position", position)])
+                return users_pb2.UsersGetResponse().SerializeToString()
+            return answer
+        self.server.script["Create"] = [*map(step, positions), self.ada]
+        for _ in positions:
+            self.client.users.create(email="ada@example.com")
+
+    def test_the_highest_position_that_was_told_is_sent(self):
+        self.server.script["Get"] = [self.ada]
+        self.client.users.get(uid="ada")
+        self.assertIsNone(self.sent_position())
+        one, other = "a" * 32, "b" * 32
+        for told, expected in (
+                ([f"{one}.9"], f"{one}.9"), ([f"{one}.100", f"{one}.12"], f"{one}.100"),
+                (["", "x", f"{one}.0101", f"{one}.1e9", f"{one}.-1", f"{one}.{'9' * 21}", f"{one}.101 "], f"{one}.100"),
+                ([f"{one}.18446744073709551615"], f"{one}.18446744073709551615"), ([f"{other}.3"], f"{other}.3")):
+            self.tells(*told)
+            self.client.users.get(uid="ada")
+            self.assertEqual(self.sent_position(), expected)
+        self.client.users.get(uid="ada", metadata=[("x-postern-consistency", "latest")])
+        self.assertIsNone(self.sent_position())
+        self.client.users.get(uid="ada", metadata=[("x-postern-position", f"{one}.1")])
+        self.assertEqual(self.sent_position(), f"{one}.1")
+
+    def test_a_client_may_choose_to_send_no_position(self):
+        self.client.close()
+        self.client = postern.Client(f"127.0.0.1:{self.server.port}", api_key="pk_1", reads_own_writes=False)
+        self.server.script["Get"] = [self.ada]
+        self.tells("a" * 32 + ".9")
+        self.client.users.get(uid="ada")
+        self.assertIsNone(self.sent_position())
+
+    def test_a_position_that_is_refused_is_forgotten(self):
+        self.tells("a" * 32 + ".9")
+        refused = fails(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_POSITION")
+        self.server.script["Delete"] = [refused, answers(users_pb2.UsersDeleteResponse())]
+        self.client.users.delete(uid="ada")
+        self.assertEqual([self.sent_position(-2), self.sent_position()], ["a" * 32 + ".9", None])
+        # Without a position of the client's own, it is the caller's mistake.
+        self.server.script["Delete"] = [refused]
+        count = len(self.server.calls)
+        with self.assertRaises(postern.PosternError):
+            self.client.users.delete(uid="ada", metadata=[("x-postern-position", "x")])
+        self.assertEqual(len(self.server.calls), count + 1)
+
     def test_a_failure_says_everything(self):
         self.server.script["Get"] = [fails(grpc.StatusCode.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED")]
         with self.assertRaises(postern.PosternError) as caught:
