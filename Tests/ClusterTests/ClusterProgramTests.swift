@@ -106,7 +106,7 @@ import Testing
 
 private func text(of path: String) -> String { String(decoding: readFile(path) ?? [], as: UTF8.self) }
 
-private func get(_ path: String, _ port: UInt16) throws -> String {
+func get(_ path: String, _ port: UInt16) throws -> String {
     let probe = try RawClient(port: port)
     try probe.send([UInt8]("GET \(path) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".utf8))
     var answer: [UInt8] = []
@@ -129,13 +129,14 @@ private func waitForServer(_ port: UInt16) throws -> RawClient {
 
 /// posternd as one node of a cluster, or alone.
 final class NodeProcess {
+    let log: String
     private let process: ChildProcess
     private let client: RawClient
 
     init(_ flags: [String], port: UInt16, directory: String) throws {
+        log = "\(directory)/node-\(port)"
         process = try ChildProcess(
-            ChildProcess.built("posternd"), flags + ["--listen-address", "127.0.0.1:\(port)"],
-            output: "\(directory)/node-\(port)")
+            ChildProcess.built("posternd"), flags + ["--listen-address", "127.0.0.1:\(port)"], output: log)
         client = try waitForServer(port)
     }
 
@@ -155,8 +156,17 @@ final class NodeProcess {
         return found.tenant?.displayName ?? ""
     }
 
+    private var ended: Int32?
+
+    /// The exit status of a process that ends by itself.
+    func wait() -> Int32? {
+        ended = process.wait(seconds: 30)
+        return ended
+    }
+
     func stop() -> Int32? {
         client.close()
+        if let ended { return ended }
         process.send(signal: SIGTERM)
         return process.wait(seconds: 30)
     }

@@ -22,8 +22,11 @@ extension LocalEngine {
     }
 
     /// A number that the engine says.
-    func number(_ sql: String) throws -> Int {
-        let rows = try connection().execute("SELECT (\(sql))::bigint")
+    func number(_ sql: String, readOnly: Bool = false) throws -> Int {
+        let connection =
+            readOnly
+            ? try PostgreSQLConnection(try address().url, [], timeout: .seconds(10)) : try connection()
+        let rows = try connection.execute("SELECT (\(sql))::bigint")
         return Int(rows.integer(0, 0) ?? -1)
     }
 

@@ -16,9 +16,11 @@ final class LocalEngine: Sendable {
     static let values = Table<[UInt8], [UInt8]>(
         id: 30, name: "values", owner: .nobody, purge: .noTenant, news: .ofRow)
 
-    init(folder: String) throws {
+    /// `standbyOf`: an engine that runs, which the new one follows.
+    init(folder: String, standbyOf primary: LocalEngine? = nil) throws {
         self.folder = folder
         port = try freePort()
+        if let primary { try run(["standby", primary.folder, folder]) }
         try start()
     }
 
@@ -35,6 +37,7 @@ final class LocalEngine: Sendable {
     func start() throws { try run(["start", folder, "\(port)"]) }
     func stop() throws { try run(["stop", folder]) }
     func kill() throws { try run(["kill", folder]) }
+    func promote() throws { try run(["promote", folder]) }
     func sql(_ statement: String) throws { try run(["sql", folder, statement]) }
 
     func address(_ schema: String = "postern", port: UInt16? = nil) throws -> JournalAddress {

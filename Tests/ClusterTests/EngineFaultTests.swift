@@ -1,0 +1,178 @@
+import Base
+import Glibc
+import Messages
+import TestSupport
+import Testing
+
+/// What a full, read-only or slow engine, and one that fails over, do to a cluster's nodes: docs/cluster.md.
+@Suite(.serialized) struct EngineFaultTests {
+    private let fullDisk = """
+        CREATE FUNCTION postern.fault() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN RAISE EXCEPTION ''could not extend file: No space left on device'' USING ERRCODE = ''53100''; END';
+        CREATE TRIGGER fault BEFORE INSERT ON postern.postern_journal FOR EACH ROW EXECUTE FUNCTION postern.fault()
+        """
+    private let slowCommit = """
+        CREATE FUNCTION postern.fault() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_sleep(2); RETURN NEW; END';
+        CREATE TRIGGER fault BEFORE INSERT ON postern.postern_journal FOR EACH ROW EXECUTE FUNCTION postern.fault()
+        """
+    private let healed = "DROP FUNCTION postern.fault() CASCADE"
+
+    @Test func aFullEngineTakesNoChangesAndLosesNone() async throws {
+        try await withTwoNodes { nodes, engine in
+            #expect(try nodes.create("before"))
+            try engine.sql(fullDisk)
+            #expect(try !nodes.create("full"))
+            #expect(try nodes.two.displayName(ofTenant: "before", in: nodes.data) == "before")
+            try engine.sql(healed)
+            try nodes.expectNothingLost()
+        }
+    }
+
+    @Test func aReadOnlyEngineTakesNoChangesAndLosesNone() async throws {
+        try await withTwoNodes { nodes, engine in
+            #expect(try nodes.create("before"))
+            try engine.sql("ALTER SYSTEM SET default_transaction_read_only = on")
+            try engine.sql("SELECT pg_reload_conf()")
+            for id: Text in ["read-only-1", "read-only-2"] { #expect(try !nodes.create(id)) }
+            #expect(try nodes.two.displayName(ofTenant: "before", in: nodes.data) == "before")
+            try wait { try get("/healthz", nodes.httpPort).contains("DEGRADED: the engine of the journal") }
+            try engine.sql("ALTER SYSTEM RESET default_transaction_read_only")
+            try engine.sql("SELECT pg_reload_conf()")
+            try nodes.expectNothingLost()
+        }
+    }
+
+    @Test func aSlowEngineIsWaitedFor() async throws {
+        try await withTwoNodes { nodes, engine in
+            try engine.sql(slowCommit)
+            #expect(try nodes.create("slow-1") && nodes.create("slow-2"))
+            #expect(try nodes.two.displayName(ofTenant: "slow-1", in: nodes.data) == "slow-1")
+            #expect(try get("/healthz", nodes.httpPort).hasSuffix("SERVING\n"))
+            try engine.sql(healed)
+            try nodes.expectNothingLost()
+        }
+    }
+
+    @Test func aSynchronousStandbyTakesOverWithAllThatWasAcknowledged() async throws {
+        try await withTwoNodes(hasStandby: true) { nodes, engine in
+            let standby = try #require(nodes.standby)
+            try engine.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            try engine.sql("SELECT pg_reload_conf()")
+            try wait {
+                try engine.number("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
+            }
+            for number in 0..<10 { #expect(try nodes.create(Text("before-\(number)"))) }
+            try engine.kill()
+            #expect(try !nodes.create("between"))
+            #expect(try nodes.two.displayName(ofTenant: "before-9", in: nodes.data) == "before-9")
+            // It waits for no standby of its own.
+            try standby.promote()
+            try standby.sql("ALTER SYSTEM RESET synchronous_standby_names")
+            try standby.sql("SELECT pg_reload_conf()")
+            try nodes.expectNothingLost()
+            try engine.start()
+        }
+    }
+
+    @Test func aStandbyThatLostWhatWasAcknowledgedEndsTheNodesThatHaveIt() async throws {
+        try await withTwoNodes(hasStandby: true) { nodes, engine in
+            let standby = try #require(nodes.standby)
+            #expect(try nodes.create("before"))
+            let position = try engine.number("SELECT max(position) FROM postern.postern_journal")
+            try wait {
+                try standby.number("SELECT max(position) FROM postern.postern_journal", readOnly: true) >= position
+            }
+            try standby.stop()
+            #expect(try nodes.create("lost"))
+            #expect(try nodes.two.displayName(ofTenant: "lost", in: nodes.data) == "lost")
+            try engine.kill()
+            try standby.start()
+            try standby.promote()
+            #expect(nodes.one.wait() == 65 && nodes.two.wait() == 65)
+            try engine.start()
+            for log in [nodes.one.log, nodes.two.log] {
+                #expect(String(decoding: readFile(log) ?? [], as: UTF8.self).contains("forked"))
+            }
+        }
+    }
+
+    private func withTwoNodes(
+        hasStandby: Bool = false, _ body: (FaultedNodes, LocalEngine) async throws -> Void
+    ) async throws {
+        try await withLocalEngine { engine, directory in
+            let nodes = try FaultedNodes(engine, directory, hasStandby: hasStandby)
+            defer { nodes.stop() }
+            try await body(nodes, engine)
+        }
+    }
+}
+
+/// Two nodes, their engine's standby, and what became of the changes that were asked for.
+private final class FaultedNodes {
+    let one: NodeProcess
+    let two: NodeProcess
+    let standby: LocalEngine?
+    let httpPort: UInt16
+    let data: String
+    private var acknowledged: [Text] = []
+    private var refused: [Text] = []
+
+    init(_ engine: LocalEngine, _ directory: String, hasStandby: Bool) throws {
+        let (first, second) = (directory + "/1", directory + "/2")
+        (data, httpPort) = (first, try freePort())
+        // A standby that is made later would lack the port that nodes are told of.
+        standby = hasStandby ? try LocalEngine(folder: directory + "/standby", standbyOf: engine) : nil
+        let hosts = [engine, standby].compactMap { $0.map { "127.0.0.1:\($0.port)" } }.joined(separator: ",")
+        let flags = [
+            "--signing-algorithm", "ES256", "--issuer", "https://auth.example.com",
+            "--journal", "postgresql://postern@\(hosts)/postgres",
+        ]
+        let begin = try ChildProcess(
+            ChildProcess.built("posternd"), flags + ["--data-directory", first, "--cluster-init"],
+            output: directory + "/begin")
+        try #require(begin.wait(seconds: 60) == 0)
+        mkdir(second, 0o700)
+        try PrivateFile.create(second + "/master-key", try #require(readFile(first + "/master-key")))
+        one = try NodeProcess(
+            flags + ["--data-directory", first, "--http-address", "127.0.0.1:\(httpPort)"], port: try freePort(),
+            directory: directory)
+        two = try NodeProcess(
+            flags + ["--data-directory", second, "--http-address", "off"], port: try freePort(),
+            directory: directory)
+    }
+
+    /// False where it was refused: NODE_BEHIND says that it did not happen, the others that nobody knows.
+    func create(_ id: Text) throws -> Bool {
+        do {
+            _ = try one.createTenant(id, in: data)
+            acknowledged.append(id)
+            return true
+        } catch let failure as Failure {
+            let reason = failure.reason.description
+            #expect(["NODE_BEHIND", "STORE_UNAVAILABLE", "DEADLINE_EXCEEDED"].contains(reason), "\(failure)")
+            if reason == "NODE_BEHIND" { refused.append(id) }
+            return false
+        }
+    }
+
+    /// Changes are taken again; each node has all that was acknowledged, and nothing that was refused.
+    func expectNothingLost() throws {
+        var number = 0
+        try wait {
+            number += 1
+            return try create(Text("after-\(number)"))
+        }
+        try wait { try get("/healthz", httpPort).hasSuffix("SERVING\n") }
+        for node in [one, two] {
+            for id in acknowledged { #expect(try node.displayName(ofTenant: id, in: data) == id) }
+            for id in refused { #expect(throws: Failure.self) { try node.displayName(ofTenant: id, in: data) } }
+        }
+    }
+
+    func stop() {
+        _ = one.stop()
+        _ = two.stop()
+        try? standby?.stop()
+    }
+}
