@@ -28,7 +28,12 @@ final class JournaledWrites {
     private var sentID: BatchID?
     /// The row of that name, once it was opened.
     private var ownMark: JournalMark?
-    var awaySince: Instant?
+    /// Since when the engine takes no entries: it cannot be reached, or refuses them.
+    private var awaySince: Instant?
+    /// The last entry that was sent got no answer, or an error. Whether the engine is back then shows when it takes one.
+    private var isEntryRefused = false
+    private var pause = JournaledWrites.pauseMin
+    private static let pauseMin = Duration.milliseconds(20)
     var isClosing = false
 
     init(_ writer: Writer, _ engine: any JournalEngine, _ alarm: EventDescriptor) {
@@ -159,13 +164,13 @@ extension JournaledWrites {
         }
     }
 
-    /// Tries until there is a connection. Meanwhile writes are refused once the patience is over.
+    /// Tries until there is a connection. An engine that takes connections and no entries, a full one say, is away, too.
     private func connect() {
-        var pause = Duration.milliseconds(20)
+        if isEntryRefused, !pauseBeforeNextTry() { return }
         while true {
             do throws(JournalEngineError) {
                 try engine.connect()
-                awaySince = nil
+                if !isEntryRefused { isBack() }
                 environment.journalStatus.withLock { $0.isConnected = true }
                 writer.space.journal(isAway: false)
                 return handle(.connected)
@@ -173,25 +178,32 @@ extension JournaledWrites {
                 guard case .connectionLost(let reason) = error else { return lost(error) }
                 environment.journalStatus.withLock { $0.lost(reason) }
             }
-            let since = awaySince ?? .now
-            awaySince = since
-            if Instant.now >= since.advanced(by: limits.journal.patience) {
-                writer.space.journal(isAway: true)
-                refuseWaiting()
-            }
-            if writer.queue.isClosed {
-                isClosing = true
-                return
-            }
-            alarm.sleep(until: Instant.now.advanced(by: pause))
-            pause = min(pause * 2, .seconds(1))
+            guard pauseBeforeNextTry() else { return }
         }
     }
+
+    /// Once the patience is over, writes are refused. False when the server stops.
+    private func pauseBeforeNextTry() -> Bool {
+        let since = awaySince ?? .now
+        awaySince = since
+        if Instant.now >= since.advanced(by: limits.journal.patience) {
+            writer.space.journal(isAway: true)
+            refuseWaiting()
+        }
+        isClosing = writer.queue.isClosed
+        guard !isClosing else { return false }
+        alarm.sleep(until: Instant.now.advanced(by: pause))
+        pause = min(pause * 2, .seconds(1))
+        return true
+    }
+
+    private func isBack() { (awaySince, isEntryRefused, pause) = (nil, false, Self.pauseMin) }
 
     private func append(_ entry: JournalAction.Entry, over mark: JournalMark) {
         ask { () throws(JournalEngineError) in
             let appended: JournalMark?
             let asked = Asked(environment)
+            isEntryRefused = true
             switch entry {
             case .empty(let id):
                 sentID = id
@@ -205,6 +217,7 @@ extension JournaledWrites {
             let counters = writer.counters.journal
             counters.appendDurations.record(nanoseconds: Instant.now.nanoseconds(since: asked.instant))
             answered(asked, end: appended?.position)
+            isBack()
             if let appended {
                 ownMark = appended
                 counters.appended.add()
@@ -220,6 +233,7 @@ extension JournaledWrites {
     /// the row could be anybody's.
     private func proveOwnEntry() throws(JournalEngineError) {
         guard let sentID, let own = heads.firstIndex(where: { $0.batchID == sentID }) else { return }
+        isBack()
         guard heads[own].mark != ownMark else { return }
         _ = try engine.entries(for: heads[own...own])
         ownMark = heads[own].mark
