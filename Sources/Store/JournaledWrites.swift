@@ -30,8 +30,8 @@ final class JournaledWrites {
     private var ownMark: JournalMark?
     /// Since when the engine takes no entries: it cannot be reached, or refuses them.
     private var awaySince: Instant?
-    /// The last entry that was sent got no answer, or an error. Whether the engine is back then shows when it takes one.
-    private var isEntryRefused = false
+    /// Entries in a row that got no answer, or an error. Whether the engine is back then shows when it takes one.
+    private var refusedEntries = 0
     private var pause = JournaledWrites.pauseMin
     private static let pauseMin = Duration.milliseconds(20)
     var isClosing = false
@@ -166,11 +166,11 @@ extension JournaledWrites {
 
     /// Tries until there is a connection. An engine that takes connections and no entries, a full one say, is away, too.
     private func connect() {
-        if isEntryRefused, !pauseBeforeNextTry() { return }
+        if refusedEntries > 1, !pauseBeforeNextTry() { return }
         while true {
             do throws(JournalEngineError) {
                 try engine.connect()
-                if !isEntryRefused { isBack() }
+                if refusedEntries == 0 { isBack() }
                 environment.journalStatus.withLock { $0.isConnected = true }
                 writer.space.journal(isAway: false)
                 return handle(.connected)
@@ -197,13 +197,13 @@ extension JournaledWrites {
         return true
     }
 
-    private func isBack() { (awaySince, isEntryRefused, pause) = (nil, false, Self.pauseMin) }
+    private func isBack() { (awaySince, refusedEntries, pause) = (nil, 0, Self.pauseMin) }
 
     private func append(_ entry: JournalAction.Entry, over mark: JournalMark) {
         ask { () throws(JournalEngineError) in
             let appended: JournalMark?
             let asked = Asked(environment)
-            isEntryRefused = true
+            refusedEntries += 1
             switch entry {
             case .empty(let id):
                 sentID = id

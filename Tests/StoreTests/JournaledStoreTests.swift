@@ -22,7 +22,7 @@ import Testing
             }
         }
         let counts = Counts()
-        try await withJournaledNodes(3, fault: fault) { cluster in
+        try await withJournaledNodes(3, { $0.limits.journal.patience = .seconds(60) }, fault: fault) { cluster in
             await withTaskGroup(of: Void.self) { group in
                 for client in 0..<12 {
                     let store = cluster.nodes[client % 3].store

@@ -100,6 +100,5 @@ def write(rows, many, figures, conditions):
 | goal | why |
 |---|---|
 | `Users.Get` six times cheaper than OpenLDAP's slapd | slapd is not among the peers |
-| `Refresh` where a tenant reuses refresh tokens: 85 % of the signatures | no such tenant is seeded |
 """
     (ROOT / "docs" / "performance.md").write_text(text)

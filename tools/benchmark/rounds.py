@@ -79,6 +79,8 @@ class Rounds:
                          "--password-users", 100)
         self.server.seed("bench-hashes", "--hashes", "production", "--users", 0, "--sessions", 0,
                          "--password-users", 64)
+        self.server.seed("bench-reuse", "--hashes", "synthetic", "--users", 0, "--sessions", 2000, "--password-users", 0)
+        self.server.update_tenant("bench-reuse", "--refresh-mode", "reuse")
         self.es256.seed("bench", "--hashes", "synthetic", "--users", 0, "--sessions", 2000, "--password-users", 0)
 
     def run(self):
@@ -113,6 +115,7 @@ class Rounds:
         self.ours("verify repeated", "verify=1", "8x32", "--repeat-tokens", 100)
         self.limit("RSA sign", "signatures", "RSA-2048", "sign", CORES)
         self.ours("refresh RS256", "refresh=1", "8x32")
+        self.take("refresh reuse", lambda: self.server.load("bench-reuse", "refresh=1", self.seconds, *SHAPES["8x32"]))
         self.ours("idp", "idp=1", "8x32", "--idp-users", 1000)
         self.ours("refresh ES256", "refresh=1", "8x32", server=self.es256)
 

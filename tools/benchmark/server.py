@@ -110,6 +110,10 @@ class Server:
                    self.directory / "data" / "admin-key", "--tenant", tenant, "--state", state, *flags]
         print("bench:", output_of(command, timeout=300).strip(), file=sys.stderr)
 
+    def update_tenant(self, tenant, *flags):
+        output_of([self.programs / "postern", "--server", f"127.0.0.1:{self.port}", "--key-file",
+                   self.directory / "data" / "admin-key", "--yes", "tenant", "update", tenant, *flags], timeout=30)
+
     def load_command(self, tenant, mix, seconds, *flags):
         return self.command("run", "--state", self.directory / tenant, "--mix", mix, "--seconds", seconds, "-o", "json",
                             "--i-own-this", "--progress", "off", *flags)

@@ -115,6 +115,9 @@ def rows(figures):
     add("`VerifyIdToken`, repeated tokens, 8x32", "verify repeated", cpu, "µs", most=2.5)
     add("`Refresh`, RS256, 8x32", "refresh RS256", rate, "/s", f"RSA sign × {CORES}", peer("RSA sign", "per_second"),
         least=0.7)
+    if "refresh reuse" in figures.values:
+        add("`Refresh` where refresh tokens are reused, RS256, 8x32", "refresh reuse", rate, "/s", f"RSA sign × {CORES}",
+            peer("RSA sign", "per_second"), least=0.85)
     add("`Refresh`, ES256, 8x32", "refresh ES256", rate, "/s", least=7500 * CORES)
     both = None
     if "RSA sign" in figures.values:
