@@ -2087,6 +2087,18 @@ const PosternSchema postern__v1__project_digest_store_response__table = {
     &postern__v1__project_digest_store_response__descriptor, postern__v1__project_digest_store_response__fields, 4, 0, 0,
 };
 
+const PosternSchema postern__v1__project_make_snapshot_request__table = {
+    &postern__v1__project_make_snapshot_request__descriptor, 0, 1, 0, 0,
+};
+
+static const PosternField postern__v1__project_make_snapshot_response__fields[] = {
+    [1] = {"position", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__ProjectMakeSnapshotResponse, position)},
+    [2] = {"byte_count", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__ProjectMakeSnapshotResponse, byte_count)},
+};
+const PosternSchema postern__v1__project_make_snapshot_response__table = {
+    &postern__v1__project_make_snapshot_response__descriptor, postern__v1__project_make_snapshot_response__fields, 3, 0, 1,
+};
+
 const PosternSchema postern__v1__project_backup_request__table = {
     &postern__v1__project_backup_request__descriptor, 0, 1, 0, 0,
 };

@@ -28,7 +28,6 @@ public final class ClusterKeeper: Sendable {
     fileprivate let log: Log
     fileprivate let seal: JournalSeal
     private let isStopping = Atomic(false)
-    private let isSnapshotWanted = Atomic(false)
     private let isMakingSnapshot = Atomic(false)
     private let wakeup = Semaphore()
     private let threads = Mutex<(keeper: OSThread?, maker: OSThread?)>((nil, nil))
@@ -50,10 +49,23 @@ public final class ClusterKeeper: Sendable {
         threads.withLock { $0.maker.take() }?.join()
     }
 
-    /// Begins a snapshot within a moment, whether or not one is due; nothing while one is being made.
-    public func makeSnapshotSoon() {
-        isSnapshotWanted.store(true, ordering: .releasing)
-        wakeup.signal()
+    /// Makes a snapshot, whether or not one is due. Nil while this node or another makes one, and when the server stops.
+    @available(*, noasync, message: "blocks the thread")
+    public func makeSnapshot() throws -> MadeSnapshot? {
+        guard !isMakingSnapshot.exchange(true, ordering: .acquiringAndReleasing) else { return nil }
+        defer { isMakingSnapshot.store(false, ordering: .releasing) }
+        let maker = SnapshotMaker(
+            address: configuration.address, seal: seal, random: configuration.random, limits: configuration.limits)
+        let began = Instant.now
+        guard let made = try maker.make(of: store, while: { goesOn }) else { return nil }
+        log.notice(
+            "made a snapshot of the cluster",
+            [
+                "position": .integer(Int64(clamping: made.position)),
+                "bytes": .integer(Int64(clamping: made.byteCount)),
+                "milliseconds": .integer(Instant.now.nanoseconds(since: began) / 1_000_000),
+            ])
+        return made
     }
 
     fileprivate var goesOn: Bool { !isStopping.load(ordering: .acquiring) }
@@ -66,10 +78,9 @@ public final class ClusterKeeper: Sendable {
         while goesOn {
             let pause: Duration
             do throws(JournalEngineError) {
-                let isWanted = isSnapshotWanted.exchange(false, ordering: .acquiringAndReleasing)
                 let result = try rounds.next()
                 pause = result.pause
-                if isWanted || result.isSnapshotDue { makeSnapshot() }
+                if result.isSnapshotDue { makeDueSnapshot() }
                 isWell = true
             } catch {
                 rounds.disconnect()
@@ -81,32 +92,17 @@ public final class ClusterKeeper: Sendable {
         }
     }
 
-    private func makeSnapshot() {
-        guard !isMakingSnapshot.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    private func makeDueSnapshot() {
+        guard !isMakingSnapshot.load(ordering: .acquiring) else { return }
         threads.withLock { $0.maker.take() }?.join()
         let thread = OSThread(name: "cluster-copy") { [self] in
-            snapshot()
-            isMakingSnapshot.store(false, ordering: .releasing)
+            do {
+                _ = try makeSnapshot()
+            } catch {
+                log.error("no snapshot of the cluster could be made", ["error": .text("\(error)")])
+            }
         }
         threads.withLock { $0.maker = thread }
-    }
-
-    private func snapshot() {
-        let maker = SnapshotMaker(
-            address: configuration.address, seal: seal, random: configuration.random, limits: configuration.limits)
-        do {
-            let began = Instant.now
-            guard let made = try maker.make(of: store, while: { goesOn }) else { return }
-            log.notice(
-                "made a snapshot of the cluster",
-                [
-                    "position": .integer(Int64(clamping: made.position)),
-                    "bytes": .integer(Int64(clamping: made.byteCount)),
-                    "milliseconds": .integer(Instant.now.nanoseconds(since: began) / 1_000_000),
-                ])
-        } catch {
-            log.error("no snapshot of the cluster could be made", ["error": .text("\(error)")])
-        }
     }
 }
 

@@ -3,14 +3,6 @@ import Crypto
 import Journal
 import Store
 
-/// A snapshot that was made.
-public struct MadeSnapshot: Sendable {
-    /// The store in it is at this entry, or after it.
-    public let position: UInt64
-    public let byteCount: UInt64
-    public let partCount: UInt64
-}
-
 /// Makes a snapshot: a hot copy of the store, sealed part by part into the engine. It takes the memory of a few parts,
 /// and a connection of its own.
 ///

@@ -46,6 +46,12 @@ public struct ProjectAdmin: Sendable {
         try await project.digestStore(ProjectDigestStoreRequest(), options: options)
     }
 
+    /// Makes a snapshot of the cluster, by which the next node joins, and returns when it is complete. Throws
+    /// NOT_IN_CLUSTER, SNAPSHOT_IN_PROGRESS and SNAPSHOT_FAILED.
+    public func makeSnapshot(options: CallOptions = .init()) async throws(Failure) -> ProjectMakeSnapshotResponse {
+        try await project.makeSnapshot(ProjectMakeSnapshotRequest(), options: options)
+    }
+
     /// Takes a backup of the whole server, and gives its bytes to `write`, one piece behind the other. Returns how many
     /// there were.
     ///

@@ -66,11 +66,13 @@ struct ClusterJoining {
 
     /// What the server does for its cluster while it serves; nil for a server that is the only one.
     func keep(_ instance: Instance, at address: String, _ log: Log) throws -> ClusterKeeper? {
-        guard let journal = try configuration.journalAddress() else { return nil }
-        let keeper = ClusterKeeper.Configuration(
+        guard let journal = try self.configuration.journalAddress() else { return nil }
+        let configuration = ClusterKeeper.Configuration(
             try node(at: address), in: directory.path, at: journal,
             masterKey: try directory.masterKey(mustExist: true))
-        return try ClusterKeeper(instance.project.store, keeper, log: log)
+        let keeper = try ClusterKeeper(instance.project.store, configuration, log: log)
+        instance.project.snapshots.make { try keeper.makeSnapshot() }
+        return keeper
     }
 
     private var directory: DataDirectory { DataDirectory(configuration) }

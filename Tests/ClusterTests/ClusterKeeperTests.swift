@@ -32,6 +32,8 @@ import Testing
             id, of: clusterID, at: try engine.address(), masterKey: engine.masterKey, limits: Limits())
     }
 
+    private func makeSnapshot(_ keeper: ClusterKeeper) throws -> MadeSnapshot? { try keeper.makeSnapshot() }
+
     private func stop(_ keepers: ClusterKeeper...) { for keeper in keepers { keeper.stop() } }
 
     @Test func aNodeRegistersMakesSnapshotsAndTrims() async throws {
@@ -52,8 +54,15 @@ import Testing
             #expect(try engine.number("SELECT count(*) FROM postern.postern_snapshot") == 1)
             // On demand, too.
             try await store.fill(2, from: 19)
-            keeper.makeSnapshotSoon()
-            try wait { try engine.number("SELECT max(position) FROM postern.postern_snapshot WHERE complete") >= 22 }
+            let made = try #require(try makeSnapshot(keeper))
+            #expect(made.position >= 22)
+            #expect(
+                try engine.number("SELECT max(position) FROM postern.postern_snapshot WHERE complete")
+                    == Int(made.position))
+            // Not beside another one, and not at the stop.
+            try engine.sql("INSERT INTO postern.postern_snapshot (id, position, hash) VALUES ('\\x00', 0, '\\x00')")
+            #expect(try makeSnapshot(keeper) == nil)
+            try engine.sql("DELETE FROM postern.postern_snapshot WHERE NOT complete")
             // And where there is none.
             try engine.sql("DELETE FROM postern.postern_snapshot")
             try wait { try engine.number("SELECT count(*) FROM postern.postern_snapshot WHERE complete") == 1 }

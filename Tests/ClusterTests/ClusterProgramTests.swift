@@ -156,6 +156,13 @@ final class NodeProcess {
         return found.tenant?.displayName ?? ""
     }
 
+    func makeSnapshot(in data: String) throws -> ProjectMakeSnapshotResponse {
+        client.apiKey = try adminKey(data)
+        return try client.call(
+            "postern.v1.Project/MakeSnapshot", ProjectMakeSnapshotRequest(),
+            returning: ProjectMakeSnapshotResponse.self)
+    }
+
     private var ended: Int32?
 
     /// The exit status of a process that ends by itself.

@@ -58,7 +58,10 @@ import Testing
             try wait {
                 try engine.number("SELECT count(*) FROM postern.postern_snapshot WHERE complete") == 1
             }
+            // On demand, a newer one.
+            let made = try third.makeSnapshot(in: first)
             let newest = "(SELECT max(position) FROM postern.postern_snapshot)"
+            #expect(try engine.number(newest) == Int(made.position) && made.byteCount > 4_096)
             try engine.sql("DELETE FROM postern.postern_journal WHERE position < \(newest)")
             let late = try run(flags(second, engine), log: log)
             #expect(late.status == 65 && late.output.contains("--cluster-rejoin"), "\(late.output)")

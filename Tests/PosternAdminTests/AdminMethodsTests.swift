@@ -81,6 +81,9 @@ import Testing
         #expect(!cluster.inCluster)
         let digest = try await recorder.expect("Project/DigestStore") { try await project.digestStore() }
         #expect(digest.tables.contains { $0.table == "tenants" && $0.sha256.count == 32 })
+        try await recorder.expect("Project/MakeSnapshot") {
+            await expectRefusal("NOT_IN_CLUSTER") { () throws(Failure) in _ = try await project.makeSnapshot() }
+        }
         var backup: [UInt8] = []
         let byteCount = try await recorder.expect("Project/Backup") { try await project.writeBackup { backup += $0 } }
         #expect(byteCount == backup.count && backup.starts(with: "PSTNBAK1".utf8))

@@ -77,6 +77,7 @@ enum MethodTable {
         postern.v1.Project/Stats key role role role role yes
         postern.v1.Project/GetClusterStatus key role role role role yes
         postern.v1.Project/DigestStore key role role role role yes
+        postern.v1.Project/MakeSnapshot key role role role role yes
         postern.v1.Project/Backup key role role role role yes
         postern.v1.Sessions/List key role yes tenant yes yes
         postern.v1.Sessions/Revoke key role yes tenant yes yes

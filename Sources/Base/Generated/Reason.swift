@@ -43,6 +43,14 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case backupInProgress = 250
     /// Another digest of the store is being computed. Wait until it has ended.
     case digestInProgress = 451
+    /// The server is in no cluster. Ask a node of one.
+    case notInCluster = 456
+    /// This node or another is making a snapshot of the cluster, or the server stops. Wait until the snapshot is
+    /// there.
+    case snapshotInProgress = 457
+    /// The snapshot of the cluster could not be made. The message says why; the newest one before it stays. Try
+    /// again.
+    case snapshotFailed = 458
     /// The request carries no valid API key and no valid JWT of a service account. Send one as metadata
     /// `authorization: Bearer …`.
     case callerUnauthenticated = 14
@@ -528,6 +536,9 @@ extension Reason {
         case .invalidConsistency: "INVALID_CONSISTENCY"
         case .backupInProgress: "BACKUP_IN_PROGRESS"
         case .digestInProgress: "DIGEST_IN_PROGRESS"
+        case .notInCluster: "NOT_IN_CLUSTER"
+        case .snapshotInProgress: "SNAPSHOT_IN_PROGRESS"
+        case .snapshotFailed: "SNAPSHOT_FAILED"
         case .callerUnauthenticated: "CALLER_UNAUTHENTICATED"
         case .insufficientPermission: "INSUFFICIENT_PERMISSION"
         case .tooManyConnections: "TOO_MANY_CONNECTIONS"
@@ -757,9 +768,9 @@ extension Reason {
             .frameTooLarge, .answerTooLarge, .tooManyStreams, .messageTooLarge, .tooManyIdempotencyKeys,
             .tooManyAttemptsTryLater, .tooManyServiceAccountKeys, .tooManyAPIKeys, .tooManyWaitingCalls:
             .resourceExhausted
-        case .serverShuttingDown, .storeUnavailable, .nodeBehind, .noSigningKey, .shuttingDown, .credentialMissing,
-            .idpUnavailable, .hookFailed, .connectionFailed, .connectionLost, .refused, .channelClosed, .streamEnded,
-            .verifierStale:
+        case .serverShuttingDown, .storeUnavailable, .nodeBehind, .noSigningKey, .snapshotFailed, .shuttingDown,
+            .credentialMissing, .idpUnavailable, .hookFailed, .connectionFailed, .connectionLost, .refused,
+            .channelClosed, .streamEnded, .verifierStale:
             .unavailable
         case .corruptRecord:
             .dataLoss
@@ -787,13 +798,13 @@ extension Reason {
             .invalidHook, .invalidQuery, .tooManyItems, .namedTwice, .invalidExpiry, .invalidAddressRange,
             .invalidSecondFactor, .invalidAddress, .invalidAPIKey, .wrongState, .missingCode:
             .invalidArgument
-        case .backupInProgress, .digestInProgress, .credentialTooOldLoginAgain, .invalidOOBCode, .expiredOOBCode,
-            .accountExistsWithDifferentCredential, .lastSignInMethod, .tooManyProviders, .invalidIdpConfiguration,
-            .tooManyRebindings, .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey,
-            .builtInServiceAccount, .invalidCode, .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof,
-            .secondFactorRequired, .secondFactorEnrollmentRequired, .invalidMFAPendingCredential,
-            .secondFactorLimitExceeded, .unverifiedEmail, .revisionMismatch, .upgradePending, .userNotDisabled,
-            .apiKeyRevoked, .streamClosed:
+        case .backupInProgress, .digestInProgress, .notInCluster, .snapshotInProgress, .credentialTooOldLoginAgain,
+            .invalidOOBCode, .expiredOOBCode, .accountExistsWithDifferentCredential, .lastSignInMethod,
+            .tooManyProviders, .invalidIdpConfiguration, .tooManyRebindings, .outboxMessageNotDeliverable,
+            .outboxMessageUnreadable, .lastAdminKey, .builtInServiceAccount, .invalidCode, .invalidSessionInfo,
+            .sessionExpired, .invalidTemporaryProof, .secondFactorRequired, .secondFactorEnrollmentRequired,
+            .invalidMFAPendingCredential, .secondFactorLimitExceeded, .unverifiedEmail, .revisionMismatch,
+            .upgradePending, .userNotDisabled, .apiKeyRevoked, .streamClosed:
             .failedPrecondition
         case .callerUnauthenticated, .invalidLoginCredentials, .emailNotFound, .invalidPassword, .tokenExpired,
             .invalidIDToken, .invalidRefreshToken, .invalidSessionCookie, .invalidCustomToken, .credentialMismatch,

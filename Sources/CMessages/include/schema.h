@@ -475,6 +475,10 @@ extern const PosternSchema postern__v1__table_digest__table;
 static inline const PosternSchema *postern__v1__table_digest__schema(void) { return &postern__v1__table_digest__table; }
 extern const PosternSchema postern__v1__project_digest_store_response__table;
 static inline const PosternSchema *postern__v1__project_digest_store_response__schema(void) { return &postern__v1__project_digest_store_response__table; }
+extern const PosternSchema postern__v1__project_make_snapshot_request__table;
+static inline const PosternSchema *postern__v1__project_make_snapshot_request__schema(void) { return &postern__v1__project_make_snapshot_request__table; }
+extern const PosternSchema postern__v1__project_make_snapshot_response__table;
+static inline const PosternSchema *postern__v1__project_make_snapshot_response__schema(void) { return &postern__v1__project_make_snapshot_response__table; }
 extern const PosternSchema postern__v1__project_backup_request__table;
 static inline const PosternSchema *postern__v1__project_backup_request__schema(void) { return &postern__v1__project_backup_request__table; }
 extern const PosternSchema postern__v1__project_backup_response__table;

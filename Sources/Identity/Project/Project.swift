@@ -62,6 +62,7 @@ public final class Project: Sendable {
     public let eventUpkeep: EventUpkeep
     public let backups: Backups
     public let digests: StoreDigests
+    public let snapshots: ClusterSnapshots
     public let leases: Leases
     public let hookConfigs: HookConfigs
     public let auditSigner: AuditSigner
@@ -131,7 +132,7 @@ public final class Project: Sendable {
             resources: resources, users: users, mailer: mail.mailer, recovery: recovery)
         (imports, exports) = Self.transfers(resources, masterKey, users, passwords)
         (anonymousExpiry, eventUpkeep) = (AnonymousExpiry(resources, users: users), EventUpkeep(resources))
-        (backups, digests) = Self.wholes(resources, masterKey, configuration.projectID, pools.blocking)
+        (backups, digests, snapshots) = Self.wholes(resources, masterKey, configuration.projectID, pools.blocking)
         (idempotencyHashKey, pageTokenKey) = (masterKey.hmac("idempotency"), masterKey.hmac("page token"))
         (startedAt, auditSigner) = (resources.clock.now(), AuditSigner(masterKey, projectID: configuration.projectID))
     }
@@ -141,10 +142,10 @@ extension Project {
     /// What reads the store as a whole.
     private static func wholes(
         _ resources: Resources, _ masterKey: MasterKey, _ projectID: Text, _ pool: WorkerPool
-    ) -> (Backups, StoreDigests) {
+    ) -> (Backups, StoreDigests, ClusterSnapshots) {
         (
             Backups(resources, masterKey, projectID: projectID, pool: pool),
-            StoreDigests(resources.store, pool: pool)
+            StoreDigests(resources.store, pool: pool), ClusterSnapshots(pool: pool)
         )
     }
 

@@ -1531,6 +1531,68 @@ extension TableDigest: ConvertibleToC {
     }
 }
 
+public struct ProjectMakeSnapshotRequest: Message {
+    public init() {}
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectMakeSnapshotRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_make_snapshot_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectMakeSnapshotRequest>) {
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectMakeSnapshotRequest>, arena: Arena) {
+    }
+}
+
+public struct ProjectMakeSnapshotResponse: Message {
+    /// The store in it is at this entry of the journal, or after it.
+    public var position: Int64 = 0
+    /// Its size in the engine, without what the seal adds.
+    public var byteCount: Int64 = 0
+
+    public init() {}
+
+    public init(position: Int64 = 0, byteCount: Int64 = 0) {
+        self.position = position
+        self.byteCount = byteCount
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var position: Int { 1 }
+        @inlinable public static var byteCount: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectMakeSnapshotResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_make_snapshot_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectMakeSnapshotResponse>) {
+        self.position = source.pointee.position
+        self.byteCount = source.pointee.byte_count
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectMakeSnapshotResponse>, arena: Arena) {
+        target.pointee.position = self.position
+        target.pointee.byte_count = self.byteCount
+    }
+}
+
 public struct ProjectBackupRequest: Message {
     public init() {}
 

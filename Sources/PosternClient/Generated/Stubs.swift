@@ -737,6 +737,16 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "DigestStore", request, idempotent: true, options: options)
     }
 
+    /// Makes a snapshot of the cluster, which the next node joins by, and answers when it is complete. It takes the place of
+    /// the newest one. Nodes make one by themselves when it is due, so this is for the moment before many nodes join, and
+    /// for a snapshot that was found damaged. Refusals: NOT_IN_CLUSTER, SNAPSHOT_IN_PROGRESS, SNAPSHOT_FAILED,
+    /// SERVER_OVERLOADED.
+    public func makeSnapshot(_ request: ProjectMakeSnapshotRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ProjectMakeSnapshotResponse
+    {
+        try await channel.unary("postern.v1.Project", "MakeSnapshot", request, idempotent: true, options: options)
+    }
+
     /// A backup of the whole store, hot and compact, as the bytes of a file: write them one behind the other. It holds every
     /// password hash, so keep it as you keep the store; secrets in it are sealed under the master key, which is not in it.
     /// The last message has `byte_count`; without it the backup is not whole. A reader that takes nothing for 30 seconds,

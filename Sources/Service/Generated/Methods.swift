@@ -518,6 +518,15 @@ extension MethodDescriptor {
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 600_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// Makes a snapshot of the cluster, which the next node joins by, and answers when it is complete. It takes the place of
+    /// the newest one. Nodes make one by themselves when it is due, so this is for the moment before many nodes join, and
+    /// for a snapshot that was found damaged. Refusals: NOT_IN_CLUSTER, SNAPSHOT_IN_PROGRESS, SNAPSHOT_FAILED,
+    /// SERVER_OVERLOADED.
+    static let projectMakeSnapshot = MethodDescriptor(
+        service: "postern.v1.Project", method: "MakeSnapshot", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 600_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
     /// A backup of the whole store, hot and compact, as the bytes of a file: write them one behind the other. It holds every
     /// password hash, so keep it as you keep the store; secrets in it are sealed under the master key, which is not in it.
     /// The last message has `byte_count`; without it the backup is not whole. A reader that takes nothing for 30 seconds,
@@ -1073,6 +1082,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ProjectStats.self, .projectStats)
     registry.register(ProjectGetClusterStatus.self, .projectGetClusterStatus)
     registry.register(ProjectDigestStore.self, .projectDigestStore)
+    registry.register(ProjectMakeSnapshot.self, .projectMakeSnapshot)
     registry.register(ProjectBackup.self, .projectBackup)
     registry.register(SessionsList.self, .sessionsList)
     registry.register(SessionsRevoke.self, .sessionsRevoke)

@@ -3,9 +3,9 @@ import JSON
 import Messages
 import PosternClient
 
-/// postern cluster …: what is asked of every node that --server names.
+/// postern cluster …: `status` and `verify` ask every node that --server names, `snapshot` one of them.
 enum ClusterCommands {
-    static let all = [status, verify]
+    static let all = [status, verify, snapshot]
 
     static let status = Command(
         path: ["cluster", "status"],
@@ -70,6 +70,24 @@ enum ClusterCommands {
             throw CommandError("the nodes differ in \(names.joined(separator: ", "))", exitCode: .damaged)
         }
     }
+}
+
+extension ClusterCommands {
+    static let snapshot = Command(
+        path: ["cluster", "snapshot"],
+        summary: "Makes a snapshot, by which the next node joins, and waits until it is complete.",
+        example: "cluster snapshot"
+    ) { session in
+        let made = try await ProjectClient(channel: session.channel()).makeSnapshot(
+            .init(), options: session.callOptions())
+        session.output.print(made)
+    }
+}
+
+extension ProjectMakeSnapshotResponse: Record {
+    static let columns = ["position", "byte_count"]
+
+    var id: String { String(position) }
 }
 
 private struct NodeStatus: Record {

@@ -1282,6 +1282,15 @@ extension Messages.ProjectListSigningKeysResponse: MessageJSON {
     }
 }
 
+extension Messages.ProjectMakeSnapshotResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("position", .integer(self.position)),
+            .init("byte_count", .integer(self.byteCount)),
+        ])
+    }
+}
+
 extension Messages.ProjectRevokeApiKeyResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([

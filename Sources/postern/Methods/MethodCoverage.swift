@@ -153,6 +153,7 @@ enum MethodCoverage: Sendable, Equatable {
         "Project/Stats": .command("server stats"),
         "Project/GetClusterStatus": .command("cluster status"),
         "Project/DigestStore": .command("cluster verify"),
+        "Project/MakeSnapshot": .command("cluster snapshot"),
         "Project/Backup": .command("backup create"),
     ]
 

@@ -205,6 +205,18 @@ void   postern__v1__table_digest__init
   static const Postern__V1__TableDigest init_value = POSTERN__V1__TABLE_DIGEST__INIT;
   *message = init_value;
 }
+void   postern__v1__project_make_snapshot_request__init
+                     (Postern__V1__ProjectMakeSnapshotRequest         *message)
+{
+  static const Postern__V1__ProjectMakeSnapshotRequest init_value = POSTERN__V1__PROJECT_MAKE_SNAPSHOT_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__project_make_snapshot_response__init
+                     (Postern__V1__ProjectMakeSnapshotResponse         *message)
+{
+  static const Postern__V1__ProjectMakeSnapshotResponse init_value = POSTERN__V1__PROJECT_MAKE_SNAPSHOT_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__project_backup_request__init
                      (Postern__V1__ProjectBackupRequest         *message)
 {
@@ -2292,6 +2304,75 @@ const ProtobufCMessageDescriptor postern__v1__table_digest__descriptor =
   postern__v1__table_digest__field_indices_by_name,
   1,  postern__v1__table_digest__number_ranges,
   (ProtobufCMessageInit) postern__v1__table_digest__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define postern__v1__project_make_snapshot_request__field_descriptors NULL
+#define postern__v1__project_make_snapshot_request__field_indices_by_name NULL
+#define postern__v1__project_make_snapshot_request__number_ranges NULL
+const ProtobufCMessageDescriptor postern__v1__project_make_snapshot_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectMakeSnapshotRequest",
+  "ProjectMakeSnapshotRequest",
+  "Postern__V1__ProjectMakeSnapshotRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectMakeSnapshotRequest),
+  0,
+  postern__v1__project_make_snapshot_request__field_descriptors,
+  postern__v1__project_make_snapshot_request__field_indices_by_name,
+  0,  postern__v1__project_make_snapshot_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_make_snapshot_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__project_make_snapshot_response__field_descriptors[2] =
+{
+  {
+    "position",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectMakeSnapshotResponse, position),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "byte_count",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectMakeSnapshotResponse, byte_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__project_make_snapshot_response__field_indices_by_name[] = {
+  1,   /* field[1] = byte_count */
+  0,   /* field[0] = position */
+};
+static const ProtobufCIntRange postern__v1__project_make_snapshot_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__project_make_snapshot_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectMakeSnapshotResponse",
+  "ProjectMakeSnapshotResponse",
+  "Postern__V1__ProjectMakeSnapshotResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectMakeSnapshotResponse),
+  2,
+  postern__v1__project_make_snapshot_response__field_descriptors,
+  postern__v1__project_make_snapshot_response__field_indices_by_name,
+  1,  postern__v1__project_make_snapshot_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_make_snapshot_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 #define postern__v1__project_backup_request__field_descriptors NULL

@@ -54,6 +54,8 @@ typedef struct Postern__V1__ProjectGetClusterStatusResponse Postern__V1__Project
 typedef struct Postern__V1__ProjectDigestStoreRequest Postern__V1__ProjectDigestStoreRequest;
 typedef struct Postern__V1__ProjectDigestStoreResponse Postern__V1__ProjectDigestStoreResponse;
 typedef struct Postern__V1__TableDigest Postern__V1__TableDigest;
+typedef struct Postern__V1__ProjectMakeSnapshotRequest Postern__V1__ProjectMakeSnapshotRequest;
+typedef struct Postern__V1__ProjectMakeSnapshotResponse Postern__V1__ProjectMakeSnapshotResponse;
 typedef struct Postern__V1__ProjectBackupRequest Postern__V1__ProjectBackupRequest;
 typedef struct Postern__V1__ProjectBackupResponse Postern__V1__ProjectBackupResponse;
 
@@ -476,6 +478,26 @@ struct  Postern__V1__TableDigest
     , {0,NULL}, 0, {0,NULL} }
 
 
+struct  Postern__V1__ProjectMakeSnapshotRequest
+{
+  ProtobufCMessage base;
+};
+#define POSTERN__V1__PROJECT_MAKE_SNAPSHOT_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_make_snapshot_request__descriptor) \
+     }
+
+
+struct  Postern__V1__ProjectMakeSnapshotResponse
+{
+  ProtobufCMessage base;
+  int64_t position;
+  int64_t byte_count;
+};
+#define POSTERN__V1__PROJECT_MAKE_SNAPSHOT_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_make_snapshot_response__descriptor) \
+    , 0, 0 }
+
+
 struct  Postern__V1__ProjectBackupRequest
 {
   ProtobufCMessage base;
@@ -595,6 +617,12 @@ void   postern__v1__project_digest_store_response__init
 /* Postern__V1__TableDigest methods */
 void   postern__v1__table_digest__init
                      (Postern__V1__TableDigest         *message);
+/* Postern__V1__ProjectMakeSnapshotRequest methods */
+void   postern__v1__project_make_snapshot_request__init
+                     (Postern__V1__ProjectMakeSnapshotRequest         *message);
+/* Postern__V1__ProjectMakeSnapshotResponse methods */
+void   postern__v1__project_make_snapshot_response__init
+                     (Postern__V1__ProjectMakeSnapshotResponse         *message);
 /* Postern__V1__ProjectBackupRequest methods */
 void   postern__v1__project_backup_request__init
                      (Postern__V1__ProjectBackupRequest         *message);
@@ -702,6 +730,12 @@ typedef void (*Postern__V1__ProjectDigestStoreResponse_Closure)
 typedef void (*Postern__V1__TableDigest_Closure)
                  (const Postern__V1__TableDigest *message,
                   void *closure_data);
+typedef void (*Postern__V1__ProjectMakeSnapshotRequest_Closure)
+                 (const Postern__V1__ProjectMakeSnapshotRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__ProjectMakeSnapshotResponse_Closure)
+                 (const Postern__V1__ProjectMakeSnapshotResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__ProjectBackupRequest_Closure)
                  (const Postern__V1__ProjectBackupRequest *message,
                   void *closure_data);
@@ -748,6 +782,8 @@ extern const ProtobufCMessageDescriptor postern__v1__project_get_cluster_status_
 extern const ProtobufCMessageDescriptor postern__v1__project_digest_store_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_digest_store_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__table_digest__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_make_snapshot_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_make_snapshot_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_backup_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_backup_response__descriptor;
 
