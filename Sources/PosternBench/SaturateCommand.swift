@@ -51,11 +51,13 @@ struct SaturateCommand {
         }
         try session.saveSessions()
         var result = try RunResult.inTurn(steps)
+        result.configuration.removeAll { $0.name == "rate" || $0.name == "seconds" }
         result.configuration += [
+            .init("first_rate_per_second", .integer(Int64(from))), .init("step_seconds", .integer(Int64(seconds))),
             .init("objectives", .string(Text(objectives.map(\.description).joined(separator: ", ")))),
             .init("saturation_per_second", search.best.map { .integer(Int64($0)) } ?? .null),
             .init("failed_per_second", search.lowestFailed.map { .integer(Int64($0)) } ?? .null),
-            .init("failed_by_load_tool", .bool(isLoadToolBottleneck(steps))),
+            .init("failed_because_of", .string(Text(limit(search, steps).rawValue))),
         ]
         try files.write(result)
         try judge(search, result, steps)
@@ -74,9 +76,10 @@ struct SaturateCommand {
             && (boundsErrors || step.errorShare == 0)
     }
 
-    /// Where a rate did not hold because of the load tool, it says nothing of the server.
-    private func isLoadToolBottleneck(_ steps: [RunResult]) -> Bool {
-        steps.contains { $0.isGeneratorLimited && !holds($0) }
+    /// Why the lowest rate that failed did: because of the load tool, it says nothing of the server.
+    private func limit(_ search: RateSearch, _ steps: [RunResult]) -> RunResult.Limit {
+        let failed = search.lowestFailed.map(Double.init)
+        return steps.last { $0.target == failed && !holds($0) }?.limit ?? .server
     }
 
     private func judge(_ search: RateSearch, _ result: RunResult, _ steps: [RunResult]) throws {
@@ -86,10 +89,14 @@ struct SaturateCommand {
         guard let best = search.best else {
             throw BenchError(.objective, "the objectives do not even hold at \(search.lowestFailed ?? from) a second")
         }
+        let why =
+            switch limit(search, steps) {
+            case .server: ""
+            case .machine: " (all processors were busy there, with the load tool beside the server)"
+            case .loadTool: " (the load tool was the bottleneck there, not the server)"
+            }
         try TextFile.printOut(
             "highest rate that holds: \(best)/s"
-                + (search.lowestFailed.map { ", and \($0)/s does not" } ?? ", the most this tool sends")
-                + (isLoadToolBottleneck(steps) ? " (the load tool was the bottleneck there, not the server)" : "")
-                + "\n")
+                + (search.lowestFailed.map { ", and \($0)/s does not" } ?? ", the most this tool sends") + why + "\n")
     }
 }

@@ -31,12 +31,36 @@ import Testing
         #expect(text.unicodeScalars.allSatisfy { $0 == "\n" || $0.value >= 0x20 })
     }
 
-    @Test func `The report shows figures, verdicts and five plots at most`() {
+    @Test func `The report shows figures, verdicts and six plots at most`() {
         let text = HTMLReport(result: exampleResult(), generatorCount: 2).text
         #expect(text.contains("<b>500/s</b>") && text.contains("holds: p99&lt;1ms, measured 0.990 ms"))
-        #expect(text.split(separator: "<svg", omittingEmptySubsequences: false).count - 1 == 5)
+        #expect(text.split(separator: "<svg", omittingEmptySubsequences: false).count - 1 == 6)
         #expect(text.contains("<td>load generators</td><td>2</td>"))
         #expect(HTMLReport(result: RunResult(), generatorCount: 1).text.contains("</html>"))
+    }
+
+    @Test func `Each rate that was tried has a row, with what the search found of it`() throws {
+        func step(_ rate: Double, serverCPUs: Double) -> RunResult {
+            var result = exampleResult()
+            result.target = rate
+            for index in result.series.indices {
+                result.series[index].target = rate
+                result.series[index].serverCPUShare = serverCPUs
+            }
+            return result
+        }
+        var result = try RunResult.inTurn([step(400, serverCPUs: 0.25), step(520, serverCPUs: 0.75)])
+        let plain = HTMLReport(result: result, generatorCount: 1).text
+        #expect(plain.contains("Rate by rate") && plain.contains("<td>0.25</td><td></td>"))
+        result.configuration += [
+            .init("objectives", "p99<20ms"), .init("saturation_per_second", 400), .init("failed_per_second", 520),
+        ]
+        let search = HTMLReport(result: result, generatorCount: 1).text
+        #expect(search.contains("<td>0.25</td><td>holds</td>") && search.contains("<td>0.75</td><td>fails</td>"))
+        #expect(search.contains("<b>0.25</b>CPUs of the server at it") && search.contains("of all rates together"))
+        // The bound is a line in the plot; what all rates came to is no figure to be warned of.
+        #expect(search.contains("</i>p99&lt;20ms</span>") && !search.contains("were achieved of"))
+        #expect(!HTMLReport(result: exampleResult(), generatorCount: 1).text.contains("Rate by rate"))
     }
 
     @Test func `Late answers behind a schedule's end are in no plot, also between two steps`() {
@@ -147,7 +171,11 @@ import Testing
             text.contains(
                 "the server saturates above 2000 a second: p99&lt;20ms holds up to there, and no more at 2125"))
         #expect(text.contains("<b>2000/s</b>highest rate that holds") && !text.contains("kept up with"))
-        result.configuration.append(.init("failed_by_load_tool", true))
+        result.configuration.append(.init("failed_because_of", "machine"))
+        let shared = HTMLReport(result: result, generatorCount: 1).text
+        #expect(shared.contains("saturates above 2000 a second, with the load tool beside it"))
+        result.configuration.removeLast()
+        result.configuration.append(.init("failed_because_of", "load_tool"))
         let unknown = HTMLReport(result: result, generatorCount: 1).text
         #expect(unknown.contains("p99&lt;20ms holds up to 2000 a second; above, the load tool was the bottleneck"))
         #expect(!unknown.contains("the server saturates above"))

@@ -84,35 +84,9 @@ import Wire
     private static func reason(
         _ client: RawClient, _ method: MethodDescriptor, _ tenantID: Text
     ) throws -> String {
-        let kind: StreamKind =
-            method.requestStreaming ? .remoteOpen : method.responseStreaming ? .remoteClosed : .unary
-        let stream = client.nextStream()
         // tenant_id is field 1 wherever a method is about a tenant.
-        let request = method.tenant == .unspecified ? RawMessage([]) : RawMessage(TenantsGetRequest(tenantID: tenantID))
-        var bytes = ByteBuffer()
-        bytes.append(contentsOf: client.request(method.fullName, request, stream: stream, kind: kind))
-        // A stream that passed says nothing by itself: the answer to a PING is behind a refusal.
-        if kind != .unary { ControlFrame.ping(7, ack: false).append(to: &bytes) }
-        try client.send(bytes.copyBytes())
-        var reason = ""
-        while true {
-            let frame = try client.readFrame()
-            switch frame.header.type {
-            case .ping:
-                var cancel = ByteBuffer()
-                ControlFrame.cancel(stream: stream, .cancelled).append(to: &cancel)
-                try client.send(cancel.copyBytes())
-                return reason
-            case .response where frame.header.stream == stream:
-                do {
-                    _ = try RawClient.response(frame, returning: RawMessage.self)
-                } catch let failure as Failure {
-                    reason = failure.reason
-                }
-                if kind == .unary { return reason }
-            default: break
-            }
-        }
+        let request = method.tenant == .unspecified ? AnyMessage([]) : AnyMessage(TenantsGetRequest(tenantID: tenantID))
+        return try client.refusal(of: method, request)?.reason.description ?? ""
     }
 
     private static func makeTenants(_ server: TestServer) throws {
@@ -201,18 +175,4 @@ import Wire
             #expect(made.user?.tenantID == "acme")
         }
     }
-}
-
-/// A message given by its bytes.
-private struct RawMessage: Message {
-    var bytes: [UInt8]
-
-    init() { bytes = [] }
-    init(_ bytes: [UInt8]) { self.bytes = bytes }
-    init(_ message: some Message) { bytes = message.encoded() }
-    init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
-        self.bytes = [UInt8](bytes)
-    }
-    func encode(into buffer: inout ByteBuffer) { buffer.append(contentsOf: bytes) }
-    var encodedByteCount: Int { bytes.count }
 }

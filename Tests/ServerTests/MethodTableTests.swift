@@ -81,37 +81,12 @@ import Wire
 
     /// "key": a credential is wanted. "role", "tenant": the caller's does not reach. "yes": the method's handler ran.
     private static func answer(_ client: RawClient, _ method: MethodDescriptor) throws -> String {
-        let kind: StreamKind =
-            method.requestStreaming ? .remoteOpen : method.responseStreaming ? .remoteClosed : .unary
-        let stream = client.nextStream()
         let isAboutTenant = method.tenant == .request
         let tenantID: Text = method.tenant == .named ? "nobodys-tenant" : "acme"
         let request =
             isAboutTenant || method.tenant == .named
             ? TenantsGetRequest(tenantID: tenantID) : TenantsGetRequest()
-        var bytes = ByteBuffer()
-        bytes.append(contentsOf: client.request(method.fullName, request, stream: stream, kind: kind))
-        if kind != .unary { ControlFrame.ping(7, ack: false).append(to: &bytes) }
-        try client.send(bytes.copyBytes())
-        var answer = "yes"
-        while true {
-            let frame = try client.readFrame()
-            switch frame.header.type {
-            case .ping:
-                var cancel = ByteBuffer()
-                ControlFrame.cancel(stream: stream, .cancelled).append(to: &cancel)
-                try client.send(cancel.copyBytes())
-                return answer
-            case .response where frame.header.stream == stream:
-                do {
-                    _ = try RawClient.response(frame, returning: AnyMessage.self)
-                } catch let failure as Failure {
-                    answer = Self.word(for: failure)
-                }
-                if kind == .unary { return answer }
-            default: break
-            }
-        }
+        return try client.refusal(of: method, request).map(word) ?? "yes"
     }
 
     private static func word(for failure: Failure) -> String {
@@ -165,16 +140,4 @@ import Wire
             #expect(try victim() == before)
         }
     }
-}
-
-/// A message given by its bytes.
-private struct AnyMessage: Message {
-    var bytes: [UInt8]
-
-    init() { bytes = [] }
-    init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
-        self.bytes = [UInt8](bytes)
-    }
-    func encode(into buffer: inout ByteBuffer) { buffer.append(contentsOf: bytes) }
-    var encodedByteCount: Int { bytes.count }
 }

@@ -1,6 +1,9 @@
+import Base
+import JSON
+
 extension HTMLReport {
     var plots: String {
-        let drawn = [throughput, latencyOverTime, spectrum, latencyOverRate, errors].map(\.svg).joined()
+        let drawn = [throughput, latencyOverTime, latencyOverRate, serverCPUs, spectrum, errors].map(\.svg).joined()
         return "<div class=\"plots\">\(drawn)</div>"
     }
 
@@ -69,20 +72,38 @@ extension HTMLReport {
         return points
     }
 
-    /// Where it bends upwards, the server is full.
     private var latencyOverRate: Plot {
         let seconds = Double(result.sliceSeconds)
-        let series = [("p50", 0.5), ("p99", 0.99)].map { name, share in
+        let shown = result.series.filter { isShown($0) && !$0.response.isEmpty }
+        func rate(_ slice: RunResult.Slice) -> Double { slice.target ?? Double(slice.okCount) / seconds }
+        var series = [("p50", 0.5), ("p99", 0.99)].map { name, share in
             Plot.Series(
                 name: name, style: .points,
-                points: result.series.filter { isShown($0) && !$0.response.isEmpty }.map {
-                    ($0.target ?? Double($0.okCount) / seconds, Double($0.response.value(atShare: share)) / 1e6)
-                })
+                points: shown.map { (rate($0), Double($0.response.value(atShare: share)) / 1e6) })
+        }
+        if let objective, let first = shown.map(rate).min(), let last = shown.map(rate).max(), first < last {
+            let bound = objective.bound / 1e6
+            series.append(Plot.Series(name: objective.description, points: [(first, bound), (last, bound)]))
         }
         return Plot(
-            title: "Response time against rate: where it turns up, the server is full",
+            title: "Response time against rate",
             xLabel: result.isOpenLoop ? "requests a second asked for" : "answers a second", yLabel: "milliseconds",
             yScale: .logarithmic, series: series)
+    }
+
+    /// The first bound of a latency of all operations that was asked for.
+    private var objective: Objective? {
+        let asked = result.configuration.first { $0.name == "objectives" }?.value.string
+        let texts = asked.map { [$0] } ?? result.verdicts.map(\.objective)
+        return texts.lazy.flatMap { text in
+            (try? Objective.parse(text, operations: result.operations.map(\.name), isOpenLoop: true)) ?? []
+        }.first { if case .latency(.response, _) = $0.metric { $0.operation == nil } else { false } }
+    }
+
+    private var serverCPUs: Plot {
+        Plot(
+            title: "CPUs of the server", xLabel: "seconds", yLabel: "CPUs",
+            series: [Plot.Series(name: "server", points: points { $0.serverCPUShare })])
     }
 
     private var errors: Plot {

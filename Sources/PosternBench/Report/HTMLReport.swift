@@ -14,7 +14,7 @@ struct HTMLReport {
         <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
         <style>\(Self.style)</style></head><body>
         <h1>\(HTML.escaped(title))</h1>
-        \(summary)\(notes)\(operationTable)
+        \(summary)\(notes)\(rateTable)\(operationTable)
         \(plots)
         \(failureTable)\(configurationTable)
         </body></html>
@@ -28,11 +28,13 @@ struct HTMLReport {
     }
 
     private var summary: String {
+        let tiles = SearchResult(result).map(searchTiles) ?? runTiles
+        return "<div class=\"tiles\">" + tiles.map { "<div><b>\($0.0)</b>\($0.1)</div>" }.joined() + "</div>\n"
+    }
+
+    private var runTiles: [(String, String)] {
         var tiles = [("\(decimal(result.achieved, places: 0))/s", "answered well")]
         if let target = result.target { tiles.append(("\(decimal(target, places: 0))/s", "asked for on average")) }
-        if let best = SearchResult(result)?.best {
-            tiles.insert(("\(best)/s", "highest rate that holds"), at: 0)
-        }
         let total = result.total(\.response)
         tiles.append((Self.milliseconds(total, 0.5), "p50 response"))
         tiles.append((Self.milliseconds(total, 0.99), "p99 response"))
@@ -40,7 +42,21 @@ struct HTMLReport {
         if let cpu = result.cpuMicrosecondsPerRequest {
             tiles.append(("\(decimal(cpu, places: 1)) µs", "server CPU a request"))
         }
-        return "<div class=\"tiles\">" + tiles.map { "<div><b>\($0.0)</b>\($0.1)</div>" }.joined() + "</div>\n"
+        return tiles
+    }
+
+    /// What all rates came to together says nothing: some of them were too high.
+    private func searchTiles(_ search: SearchResult) -> [(String, String)] {
+        guard let best = search.best else { return [] }
+        var tiles = [("\(best)/s", "highest rate that holds")]
+        if let there = RateFigures.all(of: result).first(where: { $0.rate == Double(best) }) {
+            tiles.append((Self.milliseconds(there.response, 0.5), "p50 response at it"))
+            tiles.append((Self.milliseconds(there.response, 0.99), "p99 response at it"))
+            if let share = there.serverCPUShare {
+                tiles.append((decimal(share, places: 2), "CPUs of the server at it"))
+            }
+        }
+        return tiles
     }
 
     private var notes: String {
@@ -67,6 +83,30 @@ struct HTMLReport {
         return lines.isEmpty ? "" : "<ul>\(lines.joined(separator: "\n"))</ul>\n"
     }
 
+    /// More rates than a reader looks through are in the plots.
+    private static let ratesMax = 60
+
+    private var rateTable: String {
+        let rates = RateFigures.all(of: result)
+        guard (2...Self.ratesMax).contains(rates.count) else { return "" }
+        let search = SearchResult(result)
+        let head = ["asked for", "answered", "failed", "p50 ms", "p99 ms", "max ms", "server CPUs", ""]
+        let rows = rates.map { rate in
+            [
+                "\(decimal(rate.rate, places: 0))/s", "\(decimal(rate.answered, places: 0))/s", "\(rate.errorCount)",
+            ]
+                + [0.5, 0.99, 1].map { decimal(Double(rate.response.value(atShare: $0)) / 1e6, places: 2) }
+                + [rate.serverCPUShare.map { decimal($0, places: 2) } ?? "", Self.verdict(on: rate, search)]
+        }
+        return Self.table("Rate by rate", head, rows)
+    }
+
+    private static func verdict(on rate: RateFigures, _ search: SearchResult?) -> String {
+        guard let search else { return "" }
+        if let best = search.best, rate.rate <= Double(best) { return "holds" }
+        return search.failed.map { rate.rate >= Double($0) ? "fails" : "" } ?? ""
+    }
+
     private var operationTable: String {
         let head = ["", "per second", "ok", "errors", "p50", "p90", "p99", "p99.9", "max", "mean"]
         var rows: [[String]] = []
@@ -82,7 +122,8 @@ struct HTMLReport {
             rows.append(["service time", "", "", ""] + Self.cells(record.service))
             rows.append(["schedule lag", "", "", ""] + Self.cells(record.scheduleLag))
         }
-        return Self.table("Response times in milliseconds", head, rows)
+        let ofAll = RateFigures.all(of: result).count > 1 ? ", of all rates together" : ""
+        return Self.table("Response times in milliseconds\(ofAll)", head, rows)
     }
 
     private static func cells(_ histogram: Histogram) -> [String] {
@@ -108,11 +149,12 @@ struct HTMLReport {
         var rows = (result.configuration + result.host).map { member in
             [member.name.string, String(decoding: member.value.serialized(), as: UTF8.self)]
         }
-        rows.append(["server", result.serverSoftware])
+        rows.append(["server software", result.serverSoftware])
         rows.append(["password hashes", result.hashes.name])
         rows.append(["load generators", "\(generatorCount)"])
-        rows.append(["generator CPUs", decimal(result.generatorCPUShare, places: 2)])
-        rows.append(["other CPUs", decimal(result.otherCPUShare, places: 2)])
+        if let share = result.serverCPUShare { rows.append(["CPUs of the server", decimal(share, places: 2)]) }
+        rows.append(["CPUs of the load tool", decimal(result.generatorCPUShare, places: 2)])
+        rows.append(["CPUs of other programs", decimal(result.otherCPUShare, places: 2)])
         return Self.table("What was run", ["", ""], rows)
     }
 

@@ -5,6 +5,8 @@ import JSON
 struct SearchResult {
     /// Requests a second; nil when the objectives held at no rate.
     let best: Int?
+    /// The lowest rate at which they did not hold; nil where they did at every rate.
+    let failed: Int?
     let sentence: String
 
     /// Nil for the result of another command.
@@ -14,20 +16,63 @@ struct SearchResult {
         }
         guard let found = member("saturation_per_second") else { return nil }
         let objectives = member("objectives")?.string ?? "the objectives"
-        let failed = member("failed_per_second")?.integer
+        failed = member("failed_per_second")?.integer.map { Int($0) }
         best = found.integer.map { Int($0) }
-        if let best, member("failed_by_load_tool")?.bool == true {
-            sentence =
-                "\(objectives) holds up to \(best) a second; above, the load tool was the bottleneck, not the server:"
-                + " use more --threads, or another machine"
-        } else if let best {
-            sentence =
-                "the server saturates above \(best) a second: \(objectives) holds up to there"
-                + (failed.map { ", and no more at \($0)" } ?? ", the most that was tried")
+        let limit = member("failed_because_of")?.string.flatMap(RunResult.Limit.init(rawValue:)) ?? .server
+        let end = failed.map { ", and no more at \($0)" } ?? ", the most that was tried"
+        if let best {
+            switch limit {
+            case .server:
+                sentence = "the server saturates above \(best) a second: \(objectives) holds up to there\(end)"
+            case .machine:
+                sentence =
+                    "the server saturates above \(best) a second, with the load tool beside it on the same processors: "
+                    + "\(objectives) holds up to there\(end), where all of them were busy"
+            case .loadTool:
+                sentence =
+                    "\(objectives) holds up to \(best) a second; above, the load tool was the bottleneck, not the "
+                    + "server: use more --threads, or another machine"
+            }
         } else {
             sentence = "\(objectives) does not even hold at \(failed.map(String.init) ?? "the lowest rate") a second"
         }
     }
+}
+
+/// What the slices of one rate came to together.
+struct RateFigures {
+    let rate: Double
+    private(set) var seconds = 0.0
+    private(set) var okCount = 0
+    private(set) var errorCount = 0
+    private(set) var response = Histogram()
+    private var cpuShares: [Double] = []
+
+    var answered: Double { Double(okCount) / seconds }
+    /// CPUs of the server; nil when its process is not known.
+    var serverCPUShare: Double? {
+        cpuShares.isEmpty ? nil : cpuShares.reduce(0, +) / Double(cpuShares.count)
+    }
+
+    /// In the order of the rates; empty of a closed loop.
+    static func all(of result: RunResult) -> [RateFigures] {
+        var byRate: [Double: RateFigures] = [:]
+        for slice in result.series {
+            guard let target = slice.target, target > 0 else { continue }
+            byRate[target, default: RateFigures(rate: target)].add(slice, seconds: Double(result.sliceSeconds))
+        }
+        return byRate.values.sorted { $0.rate < $1.rate }
+    }
+
+    private mutating func add(_ slice: RunResult.Slice, seconds: Double) {
+        self.seconds += seconds
+        okCount += slice.okCount
+        errorCount += slice.errorCount
+        response.merge(slice.response)
+        if let share = slice.serverCPUShare { cpuShares.append(share) }
+    }
+
+    private init(rate: Double) { self.rate = rate }
 }
 
 /// Up to which rate a server kept up, where a result has slices of several rates.
@@ -39,26 +84,18 @@ struct Saturation {
 
     /// Nil when there is one rate only.
     init?(_ result: RunResult) {
-        var byRate: [Double: (asked: Double, answered: Double)] = [:]
-        for slice in result.series {
-            guard let target = slice.target, target > 0 else { continue }
-            let sums = byRate[target] ?? (0, 0)
-            byRate[target] = (
-                sums.asked + target * Double(result.sliceSeconds), sums.answered + Double(slice.okCount)
-            )
-        }
-        guard byRate.count > 1 else { return nil }
-        let rates = byRate.sorted { $0.key < $1.key }
-        let kept = rates.prefix { $0.value.answered >= Self.keptUpShare * $0.value.asked }
+        let rates = RateFigures.all(of: result)
+        guard rates.count > 1 else { return nil }
+        let kept = rates.prefix { $0.answered >= Self.keptUpShare * $0.rate }
         if kept.count == rates.count {
             sentence =
-                "the server kept up with every rate, up to \(decimal(rates[rates.count - 1].key, places: 0)) a second"
+                "the server kept up with every rate, up to \(decimal(rates[rates.count - 1].rate, places: 0)) a second"
         } else if let last = kept.last {
             sentence =
-                "the server kept up with \(decimal(last.key, places: 0)) a second, and not with "
-                + "\(decimal(rates[kept.count].key, places: 0))"
+                "the server kept up with \(decimal(last.rate, places: 0)) a second, and not with "
+                + "\(decimal(rates[kept.count].rate, places: 0))"
         } else {
-            sentence = "the server did not even keep up with \(decimal(rates[0].key, places: 0)) a second"
+            sentence = "the server did not even keep up with \(decimal(rates[0].rate, places: 0)) a second"
         }
     }
 }

@@ -34,7 +34,7 @@ extension RunResult {
         guard var all = results.first else { throw BenchError(.interrupted, "interrupted before the first step") }
         let seconds = results.reduce(0) { $0 + $1.seconds }
         let asked = results.reduce(0) { $0 + ($1.target ?? 0) * $1.seconds }
-        let threads = all.generatorThreads
+        let (threads, processors) = (all.generatorThreads, all.processorCount)
         for result in results.dropFirst() {
             all.lay(result.series, at: all.series.count)
             all.add(result)
@@ -42,7 +42,7 @@ extension RunResult {
         }
         all.seconds = seconds
         all.target = all.target == nil ? nil : asked / seconds
-        all.generatorThreads = threads
+        (all.generatorThreads, all.processorCount) = (threads, processors)
         all.verdicts = []
         return all
     }
@@ -78,6 +78,7 @@ extension RunResult {
         generatorCPUMicroseconds += other.generatorCPUMicroseconds
         machineCPUMicroseconds += other.machineCPUMicroseconds
         generatorThreads += other.generatorThreads
+        processorCount += other.processorCount
         server = server ?? other.server
         isInterrupted = isInterrupted || other.isInterrupted
         failure = failure ?? other.failure

@@ -22,6 +22,7 @@ struct ResultReader {
         var result = RunResult()
         result.configuration = json["configuration"]?.object ?? []
         result.host = json["host"]?.object ?? []
+        result.processorCount = max(1, Int(clamping: json["host"]?["processors"]?.integer ?? 1))
         result.startedAt = try count(json, "started_at_microseconds")
         result.serverSoftware = json["server_software"]?.string ?? ""
         result.hashes = (json["hashes"]?.string ?? "unknown", "")

@@ -64,6 +64,8 @@ struct RunResult: Sendable {
     var generatorCPUMicroseconds = 0
     var machineCPUMicroseconds = 0
     var generatorThreads = 1
+    /// Of the machines that the generators ran on.
+    var processorCount = 1
     var server: ServerFigures?
     var isInterrupted = false
     /// Why the run ended early, if it did.
@@ -83,6 +85,9 @@ struct RunResult: Sendable {
     var achieved: Double { operations.reduce(0) { $0 + rate(of: $1) } }
     /// The share of the target that was achieved; nil of a closed loop.
     var achievedShare: Double? { target.map { $0 > 0 ? achieved / $0 : 1 } }
+
+    /// It is of `saturate`, which tries one rate after the other.
+    var isSearch: Bool { configuration.contains { $0.name == "saturation_per_second" } }
 
     var generatorCPUShare: Double { Double(generatorCPUMicroseconds) / 1e6 / seconds }
     var serverCPUShare: Double? { server.map { Double($0.cpuMicroseconds) / 1e6 / seconds } }
@@ -113,22 +118,50 @@ extension RunResult {
     /// The share of a processor that a generator's thread can use before it has no time to spare.
     static let generatorShareMax = 0.9
 
-    /// The load tool, not the server, was what limited the figures.
-    var isGeneratorLimited: Bool {
-        ownLag.value(atShare: 0.99) > Self.ownLagMax
-            || generatorCPUShare / Double(max(1, generatorThreads)) > Self.generatorShareMax
+    /// The share of its processors from which on a machine is busy.
+    static let machineShareMax = 0.9
+
+    /// What kept the figures from being better.
+    enum Limit: String {
+        case server
+        /// The load tool had to wait for processors that it shares with the server.
+        case machine
+        case loadTool = "load_tool"
+    }
+
+    /// The load tool was too late, or its threads were busy: the figures are not the server's alone.
+    var isGeneratorLimited: Bool { ownLag.value(atShare: 0.99) > Self.ownLagMax || isGeneratorBusy }
+    private var isGeneratorBusy: Bool {
+        generatorCPUShare / Double(max(1, generatorThreads)) > Self.generatorShareMax
+    }
+    private var isMachineBusy: Bool {
+        Double(machineCPUMicroseconds) / 1e6 / seconds >= Self.machineShareMax * Double(processorCount)
+    }
+
+    var limit: Limit {
+        guard isGeneratorLimited else { return .server }
+        return isMachineBusy && !isGeneratorBusy && server != nil ? .machine : .loadTool
     }
 
     /// What a reader must know before believing the figures.
     var warnings: [String] {
         var warnings: [String] = []
-        if isGeneratorLimited {
-            let lag = decimal(Double(ownLag.value(atShare: 0.99)) / 1e6, places: 1)
+        let lag = decimal(Double(ownLag.value(atShare: 0.99)) / 1e6, places: 1)
+        let late = "sent one of 100 requests \(lag) ms late or later"
+        let used = decimal(generatorCPUShare, places: 2)
+        // A search goes to where the load is too much: it says itself what that was.
+        switch isSearch ? .server : limit {
+        case .server: break
+        case .machine:
             warnings.append(
-                "the load tool was the bottleneck (own delay p99 \(lag) ms, \(generatorThreads) threads used "
-                    + "\(decimal(generatorCPUShare, places: 2)) CPUs): use more --threads, or another machine")
+                "all \(processorCount) processors were busy (server \(decimal(serverCPUShare ?? 0, places: 2)), load "
+                    + "tool \(used)), and the load tool, which shares them, \(late): on another machine it would not")
+        case .loadTool:
+            warnings.append(
+                "the load tool was the bottleneck: it \(late) by its own fault, and \(generatorThreads) threads used "
+                    + "\(used) CPUs: use more --threads, or another machine")
         }
-        if let share = achievedShare, share < 0.99 {
+        if !isSearch, let share = achievedShare, share < 0.99 {
             warnings.append(
                 "\(decimal(achieved, places: 0)) a second were achieved of \(decimal(target ?? 0, places: 0)) asked for"
             )

@@ -6,13 +6,14 @@ import Synchronization
 /// What the load tool runs on: without it nobody can compare two results.
 struct HostInfo {
     let members: [JSONValue.Member]
+    let processorCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
 
     init() {
         var names = utsname()
         uname(&names)
         let release = withUnsafeBytes(of: &names.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         members = [
-            .init("processors", .integer(Int64(sysconf(Int32(_SC_NPROCESSORS_ONLN))))),
+            .init("processors", .integer(Int64(processorCount))),
             .init("processor", .string(Text(Self.processor))), .init("kernel", .string(Text(release))),
             .init("core_distance_nanoseconds", Self.coreDistance().map { .integer($0) } ?? .null),
         ]

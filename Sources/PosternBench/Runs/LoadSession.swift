@@ -80,6 +80,7 @@ final class LoadSession {
                 .init("sessions", .integer(Int64(population.sessions.count))),
             ]
         result.host = host.members
+        result.processorCount = host.processorCount
         result.serverSoftware = serverSoftware
         result.hashes = (hashes.rawValue, hashes.description)
         result.generatorThreads = options.threads
