@@ -62,9 +62,10 @@ extension Router {
     private func answer<Carrier: CallCarrier>(
         _ body: FastBody, _ request: OwnedRequest, _ exchange: Exchange, on carrier: isolated Carrier
     ) throws {
+        let context = carrier.connectionContext
+        defer { exchange.trace?.note(tenantID: context.admittedTenantID) }
         let read = ReadExchange(
-            gate: gate, method: exchange.method.descriptor, caller: exchange.caller,
-            context: carrier.connectionContext)
+            gate: gate, method: exchange.method.descriptor, caller: exchange.caller, context: context)
         try exchange.withMetadata { metadata in
             try carrier.respond(stream: exchange.stream, metadata: metadata) { output in
                 try request.withEnvelope { try body($0.payload, read, &output) }

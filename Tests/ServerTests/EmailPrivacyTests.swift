@@ -75,9 +75,6 @@ import Testing
         #expect(try await importer.importBatch(UsersImportRequest(users: users)).createdCount == Int64(addresses.count))
     }
 
-    /// A node of a cluster asks its journal before it decides: that is counted as a write, and is the same for whomever.
-    private static let questionWrites: UInt64 = TestEngine.address == nil ? 0 : 1
-
     /// What one refused sign-in made the server do.
     private struct Work: Equatable {
         var hashes: [String: UInt64] = [:]
@@ -130,7 +127,7 @@ import Testing
             try client.update("disabled-x.com", ["disabled"]) { $0.disabled = true }
             let _: UsersCreateResponse = try client.client.call(
                 "postern.v1.Users/Create", UsersCreateRequest(email: "passwordless@x.com"))
-            let expected = Work(hashes: [kind.rawValue: attempt.hashCount], writes: Self.questionWrites)
+            let expected = Work(hashes: [kind.rawValue: attempt.hashCount], writes: TestEngine.questionWrites)
             for address in ["known@x.com", "disabled@x.com", "passwordless@x.com", "unknown@x.com"] as [Text] {
                 let work = try Self.workOfRefusing(address, attempt.password, client)
                 #expect(work == expected, "\(address): \(work)")
@@ -229,7 +226,7 @@ import Testing
                     let middle = try Stock(server)
                     try toNobody()
                     let end = try Stock(server)
-                    let writes = 1 + Self.questionWrites
+                    let writes = 1 + TestEngine.questionWrites
                     #expect(middle.writes - start.writes == writes && end.writes - middle.writes == writes)
                     #expect(middle.codeCount - start.codeCount == end.codeCount - middle.codeCount)
                     #expect(middle.subjectCount - start.subjectCount == end.subjectCount - middle.subjectCount)

@@ -78,7 +78,9 @@ import Testing
             #expect(body.contains(get + "reason=\"USER_NOT_FOUND\"} 3\n"))
             #expect(body.contains(get + "reason=\"TENANT_NOT_FOUND\"} 1\n"))
             #expect(body.contains(#"{rpc_method="postern.v1.Users/List",rpc_status_code="OK"} 1"#))
-            #expect(body.contains("postern_tenant_calls_total{tenant=\"acme\"} 3\n"))
+            // A node of a cluster asks again at the journal's end what it refuses at first.
+            let admissions = TestEngine.address == nil ? 3 : 6
+            #expect(body.contains("postern_tenant_calls_total{tenant=\"acme\"} \(admissions)\n"))
             #expect(body.contains("postern_tenant_calls_total{tenant=\"\"} 1\n"))
             #expect(!body.contains("made-up"))
             #expect(body.contains("postern_call_duration_seconds_count{kind=\"read\"} 4\n"))

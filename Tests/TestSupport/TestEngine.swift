@@ -12,6 +12,11 @@ import Synchronization
 public enum TestEngine {
     public static var address: String? { getenv("POSTERN_TEST_JOURNAL").map { String(cString: $0) } }
 
+    /// A node of a cluster asks its journal before it decides, which is counted as a write.
+    public static var questionWrites: UInt64 { address == nil ? 0 : 1 }
+    /// How much older than now a node of a cluster may say that its state is.
+    public static var stalenessMax: Duration { address == nil ? .zero : .seconds(1) }
+
     private static let random = RandomSource.system
     /// Where the stores of this process' servers have their journals: for a server that starts again.
     private static let addresses = Mutex<[String: JournalAddress]>([:])
