@@ -120,6 +120,39 @@ import Testing
         }
     }
 
+    /// As many rows of each kind as a tenant may have deliveries at a time.
+    @Test func rowsThatLeadToNoMessageKeepNoMailFromGoingOut() async throws {
+        let receiver = makeReceiver()
+        defer { receiver.close() }
+        try await withTwoNodes { nodes in
+            let client = try IdentityClient(nodes.first)
+            try client.deliverByWebhook(url: "\(receiver.url)/mail")
+            let early = nodes.first.clock.clock.now() - .hours(1)
+            let rows = (0..<Mailer.inFlightPerTenantMax).flatMap { number in
+                ["left", "broken"].map { OutboxDueKey(early, .empty, Text("\($0)\(number)")) }
+            }
+            try await nodes.first.project.store.write { transaction in
+                for row in rows {
+                    try transaction.put(Tables.outboxDue, row, [])
+                    guard row.messageID.string.hasPrefix("broken") else { continue }
+                    let bytes = Table<TenantTextKey, [UInt8]>(
+                        id: Tables.outbox.id, name: "", owner: .nobody, purge: .noTenant)
+                    try transaction.put(bytes, TenantTextKey(.empty, row.messageID), [0xFF])
+                }
+            }
+            _ = try client.signUp("ada@example.com")
+            try client.sendOob(.passwordReset, email: "ada@example.com")
+            await waitUntil("the mail waits behind rows that lead to no message") {
+                await nodes.first.project.mailer.deliverDue()
+                return receiver.requestCount("/mail") == 1
+            }
+            let left = try nodes.first.project.store.read { transaction in
+                try rows.filter { try transaction.get(Tables.outboxDue, $0) != nil }
+            }
+            #expect(left.isEmpty)
+        }
+    }
+
     @Test func aServerOutsideOfAClusterClaimsNothing() async throws {
         let receiver = makeReceiver()
         defer { receiver.close() }

@@ -23,7 +23,7 @@ PACKAGES = {
     "limits": ["gcc", "libc6-dev", "liblmdb-dev", "libsodium-dev", "libssl-dev"],
 }
 # What each program of limits/ links.
-LIBRARIES = {"argon2id": ["-lsodium", "-lcrypto"], "signatures": ["-lcrypto"], "commit": ["-llmdb"], "distance": []}
+LIBRARIES = {"argon2id": ["-lsodium", "-lcrypto"], "durable": ["-lsodium", "-lcrypto", "-llmdb"], "signatures": ["-lcrypto"], "commit": ["-llmdb"], "distance": []}
 C_FLAGS = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
 UID = b"u" + b"0" * 27
 
@@ -165,7 +165,7 @@ def grpc_load(process, url, tenant, uid, answer_bytes, headers=(), streams_at_fi
 
 def limit_program(name):
     source = HERE / "limits"
-    return built(name, [source / f"{name}.c", source / "stopwatch.h"],
+    return built(name, [source / f"{name}.c", *source.glob("*.h")],
                  ["cc", *C_FLAGS, "-o", name, source / f"{name}.c", *LIBRARIES[name]])
 
 
@@ -178,6 +178,12 @@ def limit(name, *arguments, seconds):
 def commits(batch, seconds):
     with tempfile.TemporaryDirectory(dir=BUILD) as store:
         return limit("commit", store, batch, seconds=seconds)
+
+
+def sign_ins(connections, seconds):
+    """What a server could do that only hashes, signs and commits."""
+    with tempfile.TemporaryDirectory(dir=BUILD) as store:
+        return limit("durable", store, CORES, connections, seconds=seconds)
 
 
 def distance(seconds=0.1):

@@ -26,7 +26,18 @@ extension WriteTransaction {
         _ keys: [OutboxDueKey], _ claimant: [UInt8], until: Timestamp, mayTakeOver: Bool
     ) throws -> [MailClaim?] {
         try keys.map { key throws in
-            guard var stored = try reading.message(due: key), var message = stored.message else { return nil }
+            let found: StoredOutboxMessage?
+            do {
+                found = try reading.message(due: key)
+            } catch StoreError.corrupt {
+                // Whoever delivers it says that it cannot be read, and takes it out of the queue.
+                return MailClaim(key: key, isTakenOver: false)
+            }
+            guard var stored = found, var message = stored.message else {
+                // The row was left over. It would take a place among the tenant's deliveries for ever.
+                try delete(Tables.outboxDue, key)
+                return nil
+            }
             // Of its own claims this node knows that it sent nothing: what is on its way from here is not asked for.
             let isTakenOver = !stored.claimant.isEmpty && stored.claimant != claimant
             if isTakenOver, !mayTakeOver { return nil }

@@ -1,0 +1,54 @@
+// One argon2id hash as sign-ins need it (19 MiB, t = 2, p = 1; OWASP's first choice), and an RSA-2048 signature.
+//
+// libsodium maps and unmaps the memory of each hash, which costs more than the hash. Each thread keeps its memory here.
+#pragma once
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <openssl/evp.h>
+#include <openssl/rsa.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { hash_memory = 19 << 20 };
+
+static _Thread_local void *kept;
+static _Thread_local int is_hashing;
+
+// A program's own definitions come before the C library's.
+void *mmap(void *address, size_t length, int protection, int flags, int file, off_t offset) {
+    if (is_hashing && kept && length == hash_memory) return kept;
+    void *memory = (void *)syscall(SYS_mmap, address, length, protection, flags, file, offset);
+    if (is_hashing && length == hash_memory) kept = memory;
+    return memory;
+}
+
+int munmap(void *address, size_t length) {
+    return is_hashing && address == kept ? 0 : (int)syscall(SYS_munmap, address, length);
+}
+
+static inline void require(int holds) {
+    if (!holds) abort();
+}
+
+static inline void hash(void) {
+    unsigned char tag[32], salt[crypto_pwhash_SALTBYTES] = {1};
+    is_hashing = 1;
+    require(crypto_pwhash(tag, sizeof tag, "correct horse", 13, salt, 2, hash_memory, crypto_pwhash_ALG_ARGON2ID13) == 0);
+    is_hashing = 0;
+}
+
+static inline EVP_PKEY_CTX *new_signing(EVP_PKEY *key) {
+    EVP_PKEY_CTX *signing = EVP_PKEY_CTX_new(key, NULL);
+    require(signing && EVP_PKEY_sign_init(signing) == 1 && EVP_PKEY_CTX_set_signature_md(signing, EVP_sha256()) == 1);
+    return signing;
+}
+
+static inline void sign(EVP_PKEY_CTX *signing) {
+    unsigned char digest[32] = {1}, signature[256];
+    size_t size = sizeof signature;
+    require(EVP_PKEY_sign(signing, signature, &size, digest, sizeof digest) == 1);
+}
