@@ -128,6 +128,8 @@ class Rounds:
         """Alone, beside lookups at a steady rate, and beside as many lookups as the machine can do."""
         hashes, seconds = "bench-hashes", self.seconds
         self.limit("hash and sign", "argon2id", "sign-in", CORES)
+        if self.limits:
+            self.take("durable sign-in", lambda: peers.sign_ins(4 * CORES, seconds))
         self.take("sign-in", lambda: self.server.load(hashes, "sign-in=1", seconds, *SHAPES["few"]))
         mix, repeated = "get=1,verify=1,lookup=1", ["--repeat-tokens", 100]
         for per_second in RATES:
