@@ -6,6 +6,7 @@ struct ModelOptions {
           --seeds N        runs, each decided by a seed (default 1000)
           --first SEED     the first seed; the others follow (default 1)
           --steps N        events in each run (default 10000)
+          --nodes N        nodes in each run (default 2 to 5, as the seed decides)
           --mistake NAME   with a mistake on purpose, which must be found; "all" for each in turn:
                            \(Mistake.allCases.map(\.rawValue).joined(separator: "\n                   "))
           --trace          prints every event of the first run
@@ -17,6 +18,7 @@ struct ModelOptions {
     var seedCount = 1_000
     var firstSeed: UInt64 = 1
     var stepCount = 10_000
+    var nodeCount: Int?
     var mistakes: [Mistake] = []
     var isTraced = false
 
@@ -36,6 +38,7 @@ struct ModelOptions {
             case "--seeds": seedCount = try Self.number(value, 1...10_000_000)
             case "--first": firstSeed = UInt64(try Self.number(value, 0...Int.max / 2))
             case "--steps": stepCount = try Self.number(value, 1...1_000_000_000)
+            case "--nodes": nodeCount = try Self.number(value, 2...1_000)
             case "--mistake": mistakes = try Self.mistakes(value)
             default: throw UsageError(text: "\(name) is no option")
             }

@@ -33,13 +33,15 @@ struct ModelRun {
     var trace: ((String) -> Void)?
     var isStandbyAway = false
 
-    init(seed: UInt64, mistake: Mistake?) {
+    /// `nodeCount`: 2 to 5, as the seed decides, if nil.
+    init(seed: UInt64, mistake: Mistake?, nodeCount: Int?) {
         self.mistake = mistake
         var random = ModelRandom(seed: seed)
         losesCommits = random.isOne(in: 4)
         faults = Self.someFaults(&random)
         newsShare = [0, 10, 50][random.below(3)]
-        nodes = (0..<2 + random.below(4)).map { ModelNode(number: $0, mistake: mistake) }
+        let chosen = 2 + random.below(4)
+        nodes = (0..<(nodeCount ?? chosen)).map { ModelNode(number: $0, mistake: mistake) }
         self.random = random
     }
 
@@ -84,7 +86,7 @@ struct ModelRun {
         for index in nodes.indices where !nodes[index].isUp { nodes[index].start(&random) }
         for step in 0..<20_000 {
             for index in nodes.indices { grow(index) }
-            for _ in 0..<20 {
+            for _ in 0..<max(20, 4 * nodes.count) {
                 act(random.below(nodes.count))
                 deliver()
                 replicate()

@@ -8,6 +8,7 @@ struct ModelSearch {
     let firstSeed: UInt64
     let seedCount: Int
     let stepCount: Int
+    let nodeCount: Int?
     let mistake: Mistake?
     var trace: ((String) -> Void)?
 
@@ -18,13 +19,14 @@ struct ModelSearch {
         firstSeed = options.firstSeed
         seedCount = options.seedCount
         stepCount = options.stepCount
+        nodeCount = options.nodeCount
         self.mistake = mistake
     }
 
     /// The first broken promise; nil when there is none in all runs.
     mutating func search() -> Found? {
         for seed in firstSeed..<firstSeed + UInt64(seedCount) {
-            var run = ModelRun(seed: seed, mistake: mistake)
+            var run = ModelRun(seed: seed, mistake: mistake, nodeCount: nodeCount)
             if seed == firstSeed { run.trace = trace }
             stepsTaken += run.run(steps: stepCount)
             counts += run.checker.counts
