@@ -10,7 +10,7 @@ import Testing
 /// A PostgreSQL of the test's own, and stores over a journal in it.
 final class LocalEngine: Sendable {
     let port: UInt16
-    private let folder: String
+    let folder: String
     let masterKey = MasterKey.generate(random: .system)
 
     static let values = Table<[UInt8], [UInt8]>(
