@@ -46,17 +46,20 @@ import Testing
             for index in result.series.indices {
                 result.series[index].target = rate
                 result.series[index].serverCPUShare = serverCPUs
+                result.series[index].machineCPUShare = serverCPUs + 1
             }
             return result
         }
         var result = try RunResult.inTurn([step(400, serverCPUs: 0.25), step(520, serverCPUs: 0.75)])
         let plain = HTMLReport(result: result, generatorCount: 1).text
-        #expect(plain.contains("Rate by rate") && plain.contains("<td>0.25</td><td></td>"))
+        #expect(plain.contains("Rate by rate") && plain.contains("<td>0.25</td><td>1.25</td><td></td>"))
         result.configuration += [
             .init("objectives", "p99<20ms"), .init("saturation_per_second", 400), .init("failed_per_second", 520),
         ]
         let search = HTMLReport(result: result, generatorCount: 1).text
-        #expect(search.contains("<td>0.25</td><td>holds</td>") && search.contains("<td>0.75</td><td>fails</td>"))
+        #expect(
+            search.contains("<td>0.25</td><td>1.25</td><td>holds</td>")
+                && search.contains("<td>0.75</td><td>1.75</td><td>fails</td>"))
         #expect(search.contains("<b>0.25</b>CPUs of the server at it") && search.contains("of all rates together"))
         // The bound is a line in the plot; what all rates came to is no figure to be warned of.
         #expect(search.contains("</i>p99&lt;20ms</span>") && !search.contains("were achieved of"))

@@ -33,6 +33,7 @@ func exampleResult() -> RunResult {
     slice.inFlight = 3
     slice.target = 520
     slice.serverCPUShare = 0.5
+    slice.machineCPUShare = 0.75
     slice.operations = ["get": SliceRecord(response: record.response, errors: ["USER_NOT_FOUND": 12])]
     result.series = [slice, slice]
     result.verdicts = [Objective.Verdict(objective: "p99<1ms", measured: "0.990 ms", holds: true)]

@@ -90,13 +90,14 @@ struct HTMLReport {
         let rates = RateFigures.all(of: result)
         guard (2...Self.ratesMax).contains(rates.count) else { return "" }
         let search = SearchResult(result)
-        let head = ["asked for", "answered", "failed", "p50 ms", "p99 ms", "max ms", "server CPUs", ""]
+        let head = ["asked for", "answered", "failed", "p50 ms", "p99 ms", "max ms", "server CPUs", "all CPUs", ""]
         let rows = rates.map { rate in
             [
                 "\(decimal(rate.rate, places: 0))/s", "\(decimal(rate.answered, places: 0))/s", "\(rate.errorCount)",
             ]
                 + [0.5, 0.99, 1].map { decimal(Double(rate.response.value(atShare: $0)) / 1e6, places: 2) }
-                + [rate.serverCPUShare.map { decimal($0, places: 2) } ?? "", Self.verdict(on: rate, search)]
+                + [rate.serverCPUShare, rate.machineCPUShare].map { $0.map { decimal($0, places: 2) } ?? "" }
+                + [Self.verdict(on: rate, search)]
         }
         return Self.table("Rate by rate", head, rows)
     }

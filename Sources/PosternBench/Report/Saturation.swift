@@ -46,12 +46,17 @@ struct RateFigures {
     private(set) var okCount = 0
     private(set) var errorCount = 0
     private(set) var response = Histogram()
-    private var cpuShares: [Double] = []
+    private var serverShares: [Double] = []
+    private var machineShares: [Double] = []
 
     var answered: Double { Double(okCount) / seconds }
     /// CPUs of the server; nil when its process is not known.
-    var serverCPUShare: Double? {
-        cpuShares.isEmpty ? nil : cpuShares.reduce(0, +) / Double(cpuShares.count)
+    var serverCPUShare: Double? { Self.mean(serverShares) }
+    /// CPUs of everything on the load tool's machine.
+    var machineCPUShare: Double? { Self.mean(machineShares) }
+
+    private static func mean(_ values: [Double]) -> Double? {
+        values.isEmpty ? nil : values.reduce(0, +) / Double(values.count)
     }
 
     /// In the order of the rates; empty of a closed loop.
@@ -69,7 +74,8 @@ struct RateFigures {
         okCount += slice.okCount
         errorCount += slice.errorCount
         response.merge(slice.response)
-        if let share = slice.serverCPUShare { cpuShares.append(share) }
+        if let share = slice.serverCPUShare { serverShares.append(share) }
+        if let share = slice.machineCPUShare { machineShares.append(share) }
     }
 
     private init(rate: Double) { self.rate = rate }

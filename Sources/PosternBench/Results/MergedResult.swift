@@ -56,6 +56,7 @@ extension RunResult {
             if let target = slice.target { sum.target = (sum.target ?? 0) + target }
             // The server is the same for all of them.
             sum.serverCPUShare = sum.serverCPUShare ?? slice.serverCPUShare
+            sum.machineCPUShare = sum.machineCPUShare ?? slice.machineCPUShare
             for (name, record) in slice.operations { sum.operations[name, default: SliceRecord()].merge(record) }
             series[number + shift] = sum
         }

@@ -77,6 +77,7 @@ struct ResultReader {
         slice.inFlight = Int(try count(json, "in_flight"))
         slice.target = json["target_per_second"]?.double
         slice.serverCPUShare = json["server_cpu_share"]?.double
+        slice.machineCPUShare = json["machine_cpu_share"]?.double
         for operation in json["operations"]?.array ?? [] {
             guard let name = operation["name"]?.string else { throw malformed("an operation's name") }
             slice.operations[name] = SliceRecord(

@@ -77,6 +77,7 @@ extension RunResult {
             .init("sent", .integer(Int64(slice.sentCount))), .init("in_flight", .integer(Int64(slice.inFlight))),
             .init("target_per_second", slice.target.map { .double($0) } ?? .null),
             .init("server_cpu_share", slice.serverCPUShare.map { .double($0) } ?? .null),
+            .init("machine_cpu_share", slice.machineCPUShare.map { .double($0) } ?? .null),
             .init(
                 "operations",
                 .array(

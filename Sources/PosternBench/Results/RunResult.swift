@@ -18,6 +18,8 @@ struct RunResult: Sendable {
         var target: Double?
         /// CPUs that the server used; nil when its process is not known.
         var serverCPUShare: Double?
+        /// CPUs that everything on the load tool's machine used; nil where a result does not say.
+        var machineCPUShare: Double?
         /// By the operation's name.
         var operations: [String: SliceRecord] = [:]
     }

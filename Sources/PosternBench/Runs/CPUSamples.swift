@@ -64,6 +64,13 @@ struct CPUSamples {
         }
     }
 
+    /// CPUs that everything on this machine used in each slice.
+    var machineShares: [Double] {
+        zip(samples, samples.dropFirst()).map { before, after in
+            Double(max(0, after.machine - before.machine)) / 1e6 / max(1e-3, Self.seconds(before, after))
+        }
+    }
+
     private func sample() -> Sample {
         Sample(
             server: try? process?.usage(), generator: Self.ownMicroseconds(),

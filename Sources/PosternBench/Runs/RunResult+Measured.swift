@@ -31,6 +31,7 @@ extension RunResult {
                 series[index].target = schedule.average(from: start, to: start + Double(sliceSeconds))
             }
             if index < samples.serverShares.count { series[index].serverCPUShare = samples.serverShares[index] }
+            if index < samples.machineShares.count { series[index].machineCPUShare = samples.machineShares[index] }
         }
     }
 
