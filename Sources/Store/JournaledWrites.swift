@@ -164,7 +164,7 @@ extension JournaledWrites {
         }
     }
 
-    /// Tries until there is a connection. An engine that takes connections and no entries, a full one say, is away, too.
+    /// Tries until there is a connection. An engine that takes connections but no entries, as a full one, is away, too.
     private func connect() {
         if refusedEntries > 1, !pauseBeforeNextTry() { return }
         while true {

@@ -2,7 +2,6 @@ import Base
 import Crypto
 import Glibc
 import Store
-import TLS
 import TestSupport
 import Testing
 
