@@ -49,7 +49,7 @@ public final class ClusterKeeper: Sendable {
         threads.withLock { $0.maker.take() }?.join()
     }
 
-    /// Makes a snapshot, whether or not one is due. Nil while this or another node makes one, and when the server stops.
+    /// Makes a snapshot, whether one is due or not. Nil while any node makes one, and when the server stops.
     @available(*, noasync, message: "blocks the thread")
     public func makeSnapshot() throws -> MadeSnapshot? {
         guard !isMakingSnapshot.exchange(true, ordering: .acquiringAndReleasing) else { return nil }
