@@ -12,10 +12,8 @@ from .layout import ROOT
 
 
 def release_build():
-    command = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "posternd"]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
-    shown = subprocess.run([*command[:5], "--show-bin-path"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    return Path(shown.stdout.strip()) / "posternd"
+    built = subprocess.run([ROOT / "tools/release", "posternd"], check=True, stdout=subprocess.PIPE, text=True)
+    return Path(built.stdout.strip()) / "posternd"
 
 
 def run(kind, options, folder, command):
