@@ -11,6 +11,7 @@ public import Messages
 /// | token | decision |
 /// |---|---|
 /// | the newest | rotated, or reused where the tenant does not rotate |
+/// | the newest again, within `recordedUse` and where the tenant does not rotate | reused; nothing changes |
 /// | from before a change that ended older tokens | refused with the change's reason; the session goes on |
 /// | the one before the newest, with the attempt that made the newest | repeated after loss |
 /// | the one before the newest, within `graceWindow` of the rotation | repeated within grace |
@@ -23,6 +24,8 @@ public enum RefreshDecision: Equatable, Sendable {
     case repeatedWithinGrace
     /// The tenant does not rotate. Write `session` (last use).
     case reused(StoredSession)
+    /// The tenant does not rotate, and a use of this token a short time ago is recorded. Nothing changes.
+    case reusedAgain
     /// Write `session`, which is ended now, and refuse.
     case revokedByReuse(StoredSession)
     /// Refuse; nothing changes.
@@ -49,6 +52,16 @@ public enum RefreshDecision: Equatable, Sendable {
     }
 }
 
+extension RefreshDecision {
+    /// The session to write; nil: nothing changes.
+    public var changed: StoredSession? {
+        switch self {
+        case .rotated(let session), .reused(let session), .revokedByReuse(let session): session
+        case .repeatedAfterLoss, .repeatedWithinGrace, .reusedAgain, .refused: nil
+        }
+    }
+}
+
 extension StoredSession {
     /// How long a second holder of the same token gets the same successor: two tabs that refresh at once.
     public static let graceWindow = Duration.seconds(10)
@@ -63,6 +76,7 @@ extension StoredSession {
     ) -> RefreshDecision {
         if let cause = refusedCause(settings: settings, now: now) { return .refused(cause) }
         if presentedCounter == counter {
+            if settings.refreshMode == .reuse, hasRecordedUse(settings: settings, now: now) { return .reusedAgain }
             var session = self
             session.lastUsedAtMicros = now.microseconds
             if settings.refreshMode == .reuse {
@@ -88,6 +102,27 @@ extension StoredSession {
             if settings.refreshMode != .reuse, isYoung { return .repeatedWithinGrace }
         }
         return .revokedByReuse(ended(.reuse, at: now))
+    }
+
+    /// For how long a recorded use stands for later ones where tokens are reused: a session that nobody uses may end so
+    /// much sooner than `sessionIdle` after its last use.
+    public static func recordedUse(_ settings: TenantSettings) -> Duration {
+        min(.hours(1), settings.sessionIdle / 24)
+    }
+
+    /// Whether using the newest token now would change nothing in the record but the time of the last use, and that
+    /// only a little.
+    private func hasRecordedUse(settings: TenantSettings, now: Timestamp) -> Bool {
+        // The first use always counts: after it nobody gets the answer again that had the token.
+        guard !isUnused(sinceCounter: counter), attemptHash.isEmpty, refreshCause == .expired else { return false }
+        // A negative age is not young: a clock was set back.
+        return (.zero..<Self.recordedUse(settings)).contains(now - Timestamp(microseconds: lastUsedAtMicros))
+    }
+
+    /// The refresh token with `counter` is the newest and was never presented. Where tokens are reused presenting one
+    /// leaves the counter as it is, but not the time of the last use.
+    public func isUnused(sinceCounter counter: UInt64) -> Bool {
+        self.counter == counter && lastUsedAtMicros == max(createdAtMicros, rotatedAtMicros)
     }
 
     /// The refresh token is another one from now on.

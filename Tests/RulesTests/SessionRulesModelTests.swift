@@ -37,7 +37,7 @@ import Testing
             case .revokedByReuse(let changed):
                 session = changed
                 return (decision, nil)
-            case .repeatedAfterLoss, .repeatedWithinGrace: return (decision, session.counter)
+            case .repeatedAfterLoss, .repeatedWithinGrace, .reusedAgain: return (decision, session.counter)
             case .refused: return (decision, nil)
             }
         }
@@ -84,7 +84,7 @@ import Testing
                     #expect(counter + 1 == highest && next == highest && server.session == before)
                 case .revokedByReuse: #expect(server.session.end == .reuse && next == nil)
                 case .refused(let cause): #expect(cause == .revokedByReuse && before.end == .reuse)
-                case .reused: Issue.record("this tenant rotates")
+                case .reused, .reusedAgain: Issue.record("this tenant rotates")
                 }
             }
         }

@@ -119,6 +119,45 @@ import Testing
         }
     }
 
+    /// Every age of the last use, beside everything else of the record that a use would change.
+    @Test func aUseIsRecordedWhenTheLastOneIsOld() {
+        for (idleSeconds, step): (Int64, Duration) in [
+            (30 * 86_400, .hours(1)), (86_400, .hours(1)), (300, .milliseconds(12_500)),
+        ] {
+            let settings = tenantSettings {
+                $0.refreshMode = .reuse
+                $0.sessionIdleSeconds = idleSeconds
+            }
+            let young = [Duration.zero, .microseconds(1), step - .microseconds(1)]
+            for age in young + [step, .seconds(idleSeconds), .microseconds(-1), .hours(-3)] {
+                var recorded = session(age: .hours(20), attempt: [])
+                recorded.lastUsedAtMicros = (now - age).microseconds
+                recorded.refreshCause = .expired
+                var used = recorded
+                used.lastUsedAtMicros = now.microseconds
+                #expect(
+                    Self.newest(recorded, settings) == (young.contains(age) ? .reusedAgain : .reused(used)),
+                    "age \(age)")
+
+                var withAttempt = recorded
+                withAttempt.attemptHash = Self.same
+                var afterAChange = recorded
+                afterAChange.refreshCause = .passwordChanged
+                // Rotated and never presented since: whoever lost the answer may still ask for it again.
+                var unused = recorded
+                unused.rotatedAtMicros = recorded.lastUsedAtMicros
+                for session in [withAttempt, afterAChange, unused] {
+                    used.rotatedAtMicros = session.rotatedAtMicros
+                    #expect(Self.newest(session, settings) == .reused(used), "age \(age)")
+                }
+            }
+        }
+    }
+
+    private static func newest(_ session: StoredSession, _ settings: TenantSettings) -> RefreshDecision {
+        session.refreshing(presentedCounter: 5, attemptHash: other, settings: settings, now: now)
+    }
+
     @Test func anyOtherTokenIsAReplay() {
         for age in Self.ages {
             for counter in Self.counters where counter != 5 {

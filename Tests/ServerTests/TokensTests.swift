@@ -115,6 +115,37 @@ import Testing
         }
     }
 
+    /// The first use, and then one an hour.
+    @Test func whereTokensAreReusedFewUsesAreWritten() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["refresh_mode"]) { $0.refreshMode = .reuse }
+            let tokens = try client.signUp("ada@example.com").tokens!
+            var idToken = tokens.idToken
+            func listed() throws -> Session {
+                let answer: SessionsListResponse = try client.client.call(
+                    "postern.v1.Sessions/List", SessionsListRequest(idToken: idToken))
+                return answer.sessions[0]
+            }
+            func lastUse(after pause: Duration) throws -> Int64 {
+                server.clock.advance(by: pause)
+                idToken = try Self.refresh(client, tokens.refreshToken).tokens!.idToken
+                return try listed().lastUsedAtMicros
+            }
+            let signedUpAt = try listed().createdAtMicros
+            let first = try lastUse(after: .seconds(1))
+            #expect(first == signedUpAt + 1_000_000)
+            #expect(try lastUse(after: .minutes(59)) == first)
+            #expect(try lastUse(after: .minutes(1)) == first + 3_600_000_000)
+            // What is not written is decided all the same.
+            let _: SessionsSignOutResponse = try client.client.call(
+                "postern.v1.Sessions/SignOut", SessionsSignOutRequest(idToken: idToken))
+            expectRefusal("TOKEN_EXPIRED", cause: "SIGNED_OUT") {
+                _ = try Self.refresh(client, tokens.refreshToken)
+            }
+        }
+    }
+
     @Test func whatIsNoRefreshTokenOfOursIsRefused() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

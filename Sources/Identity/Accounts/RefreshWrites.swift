@@ -11,10 +11,8 @@ struct DecidedRefresh: Sendable {
     let user: User
 }
 
-extension WriteTransaction {
-    /// Decides about a presented refresh token and writes the one record that changes.
-    ///
-    /// No event: a refresh changes nothing but the session's own counter. A reuse that ends the session is one.
+extension ReadTransaction {
+    /// Decides about a presented refresh token. What is to be written, `WriteTransaction.refresh` writes.
     func refresh(
         _ token: RefreshToken, of key: UserKey, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
     ) throws -> DecidedRefresh {
@@ -22,26 +20,33 @@ extension WriteTransaction {
             throw Failure.sessionGone(token.sessionID, settings: settings, now: now)
         }
         guard session.uid == key.uid, session.tenantID == key.tenant else { throw Failure.invalidRefreshToken }
-        guard let account = try reading.account(key) else { throw Failure.userNotFound }
+        guard let account = try account(key) else { throw Failure.userNotFound }
         if account.user.disabled { throw Failure.userDisabled }
         let decision = session.refreshing(
             presentedCounter: token.counter, attemptHash: attemptHash, settings: settings, now: now)
-        switch decision {
-        case .rotated(let changed), .reused(let changed):
-            try put(Tables.sessions, SessionKey(token.sessionID), changed)
-            announce(.user(key))
-            return DecidedRefresh(decision: decision, session: changed, user: account.user)
-        case .revokedByReuse(let changed):
-            try put(Tables.sessions, SessionKey(token.sessionID), changed)
+        return DecidedRefresh(decision: decision, session: decision.changed ?? session, user: account.user)
+    }
+}
+
+extension WriteTransaction {
+    /// Decides about a presented refresh token and writes the one record that changes.
+    ///
+    /// No event: a refresh changes nothing but the session's own counter. A reuse that ends the session is one.
+    func refresh(
+        _ token: RefreshToken, of key: UserKey, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
+    ) throws -> DecidedRefresh {
+        let decided = try reading.refresh(token, of: key, attemptHash: attemptHash, settings: settings, now: now)
+        guard let changed = decided.decision.changed else { return decided }
+        try put(Tables.sessions, SessionKey(token.sessionID), changed)
+        if case .revokedByReuse = decided.decision {
             try revokeTokens(ofSession: token.sessionID, of: key, now: now)
             try removeOobCodesAskedFromSessions(of: key)
-            let server = Origin.server
             try appendEvent(
-                .sessionRevoked, tenantID: key.tenant, uid: key.uid, origin: server, detail: "refresh token reuse",
+                .sessionRevoked, tenantID: key.tenant, uid: key.uid, origin: .server, detail: "refresh token reuse",
                 now: now)
-            return DecidedRefresh(decision: decision, session: changed, user: account.user)
-        case .repeatedAfterLoss, .repeatedWithinGrace, .refused:
-            return DecidedRefresh(decision: decision, session: session, user: account.user)
+        } else {
+            announce(.user(key))
         }
+        return decided
     }
 }

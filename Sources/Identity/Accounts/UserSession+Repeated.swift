@@ -43,14 +43,6 @@ extension UserSession {
     }
 }
 
-extension StoredSession {
-    /// The refresh token with `counter` is the newest and was never presented. Where tokens are reused presenting one
-    /// leaves the counter as it is, but not the time of the last use.
-    func isUnused(sinceCounter counter: UInt64) -> Bool {
-        self.counter == counter && lastUsedAtMicros == max(createdAtMicros, rotatedAtMicros)
-    }
-}
-
 extension RepeatedSession {
     /// Throws ALREADY_DONE when the ID token of the first answer would have expired by now. Until then the tokens are
     /// issued again.

@@ -129,17 +129,36 @@ public actor UserSession {
         let now = resources.clock.now()
         let key = key
         let attemptHash = attemptID.isEmpty ? [] : Digest.sha256(attemptID)
-        let decided = try await write(for: .session, mayBePutOff: true) { transaction in
-            try transaction.refresh(token, of: key, attemptHash: attemptHash, settings: settings, now: now)
-        }
+        let unwritten = try refreshWithoutWriting(token, attemptHash: attemptHash, settings: settings, now: now)
+        let decided =
+            if let unwritten {
+                unwritten
+            } else {
+                try await write(for: .session, mayBePutOff: true) { transaction in
+                    try transaction.refresh(token, of: key, attemptHash: attemptHash, settings: settings, now: now)
+                }
+            }
         switch decided.decision {
         case .refused(let cause): throw Failure.tokenExpired(cause: cause)
         case .revokedByReuse: throw Failure.tokenExpired(cause: .revokedByReuse)
-        case .rotated, .repeatedAfterLoss, .repeatedWithinGrace, .reused: break
+        case .rotated, .repeatedAfterLoss, .repeatedWithinGrace, .reused, .reusedAgain: break
         }
         let tokens = try await issuer.tokens(
             for: SessionGrant(decided, of: token), settings: settings, now: now, deadline: deadline)
         return (SignedIn(user: decided.user, tokens: tokens), decided.decision.outcome)
+    }
+
+    /// What most refreshes are where tokens are reused: nothing is to be written. Nil where something is, or may be.
+    private func refreshWithoutWriting(
+        _ token: RefreshToken, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
+    ) throws -> DecidedRefresh? {
+        // In a cluster the end of the journal decides, where another node's revocation may stand that this one has not
+        // read yet.
+        guard settings.refreshMode == .reuse, !resources.store.isInCluster else { return nil }
+        let decided = try resources.store.read { transaction in
+            try transaction.refresh(token, of: key, attemptHash: attemptHash, settings: settings, now: now)
+        }
+        return decided.decision.changed == nil ? decided : nil
     }
 
     // MARK: Changes by the user
@@ -219,7 +238,7 @@ extension RefreshDecision {
         case .rotated: .rotated
         case .repeatedAfterLoss: .repeatedAfterLoss
         case .repeatedWithinGrace: .repeatedWithinGrace
-        case .reused: .reused
+        case .reused, .reusedAgain: .reused
         case .revokedByReuse, .refused: .unspecified
         }
     }

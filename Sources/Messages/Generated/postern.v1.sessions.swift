@@ -8,7 +8,8 @@ public enum AuthStateChange: Int32, Sendable, CaseIterable {
     case unspecified = 0
     /// The state as the stream began.
     case initial = 1
-    /// The session has new tokens; `refresh_cause` tells why.
+    /// The session has new tokens; `refresh_cause` tells why. Where refresh tokens are reused, of several refreshes within
+    /// an hour only the first is told.
     case tokenRefreshed = 2
     /// The account has another email, profile, provider or set of claims.
     case profileChanged = 3
@@ -40,7 +41,8 @@ public struct Session: Message {
     /// The end user's address at the sign-in, where a trusted credential gave one.
     public var endUserIP: Text = .empty
     public var createdAtMicros: Int64 = 0
-    /// The newest refresh.
+    /// The newest refresh. Where refresh tokens are reused to the hour, or to a 24th of `session_idle_seconds`, if that is
+    /// less.
     public var lastUsedAtMicros: Int64 = 0
     /// When the user last proved who they are.
     public var authTimeMicros: Int64 = 0

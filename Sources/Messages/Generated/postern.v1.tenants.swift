@@ -16,7 +16,9 @@ public enum RefreshMode: Int32, Sendable, CaseIterable {
     case unspecified = 0
     /// Each refresh hands out a new refresh token and ends the old one.
     case rotate = 1
-    /// The refresh token stays the same for the life of the session.
+    /// The refresh token stays the same for the life of the session. A refresh writes nothing while the recorded last use
+    /// is younger than an hour (or a 24th of `session_idle_seconds`, if that is less), so that an unused session may end so
+    /// much sooner.
     case reuse = 2
 }
 
