@@ -29,16 +29,22 @@ def powers(low, high):
 
 
 def goals(rows):
-    """A line for each goal: how much of it was used up, by the middle of the rounds and by all of them."""
+    """A line for each goal: how much of it was used up, by the middle of the rounds and by all of them.
+
+    >>> from types import SimpleNamespace
+    >>> goals([SimpleNamespace(what="its CPU", beside="", used=[-2.7], holds=True)]).count('<circle cx="500.0"')
+    1
+    """
     # The same figure may stand beside the floor and beside a peer.
     used = [(row.what + (f" : {row.beside}" if len(row.beside) < 10 and row.beside else ""), sorted(row.used), row.holds)
             for row in rows if row.used]
     left, width, top, step = 500, 980, 26, 22
-    low = min(0.5, min(values[0] for _, values, _ in used))
+    # A figure that is a difference can be below zero: it is drawn at the left edge.
+    low = max(0.01, min(0.5, min(values[0] for _, values, _ in used)))
     high = max(2, max(values[-1] for _, values, _ in used))
 
     def place(value):
-        return left + (width - left - 20) * (log10(value) - log10(low)) / (log10(high) - log10(low))
+        return left + (width - left - 20) * (log10(max(value, low)) - log10(low)) / (log10(high) - log10(low))
 
     bottom = top + step * len(used)
     body = "".join(line(place(tick), top - 8, place(tick), bottom, width=0.4) + text(place(tick), bottom + 16, f"{tick:g}", "middle")

@@ -63,12 +63,12 @@ class Row:
 
 def number(value):
     """
-    >>> [number(value) for value in [0.951, 2.5, 12.34, 345.6, 15000]]
-    ['0.95', '2.5', '12.3', '346', '15,000']
+    >>> [number(value) for value in [0.951, 2.5, 12.34, 345.6, 15000, -407.73]]
+    ['0.95', '2.5', '12.3', '346', '15,000', '-408']
     """
-    if value >= 100:
+    if abs(value) >= 100:
         return f"{value:,.0f}"
-    text = f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    text = f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
     return text.rstrip("0").rstrip(".")
 
 
