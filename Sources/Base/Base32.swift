@@ -1,4 +1,4 @@
-/// RFC 4648 §6 in capital letters, without padding: what people type and authenticator apps read.
+/// RFC 4648 §6 in capital letters, without padding: the form that people type and authenticator apps read.
 public enum Base32 {
     private static let alphabet = [UInt8]("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
 

@@ -18,12 +18,12 @@ public struct ByteBuffer: ~Copyable {
     public var readableByteCount: Int { writeIndex - readIndex }
     public var isEmpty: Bool { readIndex == writeIndex }
 
-    /// What has been written and not yet consumed. Valid until the next mutation.
+    /// The bytes that are written and not yet consumed. They are valid until the next mutation.
     public var readable: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: storage + readIndex, count: writeIndex - readIndex)
     }
 
-    /// At least `byteCount` writable bytes; say how many were filled with `commit`.
+    /// At least `byteCount` writable bytes. Then call `commit` with the number of bytes that were filled.
     public mutating func reserve(_ byteCount: Int) -> UnsafeMutableRawPointer {
         if capacity - writeIndex < byteCount { makeRoom(byteCount) }
         return storage + writeIndex
@@ -54,13 +54,13 @@ public struct ByteBuffer: ~Copyable {
         writeIndex += 4
     }
 
-    /// Overwrites four bytes that are already written, `offset` bytes into `readable`: a length known only afterwards.
+    /// Overwrites four bytes that are already written, `offset` bytes into `readable`: for a length known only later.
     public mutating func overwrite(bigEndian value: UInt32, at offset: Int) {
         precondition(offset >= 0 && offset + 4 <= readableByteCount, "overwrite outside of the written bytes")
         (storage + readIndex + offset).storeBytes(of: value.bigEndian, as: UInt32.self)
     }
 
-    /// Forgets everything written after the first `byteCount` readable bytes: an answer that could not be finished.
+    /// Forgets everything written after the first `byteCount` readable bytes: for an answer that could not be finished.
     public mutating func truncate(to byteCount: Int) {
         precondition(byteCount >= 0 && byteCount <= readableByteCount, "truncate past the written bytes")
         writeIndex = readIndex + byteCount

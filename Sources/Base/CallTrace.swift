@@ -1,11 +1,11 @@
 import Synchronization
 
-/// What a task's work adds to what is known of its call: where the time goes, how much is sent, and for which trace.
-/// Any thread.
+/// The measurements of one call: where its time goes, how many bytes its messages have, and which trace it belongs to.
+/// Any thread may use it.
 ///
-/// There is none where nobody wants to know: no log of calls, and a call without `traceparent`.
+/// A call has no `CallTrace` if there is no log of calls and the call has no `traceparent`.
 public final class CallTrace: Sendable {
-    /// Of the call that this task works for.
+    /// The trace of the call that this task works for.
     @TaskLocal public static var current: CallTrace?
 
     public let parent: TraceParent?
@@ -26,17 +26,17 @@ public final class CallTrace: Sendable {
     public var queued: Int64 { queuedNanoseconds.load(ordering: .relaxed) }
     public func add(queuedNanoseconds amount: Int64) { queuedNanoseconds.add(max(0, amount), ordering: .relaxed) }
 
-    /// How long pools worked for it: hashes, signatures, the answers of other servers.
+    /// How long pools worked for the call: hashes, signatures, the answers of other servers.
     public var worked: Int64 { workedNanoseconds.load(ordering: .relaxed) }
     public func add(workedNanoseconds amount: Int64) { workedNanoseconds.add(max(0, amount), ordering: .relaxed) }
 
-    /// How long it waited for its changes to be on the disk.
+    /// How long the call waited for its changes to be on the disk.
     public var committed: Int64 { committedNanoseconds.load(ordering: .relaxed) }
     public func add(committedNanoseconds amount: Int64) {
         committedNanoseconds.add(max(0, amount), ordering: .relaxed)
     }
 
-    /// The bytes of the messages, without what carries them.
+    /// The bytes of the messages, without the framing around them.
     public var receivedByteCount: Int { receivedBytes.load(ordering: .relaxed) }
     public func add(receivedByteCount count: Int) { receivedBytes.add(count, ordering: .relaxed) }
     public var sentByteCount: Int { sentBytes.load(ordering: .relaxed) }

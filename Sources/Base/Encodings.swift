@@ -1,4 +1,4 @@
-// Hex and base64 in both alphabets: strict decoders that refuse what a lenient one would repair.
+// Hex and base64 in both alphabets. The decoders are strict: they refuse text that a lenient decoder would repair.
 
 public enum Hex {
     public static func encode(_ bytes: some Collection<UInt8>) -> Text {
@@ -117,7 +117,7 @@ public enum Base64: Sendable {
         }
     }
 
-    /// The number of digits before the padding. Nil for wrong padding, and for a number that no bytes have.
+    /// The number of digits before the padding. Nil for wrong padding, and for a number of digits that is impossible.
     private func digitCount(of text: UnsafeRawBufferPointer) -> Int? {
         var digitCount = text.count
         if self == .standard {

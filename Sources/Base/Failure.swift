@@ -45,7 +45,7 @@ public struct Failure: Error, Sendable, Equatable {
     public var retryAfter: Duration?
     public var guidance: Guidance?
 
-    /// `code` is for a reason that comes with more than one status; without it the usual one is taken.
+    /// `code` is for a reason that comes with more than one status. Without `code`, the reason's usual status is used.
     public init(
         _ reason: Reason, as code: StatusCode? = nil, _ message: String, metadata: [Entry] = [],
         violations: [FieldViolation] = [], retryAfter: Duration? = nil, guidance: Guidance? = nil
@@ -78,7 +78,7 @@ public struct Failure: Error, Sendable, Equatable {
     /// Whether the reason is one of these.
     public func `is`(_ reasons: Reason...) -> Bool { reasons.contains { $0.name == reason } }
 
-    /// Nil for a reason of a newer server.
+    /// The `Reason` of this name, or nil if only a newer server knows it.
     public var knownReason: Reason? { Reason(name: reason) }
 
     public func with(_ key: String, _ value: String) -> Failure {

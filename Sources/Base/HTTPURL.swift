@@ -1,18 +1,18 @@
 /// An absolute `https://` or `http://` URL: printable ASCII, a host, a port that exists, no user information, at most
-/// 2,048 bytes. The one parser of URLs: what is asked, what is linked to and what is only shown all need a host.
+/// 2,048 bytes. This is the only parser of URLs: URLs to call, to link to or only to show all need a host.
 public struct HTTPURL: Sendable, Hashable {
     /// The use of a URL, which decides what may follow the host.
     public enum Use: Sendable {
-        /// The server itself calls it. A fragment is refused, because no server ever gets one, and so are bytes on
-        /// which parsers differ.
+        /// The server itself calls the URL. A fragment is refused, because clients never send it to a server. Bytes
+        /// that parsers treat differently are refused too.
         case endpoint
-        /// A browser opens or shows it. A fragment and the bytes that browsers accept unescaped are allowed.
+        /// A browser opens or shows the URL. A fragment and the bytes that browsers accept unescaped are allowed.
         case link
     }
 
     public let text: Text
     public let isPlaintext: Bool
-    /// Without port and brackets, as it was written.
+    /// The host as it was written, without port and brackets.
     public let host: Text
 
     public static let byteCountMax = 2_048
@@ -31,10 +31,10 @@ public struct HTTPURL: Sendable, Hashable {
         self.host = Text(unchecked: Array(host))
     }
 
-    /// Whether the host is this machine (RFC 8252 §8.3). The whole host counts: `localhost.example` is another.
+    /// Whether the host is this machine (RFC 8252 §8.3). The whole host counts: `localhost.example` is another host.
     public var isOfThisMachine: Bool { ["localhost", "127.0.0.1", "::1"].contains(host) }
 
-    /// With `name=value` behind what the query has already, both percent-encoded.
+    /// This URL with `name=value` added at the end of its query, both percent-encoded.
     public func with(query name: Text, _ value: Text) -> HTTPURL? {
         let separator: Text = text.bytes.contains(UInt8(ascii: "?")) ? "&" : "?"
         let pair = PercentEncoding.encode(name) + [UInt8(ascii: "=")] + PercentEncoding.encode(value)

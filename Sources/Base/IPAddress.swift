@@ -19,7 +19,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         self.bytes = bytes
     }
 
-    /// As written: "192.0.2.1", "2001:db8::1".
+    /// Reads the usual notation: "192.0.2.1", "2001:db8::1".
     public init?(_ text: String) {
         var bytes = [UInt8](repeating: 0, count: 16)
         if inet_pton(AF_INET, text, &bytes) == 1 {
@@ -41,7 +41,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The IPv4 address that an IPv6 one stands for (::ffff:192.0.2.1, RFC 4291 §2.5.5.2), or else this one.
+    /// The IPv4 address that this IPv6 address stands for (::ffff:192.0.2.1, RFC 4291 §2.5.5.2), or else this address.
     public var withoutMapping: IPAddress {
         let isMapped =
             bytes.count == 16 && bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 0xFF && bytes[11] == 0xFF
@@ -70,12 +70,12 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         func begins(_ prefix: [UInt8]) -> Bool { bytes.starts(with: prefix) }
         let zeroes = [UInt8](repeating: 0, count: 10)
         if bytes[..<15].allSatisfy({ $0 == 0 }) { return bytes[15] == 1 ? .loopback : .special }
-        // What stands for an IPv4 address reaches what that one reaches: mapped, NAT64 (64:ff9b::/96), 6to4.
+        // An address that stands for an IPv4 address has its reach: mapped, NAT64 (64:ff9b::/96), 6to4.
         if begins(zeroes + [0xFF, 0xFF]) { return Self.reach(ofIPv4: bytes[12...]) }
         if begins([0x00, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0]) { return Self.reach(ofIPv4: bytes[12...]) }
         if begins([0x20, 0x02]) { return Self.reach(ofIPv4: bytes[2..<6]) }
         if bytes[0] & 0xFE == 0xFC { return .privateNetwork }
-        // Only 2000::/3 is given out; in it, 2001::/23 is for protocols (Teredo), 2001:db8::/32 for documentation.
+        // Only 2000::/3 is allocated; in it, 2001::/23 is for protocols (Teredo), 2001:db8::/32 for documentation.
         let isGlobal =
             bytes[0] & 0xE0 == 0x20 && !(begins([0x20, 0x01]) && bytes[2] & 0xFE == 0)
             && !begins([0x20, 0x01, 0x0D, 0xB8])

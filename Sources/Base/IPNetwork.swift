@@ -3,7 +3,7 @@ public struct IPNetwork: Sendable, Equatable, CustomStringConvertible {
     public let address: IPAddress
     public let bitCount: Int
 
-    /// Nil for other text, and for an address with bits behind the prefix: whoever writes those means something else.
+    /// Nil for other text, and for an address with bits set after the prefix: such text is probably a mistake.
     public init?(_ text: String) {
         // Not bytes: IPAddress and the digits below take nothing but ASCII.
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
@@ -21,7 +21,7 @@ public struct IPNetwork: Sendable, Equatable, CustomStringConvertible {
         self.bitCount = bitCount
     }
 
-    /// An IPv4 address that an IPv6 one stands for counts as itself.
+    /// An IPv6 address that stands for an IPv4 address counts as that IPv4 address.
     public func contains(_ other: IPAddress) -> Bool {
         let other = other.withoutMapping
         guard other.bytes.count == address.bytes.count else { return false }

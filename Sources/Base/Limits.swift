@@ -30,22 +30,23 @@ public struct Limits: Sendable {
     /// The frames that carry the headers of one request, and the bytes in them.
     public var headerFramesMax = 8
     public var headerBlockMax = 32 * 1024
-    /// What a client without a credential may send on one stream before it is taken; `streamWindow` with one.
+    /// The bytes that a client without a credential may send on one stream before the server takes them. With a
+    /// credential, it is `streamWindow`.
     public var streamWindowUnauthenticated = 16 * 1024
     /// SETTINGS, PRIORITY, RST_STREAM, empty DATA and unknown frames per connection and second, before it is closed.
     public var idleFramesPerSecondMax = 1_000
 
     // Memory of connections: docs/decisions/0038-memory-of-connections.md
-    /// What all connections hold together: what came in and is not answered, and answers that are not taken.
+    /// The memory of all connections together: requests that are not answered, and answers that are not taken.
     public var connectionMemoryMax = 256 << 20
     /// When three quarters of `connectionMemoryMax` are taken, a connection may hold this much. When seven eighths are
     /// taken, a quarter of it.
     public var connectionMemoryShare = 64 * 1024
-    /// A connection with a credential whose peer took something, or whose request came whole, within this time is never
-    /// closed for the memory it holds.
+    /// If a connection has a credential, and its peer took something or completed a request within this time, it is
+    /// never closed for the memory it holds.
     public var unreadPatience = Duration.seconds(1)
 
-    /// Of messages and of the envelopes around them.
+    /// The limits of messages and of the envelopes around them.
     public var messages = MessageLimits()
 
     // Connections
@@ -57,7 +58,7 @@ public struct Limits: Sendable {
     public var connectionsUnauthenticatedPerAddressMax = 256
     /// How long a connection may live without a credential, whatever is in flight on it.
     public var connectionUnauthenticatedMax = Duration.seconds(60)
-    /// Connections that showed the same credential first.
+    /// Connections whose first credential is the same.
     public var connectionsPerCallerMax = 8_000
     /// Streams that were begun with the same credential, on all connections together.
     public var streamsPerCallerMax = 3_000
@@ -70,19 +71,19 @@ public struct Limits: Sendable {
     public var frameTimeout = Duration.seconds(10)
     public var writeTimeout = Duration.seconds(10)
     public var idleTimeout = Duration.seconds(3600)
-    /// A backup whose next bytes nobody takes for so long is given up: it holds a snapshot of the store.
+    /// If nobody takes a backup's next bytes for this long, the backup is aborted: it holds a snapshot of the store.
     public var backupStallMax = Duration.seconds(30)
-    /// One that is taken more slowly than this, on the average since it began, is given up after `backupSlowMax`.
+    /// If a backup is taken more slowly than this, on average since it began, it is aborted after `backupSlowMax`.
     public var backupBytesPerSecondMin = 64 * 1024
     public var backupSlowMax = Duration.seconds(600)
     public var drainTimeout = Duration.seconds(10)
-    /// A peer with a credential that has been silent for so long gets a PING. One that is not heard of for the second
-    /// time after it is gone.
+    /// If a peer with a credential has been silent for the interval, it gets a PING. If it stays silent for the timeout
+    /// after that, it counts as gone.
     public var keepaliveInterval = Duration.seconds(300)
     public var keepaliveTimeout = Duration.seconds(20)
-    /// What one server listens on: TCP addresses and Unix domain sockets together.
+    /// The listeners of one server: TCP addresses and Unix domain sockets together.
     public var listenersMax = 16
-    /// The header of a proxy (PROXY protocol, version 2), with everything that it tells, and the networks of proxies.
+    /// The bytes of a proxy's header (PROXY protocol, version 2), with all its fields; and the networks of proxies.
     public var proxyHeaderMax = 536
     public var proxyNetworksMax = 64
 
@@ -92,13 +93,13 @@ public struct Limits: Sendable {
     /// Handshakes in flight, of all addresses and of one (IPv6: of one /64). One more closes the oldest.
     public var tlsHandshakesMax = 512
     public var tlsHandshakesPerAddressMax = 256
-    /// The handshakes that a loop goes on with before it looks at its other connections again.
+    /// The handshakes that a loop continues before it looks at its other connections again.
     public var tlsHandshakesPerTurnMax = 8
     /// The bytes of the certificates that a client shows.
     public var tlsCertificateListMax = 64 * 1024
     /// KeyUpdates of a client; one more for each MiB that it sends.
     public var tlsKeyUpdatesMax = 16
-    /// A file of certificates, a key or a revocation list.
+    /// The bytes of a file with certificates, a key or a revocation list.
     public var tlsFileMax = 1024 * 1024
 
     // Channels: these bound a client, not the server
@@ -113,7 +114,8 @@ public struct Limits: Sendable {
     public var requestTimeoutMax = Duration.seconds(30)
     public var passwordQueueMax = 64
     public var passwordQueuePerTenantMax = 32
-    /// What the hashes may hold that are computed at the same time. Never less than our own need on all workers.
+    /// The memory of all hashes that are computed at the same time. It is never less than our own hashes need on all
+    /// workers.
     public var passwordMemoryMax = 320 << 20
     /// How long a password worker without work keeps the memory of a hash.
     public var passwordArenaKept = Duration.seconds(10)
@@ -169,29 +171,30 @@ public struct Limits: Sendable {
     public var localeMax = 35  // tags of languages: RFC 5646 §4.4.1
     /// The subject, the text and the HTML of one mail together.
     public var mailBytesMax = 64 * 1024
-    /// A mail server's password; 32 to 256 bytes sign a webhook.
+    /// The bytes of a mail server's password. The secret that signs a webhook has 32 to 256 bytes.
     public var smtpPasswordMax = 1_024
     /// Entries of a tenant's `allowed_continue_domains`.
     public var continueDomainsMax = 50
     public var sendsPerMailboxAndHour = 5
     public var sendsPerAddressAndHour = 30
     public var testMailsPerTenantAndHour = 10  // EmailConfigs.Test
-    // SMS that strangers can have sent cost money and wake people: docs/operations.md, "SMS".
+    // Strangers can have SMS sent, which cost money and wake people: docs/operations.md, "SMS".
     public var smsPerNumberAndHour = 5
     public var smsPerNumberAndDay = 15
     /// Codes that are for one user, or for one sign-in that waits for its second factor.
     public var smsPerSubjectAndHour = 10
     public var smsPerAddressAndHour = 20
-    /// To the numbers of one region that the tenant does not name.
+    /// SMS to the numbers of one region, if the tenant does not name the region.
     public var smsPerRegionAndHour = 100
     public var smsPerTenantAndHour = 1_000
     public var smsPerCallerAndHour = 1_000
-    /// Open RECOVER_EMAIL codes of an account. Above it, changes wait: voiding the oldest would void the owner's.
+    /// Open RECOVER_EMAIL codes of an account. Above it, changes have to wait: voiding the oldest code would void the
+    /// owner's.
     public var waysBackPerUserMax = 20
 
     // Guesses of passwords, and questions that tell who has an account
-    /// Of an end user's address (IPv6: the first 64 bits), within a tenant and over all of them, before more are
-    /// refused; and how many of them are forgotten in an hour.
+    /// The guesses from an end user's address (IPv6: the first 64 bits), counted within a tenant and over all tenants,
+    /// before more are refused; and how many of these guesses are forgotten in an hour.
     public var guessesPerAddress = 30
     public var guessesPerAddressAndHour = 360
     /// The guesses of one tenant, and of one credential, before unknown devices and addresses have to wait.
@@ -211,13 +214,13 @@ public struct Limits: Sendable {
     public var guessRowsWaitingMax = 10_000
 
     // Service accounts
-    /// Keys of one account that count: a token that names none is tried with each.
+    /// Keys of one account that are neither revoked nor expired. A token that names no key is tried with each of them.
     public var serviceAccountKeysMax = 10
-    /// The keys of one account together with the revoked and expired ones. The oldest of those are dropped first.
+    /// All keys of one account, with revoked and expired ones. The oldest revoked or expired keys are dropped first.
     public var serviceAccountKeysKeptMax = 100
 
     // Quotas: docs/decisions/0019-quotas.md says why these numbers
-    /// What a tenant's rows may take: at most an eighth of the map, whatever is said here.
+    /// The bytes that a tenant's rows may take. Whatever the value here, the limit is at most an eighth of the map.
     public var tenantStoredBytesMax = 8 << 30
     /// The changes per second by end users of one tenant. Here and below, four seconds' worth may come at once.
     public var mutationsPerTenantPerSecond = 1_000
@@ -239,11 +242,11 @@ public struct Limits: Sendable {
     public var idempotencyLifetime = Duration.hours(24)
 
     // Logs
-    /// The lines of the access log that its destination has not taken yet. What does not fit is dropped and counted.
+    /// The bytes of access log lines that the destination has not taken yet. Further lines are dropped and counted.
     public var accessLogBufferMax = 4 << 20
 
     // Metrics: docs/decisions/0075-metrics-of-bounded-size.md
-    /// The pairs of a method and a reason whose failures are counted apart.
+    /// The pairs of a method and a reason whose failures are counted separately.
     public var failuresCountedApartMax = 40
     /// The tenants whose calls are counted, and how many of them /metrics shows.
     public var tenantsCountedMax = 200
@@ -262,7 +265,7 @@ public struct Limits: Sendable {
     // API keys, and calls that are refused because of their credential
     public var addressRangesPerKeyMax = 32
     public var secretOverlapMax = Duration.days(30)
-    /// Events of one credential's refused calls that are written at once, and how long until there is one more.
+    /// How many events of one credential's refused calls are written at once, and how long until one more is allowed.
     public var deniedCallsAtOnce = 10
     public var deniedCallsEvery = Duration.minutes(10)
     /// The same of all credentials together.

@@ -1,7 +1,7 @@
 import Glibc
 
 public enum LineDestination: Sendable, Equatable {
-    /// A regular file, made if it is not there, readable by its owner only. Lines are added at its end.
+    /// A regular file that only its owner can read; it is made if it does not exist. Lines are added at its end.
     case file(String)
     /// An open descriptor, which stays open.
     case descriptor(Int32)
@@ -19,7 +19,7 @@ struct LineOutput: ~Copyable {
     /// The last write ended within a line.
     private var isMidLine = false
 
-    /// A write of no more than this to a pipe is not mixed with those of others (PIPE_BUF, pipe(7)).
+    /// A write of at most this size to a pipe is not mixed with the writes of other processes (PIPE_BUF, pipe(7)).
     private static let pipeByteCountMax = 4_096
 
     init(_ destination: LineDestination) throws(FileError) {
@@ -37,7 +37,7 @@ struct LineOutput: ~Copyable {
         if path != nil { close(descriptor) }
     }
 
-    /// The file of this name, which may be another one by now. Nothing for a descriptor.
+    /// Opens the file of this name again, which may be another file by now. Does nothing for a descriptor.
     mutating func reopen() throws(FileError) {
         guard let path else { return }
         let next = try Self.open(path)
@@ -70,7 +70,7 @@ struct LineOutput: ~Copyable {
         return Result(lostCount: rest.count { $0 == UInt8(ascii: "\n") }, error: error)
     }
 
-    /// As many whole lines as one write takes to a pipe at once; at least one.
+    /// As many whole lines as one write to a pipe may hold; at least one line.
     private static func firstLines(of lines: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         guard lines.count > pipeByteCountMax else { return lines }
         let newline = UInt8(ascii: "\n")
@@ -78,7 +78,7 @@ struct LineOutput: ~Copyable {
         return last.map { lines[...$0] } ?? lines
     }
 
-    /// A regular file only: opening a pipe, or writing to a terminal, may wait for somebody.
+    /// Opens regular files only: opening a pipe, or writing to a terminal, may block.
     private static func open(_ path: String) throws(FileError) -> Int32 {
         let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         let descriptor = Glibc.open(path, flags, 0o600)

@@ -1,4 +1,4 @@
-/// The data of a line in a log.
+/// The value of a field in a log line.
 public enum LogValue: Sendable {
     case text(String)
     case integer(Int64)
@@ -27,7 +27,7 @@ public struct LogLine {
         }
     }
 
-    /// The same for UTF-8 from outside, which is mostly ASCII that needs no escape.
+    /// The same for UTF-8 from outside, which is mostly ASCII and needs no escapes.
     public mutating func append(_ key: String, utf8: UnsafeRawBufferPointer) {
         let isPlain =
             utf8.count <= Self.unitsMax

@@ -31,7 +31,7 @@ public final class DurationHistogram: Sendable {
         650_000, 800_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000, 100_000_000,
     ]
 
-    // Inline: every call counts here, and would retain an object per bucket.
+    // Inline, because every call counts here and would otherwise retain an object per bucket.
     private let buckets: InlineArray<41, Atomic<UInt64>>
     private let sumNanoseconds = Atomic<UInt64>(0)
 
@@ -52,9 +52,9 @@ public final class DurationHistogram: Sendable {
         sumNanoseconds.add(UInt64(max(0, nanoseconds)), ordering: .relaxed)
     }
 
-    /// What was recorded by a moment.
+    /// The counts that were recorded up to one moment.
     public struct Snapshot: Sendable {
-        /// Per bound, the last one being all (`+Inf`).
+        /// The count up to each bound. The last one counts all durations (`+Inf`).
         public var cumulativeCounts = [UInt64](repeating: 0, count: boundsMicroseconds.count + 1)
         public var sumSeconds = 0.0
 

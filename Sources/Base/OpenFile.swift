@@ -1,6 +1,6 @@
 import Glibc
 
-/// A file that somebody opened.
+/// Reads a file that is already open.
 public enum OpenFile {
     /// The rest of the file. Throws EFBIG when there are more than `byteCountMax` bytes. `path` is for errors only.
     public static func readAll(_ descriptor: Int32, path: String, byteCountMax: Int) throws(FileError) -> [UInt8] {

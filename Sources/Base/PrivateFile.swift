@@ -44,7 +44,7 @@ public enum PrivateFile {
         try syncDirectory(of: path)
     }
 
-    /// Removes what a crash left of `create`. The file itself is there.
+    /// Removes the temporary file that a crash in `create` left. The file itself exists.
     public static func removeLeftover(of path: String) { unlink(path + ".new") }
 
     /// Makes the names in the directory of `path` durable.
@@ -62,7 +62,7 @@ public enum PrivateFile {
         guard fsync(file) == 0 else { throw FileError(path: directory, call: "fsync", code: errno) }
     }
 
-    /// Writes all bytes to an open file. `path` is what an error calls it.
+    /// Writes all bytes to an open file. `path` is its name in an error.
     public static func writeAll(_ bytes: [UInt8], to file: Int32, path: String) throws(FileError) {
         var rest = bytes[...]
         while !rest.isEmpty {

@@ -9,7 +9,7 @@ public import Synchronization
 public final class Promise<Value: Sendable>: Sendable {
     @usableFromInline
     enum State {
-        /// Nobody waits, nothing is known. Next: `waiting`, `completed`.
+        /// No waiter, and no result yet. Next: `waiting`, `completed`.
         case initial
         /// Next: `taken`.
         case waiting(UnsafeContinuation<Value, any Error>)

@@ -3,7 +3,7 @@ import Glibc
 /// Bytes that must not outlive their use or appear in a log: passwords, keys, API keys on their way in.
 ///
 /// The memory is wiped when the last reference goes; it prints as `<secret>`; comparing takes the same time whatever
-/// the contents. Copies of the bytes made by the caller are the caller's to wipe.
+/// the contents. If a caller copies the bytes, it has to wipe the copy itself.
 public final class Secret: Sendable {
     // The pointer is set once, written before init returns, and freed by deinit alone.
     nonisolated(unsafe) private let storage: UnsafeMutableRawBufferPointer

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The one clock of a server: everything that is stamped, searched, refused or deleted by its age goes by it.
+/// The only clock of a server: everything that is stamped, searched, refused or deleted by its age uses it.
 ///
 /// The clock counts the time that passes. The machine's wall clock only corrects it; `TimeKeeping` says how. Reading
 /// takes no lock. `check` is called every second. Any thread may use the clock.
@@ -21,7 +21,7 @@ public final class ServerClock: Sendable {
     public let difference = Gauge()
     public let jumps = Counter()
 
-    /// Goes by the wall clock until `begin`.
+    /// Makes a clock that follows the wall clock until `begin`.
     public init(_ machine: MachineClocks) {
         self.machine = machine
         let (wall, elapsed) = Self.read(machine)
@@ -69,7 +69,7 @@ public final class ServerClock: Sendable {
         }
     }
 
-    /// The time that the store keeps as the highest it has seen. Nil while the clock has yet to prove itself.
+    /// The time that the store keeps as the highest it has seen. Nil while the clock is not proven yet.
     public var mark: Timestamp? { mayMark.load(ordering: .acquiring) ? now() : nil }
 
     /// The earliest time that it can be now.
@@ -78,14 +78,14 @@ public final class ServerClock: Sendable {
     /// Whether something may be deleted because of its age.
     public var isProven: Bool { keeping.withLock { $0.isProven } }
 
-    /// Whether the machine's clock is not believed.
+    /// Whether the machine's wall clock is considered wrong.
     public var isWrong: Bool { keeping.withLock { $0.isWrong } }
 
     public func hasAgreed(for duration: Duration) -> Bool {
         keeping.withLock { $0.hasAgreed(for: duration, at: machine.elapsed()) }
     }
 
-    /// Compares the time with the wall clock. Returns what is new about it.
+    /// Compares the time with the wall clock. Returns a notice if something changed.
     public func check() -> TimeKeeping.Notice? {
         let (wall, elapsed) = Self.read(machine)
         let notice = keeping.withLock { keeping in

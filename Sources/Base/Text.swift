@@ -102,12 +102,12 @@ public enum UTF8Validation {
 
     private static var highestBits: UInt64 { 0x8080_8080_8080_8080 }
 
-    /// Has the highest bit of some byte set exactly if a byte is above 0x7F, or zero. The lowest zero becomes 0xFF when
-    /// one is taken from each byte; without a zero no byte takes anything from its neighbour.
+    /// Has the highest bit of some byte set exactly if a byte is above 0x7F, or zero. Subtracting one from each byte
+    /// turns the lowest zero into 0xFF. Without a zero, no byte borrows from its neighbour.
     @inline(__always)
     private static func marked(_ word: UInt64) -> UInt64 { word | (word &- 0x0101_0101_0101_0101) }
 
-    /// The last bytes together with some before them; of four to seven bytes some count twice. Nil for fewer.
+    /// The last eight bytes. If there are only four to seven, some of them occur twice. Nil for fewer than four.
     @inline(__always)
     private static func lastEightBytes(of raw: UnsafeRawBufferPointer) -> UInt64? {
         if raw.count >= 8 { return raw.loadUnaligned(fromByteOffset: raw.count - 8, as: UInt64.self) }
@@ -147,7 +147,7 @@ extension Text {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether both hold the same bytes. Not for secrets: `constantTimeEqual`.
+    /// Whether both hold the same bytes. For secrets, use `constantTimeEqual`.
     public func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
         guard count == other.count else { return false }
         guard let base = baseAddress, let otherBase = other.baseAddress else { return true }

@@ -1,9 +1,9 @@
-// Both declare timespec: which of them counts depends on the files that are compiled together.
+// Both modules declare timespec: which declaration is used depends on the files that are compiled together.
 import CThread
 import Glibc
 import Synchronization
 
-/// Microseconds since 1970-01-01T00:00:00Z; what records, claims and the wire use.
+/// Microseconds since 1970-01-01T00:00:00Z, as records, claims and the wire use them.
 public struct Timestamp: Sendable, Hashable, Comparable {
     public var microseconds: Int64
 
@@ -13,7 +13,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
 
     public static let zero = Timestamp(microseconds: 0)
 
-    /// Whole seconds, rounded down; what a JWT's `iat` and `exp` hold.
+    /// Whole seconds, rounded down, as a JWT's `iat` and `exp` hold them.
     public var seconds: Int64 {
         let (quotient, remainder) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
         return remainder < 0 ? quotient - 1 : quotient
@@ -125,7 +125,7 @@ public struct Instant: Sendable, Hashable, Comparable {
 
     public static var now: Instant { read(CLOCK_MONOTONIC) }
 
-    /// The same with the time the machine slept (CLOCK_BOOTTIME); never compared with `now`.
+    /// The same, including the time that the machine slept (CLOCK_BOOTTIME); never compared with `now`.
     public static var nowWithSleep: Instant { read(CLOCK_BOOTTIME) }
 
     private static func read(_ clock: clockid_t) -> Instant {

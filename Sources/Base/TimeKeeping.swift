@@ -1,8 +1,8 @@
-/// What time it is, told from a wall clock that may be wrong, a clock that only counts what passed, and the store's
-/// time mark. Pure: readings come in.
+/// Decides what time it is from a wall clock that may be wrong, a clock that only counts elapsed time, and the store's
+/// time mark. It is pure: the caller passes the readings.
 ///
-/// The time is a line: a moment at which it was known, and what has passed since. So a step of the wall clock changes
-/// nothing by itself; `check` compares the two and decides.
+/// The time is a line: a moment at which the time was known, and the time elapsed since. So a step of the wall clock
+/// changes nothing by itself; `check` compares the two and decides.
 ///
 /// | the wall clock | the time | sweeps |
 /// |---|---|---|
@@ -15,7 +15,7 @@
 public struct TimeKeeping: Sendable {
     /// The largest error of a clock that is kept right.
     public static let slack = Duration.minutes(5)
-    /// How long a wall clock has to agree with the time that passes before anything is deleted by its word.
+    /// How long a wall clock has to agree with the elapsed time before anything is deleted because of it.
     public static let provenAfter = Duration.minutes(10)
     /// How long a jump ahead has to last before it is believed.
     public static let believedAfter = Duration.minutes(10)
@@ -32,11 +32,11 @@ public struct TimeKeeping: Sendable {
     /// A difference below this is not corrected.
     private static let noise = Duration.milliseconds(1)
 
-    /// The time as a function of what passed.
+    /// The time as a function of the elapsed time.
     struct Line: Sendable, Equatable {
         var from: Instant
         var base: Timestamp
-        /// How much the line has to lose. It loses it by running at half speed.
+        /// How far the line has to fall back. It falls back by running at half speed.
         var excess = Duration.zero
 
         func time(at instant: Instant) -> Timestamp {
@@ -48,7 +48,7 @@ public struct TimeKeeping: Sendable {
     public enum State: Sendable, Equatable {
         case unproven(since: Instant)
         case proven
-        /// `offset`: of the wall clock to what passed, in microseconds.
+        /// `offset`: the wall clock minus the elapsed time, in microseconds.
         case ahead(since: Instant, offset: Int64)
         case behind
     }
@@ -67,20 +67,20 @@ public struct TimeKeeping: Sendable {
 
     private(set) var line: Line
     public private(set) var state: State
-    /// True while the wall clock behind the line has yet to prove itself, or there is none.
+    /// True while the line follows a wall clock that is not proven yet, or no wall clock.
     private var isUnproven = true
-    /// The line before the present wall clock was taken over. The time does not fall below it.
+    /// The line before the time began to follow the present wall clock. The time does not fall below it.
     private var floor: Line?
     /// Since when the wall clock and the time have agreed.
     private var agreedSince: Instant
     private var corrected = Duration.zero
     private var correctedAt: Instant
 
-    /// A start. `mark`: the highest time the store is known to have seen; nil for a new one.
+    /// Begins at a start. `mark`: the highest time the store is known to have seen; nil for a new store.
     ///
     /// A machine may have been off for a month, so a wall clock ahead of the mark is followed, and has to prove itself.
-    /// One that is further ahead is more likely wrong, and is believed like any other jump. One that is behind the mark
-    /// is wrong, or was wrong before: the time goes on from the mark.
+    /// A wall clock that is further ahead is more likely wrong, and is treated like any other jump. A wall clock behind
+    /// the mark is wrong, or was wrong before: the time goes on from the mark.
     public init(wall: Timestamp, elapsed: Instant, mark: Timestamp?) {
         self.line = Line(from: elapsed, base: wall)
         self.state = .unproven(since: elapsed)
@@ -112,7 +112,7 @@ public struct TimeKeeping: Sendable {
         isProven && Duration.nanoseconds(elapsed.nanoseconds(since: agreedSince)) >= duration
     }
 
-    /// Whether the wall clock is disbelieved. A clock that only has to prove itself yet is not wrong.
+    /// Whether the wall clock is considered wrong. A clock that is only unproven is not wrong.
     public var isWrong: Bool {
         switch state {
         case .ahead, .behind: true
@@ -120,12 +120,12 @@ public struct TimeKeeping: Sendable {
         }
     }
 
-    /// Whether the time may become the store's mark: it is not that of a clock that has yet to prove itself.
+    /// Whether the time may become the store's mark: not while it comes from an unproven clock.
     var mayMark: Bool { !isUnproven || line == floor }
 
     public func now(at elapsed: Instant) -> Timestamp { line.time(at: elapsed) }
 
-    /// The earliest time that it can be. Records that are left out for their age are compared with it.
+    /// The earliest time that it can be. Records that are left out because of their age are compared with it.
     public func earliest(at elapsed: Instant) -> Timestamp {
         if state == .behind { return .zero }
         guard isUnproven else { return now(at: elapsed) }
@@ -162,7 +162,7 @@ public struct TimeKeeping: Sendable {
         case .unproven where difference > Self.newClockStepMax && now(at: elapsed) >= Self.plausibleFrom:
             return wait(wall, difference, elapsed)
         case .ahead, .behind:
-            // Of a server that started with a wrong clock, the first reading that can be right is taken.
+            // If the server started with a wrong clock, it takes the first reading that can be right.
             if difference > (line == floor ? Self.absenceMax : Self.newClockStepMax) {
                 return wait(wall, difference, elapsed)
             }
@@ -171,7 +171,7 @@ public struct TimeKeeping: Sendable {
         return follow(wall, difference, elapsed, notBelow: lowest)
     }
 
-    /// A jump ahead, until it has lasted.
+    /// Waits until a jump ahead has lasted `believedAfter`.
     private mutating func wait(_ wall: Timestamp, _ difference: Duration, _ elapsed: Instant) -> Notice? {
         let offset = Self.offset(wall, elapsed)
         guard case .ahead(let since, let former) = state, Self.isNear(offset, former) else {
@@ -179,7 +179,7 @@ public struct TimeKeeping: Sendable {
             return .jumpedAhead(by: difference)
         }
         guard Duration.nanoseconds(elapsed.nanoseconds(since: since)) >= Self.believedAfter else { return nil }
-        // What was certain before stays so: a jump that is taken back now is followed no further.
+        // The old line was certain, so it becomes the floor: the time does not fall below it if the jump is taken back.
         if !isUnproven { floor = line }
         _ = follow(wall, difference, elapsed)
         return .believed(jump: difference)

@@ -32,7 +32,7 @@ public struct TraceParent: Sendable, Equatable {
         self.flags = flags
     }
 
-    /// The header's value for what the call asks of others. The span stays the caller's, because a server makes none.
+    /// The header's value for the call's requests to others. The span stays the caller's, because a server makes none.
     public var header: Text {
         let hyphen: [UInt8] = [UInt8(ascii: "-")]
         return Text(unchecked: [UInt8]("00-".utf8) + traceID.bytes + hyphen + parentID.bytes + hyphen + flags.bytes)

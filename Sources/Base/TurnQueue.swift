@@ -1,4 +1,4 @@
-/// The order of an actor's changes, one at a time: state of the actor, which alone touches it.
+/// Lets the changes of an actor run one at a time, in order. It is state of the actor, which alone touches it.
 ///
 /// ```swift
 /// private var turns = TurnQueue()
@@ -17,8 +17,8 @@ public struct TurnQueue: Sendable {
 
     public init() {}
 
-    /// Nil: it is the caller's turn. Otherwise the promise, which only ever succeeds, tells when it is. A cancelled
-    /// task waits as well: a turn is short.
+    /// Nil if it is the caller's turn. Otherwise a promise that succeeds when the turn comes; it never fails. A
+    /// cancelled task waits as well, because turns are short.
     public mutating func take() -> Promise<Void>? {
         guard isTaken else {
             isTaken = true
@@ -42,6 +42,6 @@ public struct TurnQueue: Sendable {
         next.succeed(())
     }
 
-    /// How many wait.
+    /// How many callers wait for their turn.
     public var waitingCount: Int { waiting.count - passedCount }
 }

@@ -1,4 +1,4 @@
-/// URLs with one placeholder in them, such as `{tenantid}`.
+/// Fills URLs that have one placeholder, such as `{tenantid}`.
 public enum URLTemplate {
     /// Replaces the first `placeholder` in `text` by `value`. Returns `text` unchanged when it has none.
     public static func fill(_ placeholder: StaticString, in text: Text, with value: Text) -> Text {

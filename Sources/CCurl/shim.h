@@ -14,7 +14,7 @@ static inline CURLcode postern_curl_set_size(CURL *handle, CURLoption option, cu
     return curl_easy_setopt(handle, option, value);
 }
 
-// libcurl copies the string, but for CURLOPT_POSTFIELDS.
+// libcurl copies the string, except for CURLOPT_POSTFIELDS.
 static inline CURLcode postern_curl_set_string(CURL *handle, CURLoption option, const char *value) {
     return curl_easy_setopt(handle, option, value);
 }

@@ -15,7 +15,7 @@ static inline int epoll_unwatch(int set, int descriptor) {
     return epoll_ctl(set, EPOLL_CTL_DEL, descriptor, &event);
 }
 
-// What became of one descriptor. struct epoll_event is packed on some machines.
+// The events of one descriptor. struct epoll_event is packed on some machines.
 struct epoll_news { uint64_t key; uint32_t events; };
 enum { EPOLL_NEWS_MAX = 64 };
 

@@ -6,7 +6,7 @@
 extern int fallocate(int file, int mode, off_t offset, off_t length);
 
 /* The beginning of LMDB 0.9's `struct MDB_txn` (mdb.c), which lmdb.h does not show: the only place that tells how far
- * a transaction that is not yet committed will make the file. Whoever uses it checks it first, see
+ * a transaction that is not yet committed will make the file. Code that uses it checks it first, see
  * `StoreSpace.knowsNextPage`. */
 typedef struct {
     void *parent;

@@ -9,7 +9,7 @@
 struct arena {
     unsigned char *bytes;
     size_t size;
-    // From the beginning, by hashes since the last wipe.
+    // The bytes from the beginning that hashes wrote since the last wipe.
     size_t written;
     // The largest mapping that may be the arena now. 0 outside of a hash.
     size_t offered;
@@ -27,7 +27,7 @@ static int system_unmap(void *address, size_t length) { return (int)syscall(SYS_
 
 static void wipe_from(size_t start) {
     if (arena.written <= start) return;
-    // Other than memset, the compiler may not leave it out.
+    // The compiler may leave out memset, but not this.
     explicit_bzero(arena.bytes + start, arena.written - start);
     arena.written = start;
 }
@@ -41,7 +41,7 @@ static void wipe_from(size_t start) {
 
 #ifndef POSTERN_LEAVES_MMAP_ALONE
 static void *lend(size_t length) {
-    // A smaller hash leaves the end of a larger one as it is.
+    // Wiped here, because a smaller hash would leave the end of a larger one as it is.
     wipe_from(length);
     arena.written = length;
     arena.is_lent = true;
@@ -67,10 +67,10 @@ int munmap(void *address, size_t length) {
 bool password_arena_begin(size_t size) {
     if (arena.size < size) {
         password_arena_release();
-        // With its pages at once: to set up one after the other takes longer.
+        // Sets up all pages at once, because one after the other takes longer.
         void *bytes = system_map(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
         if (bytes == MAP_FAILED) return false;
-        // What is in it would help to guess the password.
+        // The arena's contents in a core dump would help to guess the password.
         madvise(bytes, size, MADV_DONTDUMP);
         arena = (struct arena){.bytes = bytes, .size = size};
         atomic_fetch_add_explicit(&byte_count, (int64_t)size, memory_order_relaxed);

@@ -14,7 +14,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-// All is prepared by store_fault_watch. The handler only reads it, and calls nothing but what signal-safety(7) lists.
+// store_fault_watch prepares all data. The handler only reads it, and calls only functions that signal-safety(7) lists.
 
 struct range {
     uintptr_t begin, end;
@@ -25,7 +25,7 @@ static struct store_fault_lines said;
 static int status;
 static atomic_bool is_watching, is_ending;
 
-// What ends a process by its own doing: a fault, a failed check of libc, a trap of Swift.
+// The signals by which a process ends through its own doing: a fault, a failed check of libc, a trap of Swift.
 static const struct {
     int number;
     const char *name;
@@ -38,7 +38,7 @@ static bool holds(struct range range, uintptr_t address) { return address >= ran
 
 static void write_all(const char *bytes, size_t count) {
     while (count > 0) {
-        // A log that nobody reads must not keep the process alive: its line may be lost, its end not.
+        // A log that nobody reads must not keep the process alive: the line may be lost, but the process must end.
         struct pollfd log = {.fd = STDERR_FILENO, .events = POLLOUT};
         if (poll(&log, 1, 1000) != 1 || (log.revents & POLLOUT) == 0) return;
         ssize_t written = write(STDERR_FILENO, bytes, count);
@@ -95,7 +95,7 @@ static void received(int number, siginfo_t *info, void *context) {
     size_t index = 0;
     while (index + 1 < signal_count && signals[index].number != number) index++;
     bool is_fault = info->si_code > 0;  // Not sent with kill(2).
-    // si_addr is an address only where memory was the matter.
+    // si_addr is an address only for a memory fault.
     bool is_memory = number == SIGBUS || number == SIGSEGV;
     bool is_of_store = is_fault && ((is_memory && holds(map, (uintptr_t)info->si_addr)) ||
                                     holds(code, program_counter(context)));
@@ -108,7 +108,7 @@ static void received(int number, siginfo_t *info, void *context) {
         if (is_fault || info->si_code == SI_TKILL) say(signals[index].name, said.of_others, said.of_others_byte_count);
     }
     sigaction(number, &before[index], NULL);
-    // A fault comes again as soon as this returns; what was sent has to be sent again.
+    // A fault comes again as soon as this returns; a signal that was sent has to be sent again.
     if (!is_fault || number == SIGTRAP) raise(number);
 }
 

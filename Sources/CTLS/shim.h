@@ -1,4 +1,4 @@
-// OpenSSL's TLS half. What OpenSSL only has as a macro, Swift gets as a function of the name with "tls_" before it.
+// OpenSSL's TLS half. The macros of OpenSSL become functions for Swift, whose names begin with "tls_".
 
 #include <openssl/bio.h>
 #include <openssl/err.h>

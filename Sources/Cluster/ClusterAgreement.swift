@@ -1,6 +1,6 @@
 import Store
 
-/// Settings that must be the same on every node: a token of one node is checked by another.
+/// Settings that must be the same on every node, because any node may check the token of another.
 public struct ClusterAgreement: Equatable, Sendable {
     public let projectID: String
     public let issuer: String
@@ -15,7 +15,7 @@ public struct ClusterAgreement: Equatable, Sendable {
     var values: [String] { [projectID, issuer, actionURL] }
     private static let settings = ["project_id", "issuer", "action_url"]
 
-    /// Refuses a node whose settings are not the cluster's.
+    /// Refuses a node whose settings differ from the cluster's.
     func require(_ cluster: ClusterAgreement) throws(JournalEngineError) {
         for ((setting, own), expected) in zip(zip(Self.settings, values), cluster.values) where own != expected {
             throw .unusable("\(setting) is \(own) here, and \(expected) on the nodes of the cluster: say the same here")

@@ -3,13 +3,14 @@ public import Crypto
 import Journal
 public import Store
 
-/// How a store becomes part of a cluster, and leaves it. While the server of the store is stopped.
+/// Lets a store join or leave a cluster, while the store's server is stopped.
 public enum ClusterMembership {
     /// Makes the store the beginning of a new cluster: the tables in the engine, and the store's place at entry 0.
     ///
-    /// `store` is open without a journal. The engine comes first: a store whose place was not written is as it was, and
-    /// the tables without a node are in the way of the next try only. At last a snapshot is made, so that other nodes
-    /// can join at once; where that fails (`ClusterProblem.noSnapshot`), the first node that serves makes one.
+    /// `store` is open without a journal. The engine's tables are made first: if the store's place is not written then,
+    /// the store is as it was, and the tables without a node only stop the next try. At last a snapshot is made, so
+    /// that other nodes can join at once. If that fails (`ClusterProblem.noSnapshot`), the first node that serves makes
+    /// one.
     @available(*, noasync, message: "blocks the thread")
     public static func begin(
         with store: Store, at address: JournalAddress, masterKey: MasterKey, random: RandomSource, limits: Limits
@@ -31,7 +32,7 @@ public enum ClusterMembership {
         }
     }
 
-    /// Takes the node out of the cluster's list: what only it needs of the journal may be trimmed then.
+    /// Takes the node out of the cluster's list. Then entries of the journal that only this node needs may be trimmed.
     @available(*, noasync, message: "blocks the thread")
     public static func unregister(
         _ nodeID: [UInt8], of clusterID: [UInt8], at address: JournalAddress, masterKey: MasterKey, limits: Limits
@@ -41,7 +42,7 @@ public enum ClusterMembership {
         try NodeTables(ClusterTables(connection, address), limits.journal).remove(nodeID)
     }
 
-    /// Makes the store one of its own again. It keeps what it has.
+    /// Makes the store independent of any cluster again. It keeps its contents.
     @available(*, noasync, message: "blocks the thread")
     public static func leave(_ store: Store) throws {
         try store.writeBlocking { try $0.setJournalPlace(nil) }

@@ -1,11 +1,11 @@
-/// Why a store does not become part of a cluster.
+/// The reason why a store does not become part of a cluster.
 public enum ClusterProblem: Error, CustomStringConvertible, Sendable {
     case isMember
     case exists(schema: String)
     case absent(schema: String)
-    /// The cluster has begun all the same.
+    /// The first snapshot could not be made, but the cluster has begun.
     case noSnapshot(String)
-    /// The directory that was to join.
+    /// The directory that should join holds a store already.
     case notEmpty(directory: String)
 
     public var description: String {

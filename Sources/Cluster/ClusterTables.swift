@@ -3,13 +3,13 @@ import Crypto
 import Journal
 import Store
 
-/// The tables of a cluster in its engine, but for what the rows of the journal, of nodes and of snapshots hold.
+/// The tables of a cluster in its engine, without the contents of the rows of the journal, of nodes and of snapshots.
 struct ClusterTables {
     let connection: PostgreSQLConnection
-    /// Quoted.
+    /// The schema's name, quoted.
     let schema: String
     private let agreement: ClusterAgreement?
-    /// Of the tables' form.
+    /// The version of the tables' form.
     static let format: Int64 = 1
 
     init(_ connection: PostgreSQLConnection, _ address: JournalAddress) {
@@ -17,7 +17,7 @@ struct ClusterTables {
         self.agreement = address.agreement
     }
 
-    /// Makes the tables, and a cluster whose beginning is `mark`. Throws where there is a cluster already.
+    /// Makes the tables, and a cluster that begins at `seal.beginning`. Throws if there is a cluster already.
     func begin(_ seal: JournalSeal) throws(JournalEngineError) {
         let id = Hex.encode(seal.clusterID)
         let hash = Hex.encode(seal.beginning.hash.bytes)
@@ -52,7 +52,7 @@ struct ClusterTables {
         return values.map { "convert_from('\\x\(Hex.encode([UInt8]($0.utf8)))', 'UTF8')" }.joined(separator: ", ")
     }
 
-    /// Those of nodes and of snapshots.
+    /// The tables of nodes and of snapshots.
     private var tablesOfNodes: [String] {
         [
             """
@@ -77,7 +77,7 @@ struct ClusterTables {
         ]
     }
 
-    /// The id of the cluster in this schema; nil where there is none.
+    /// The id of the cluster in this schema; nil if there is none.
     func readID() throws(JournalEngineError) -> [UInt8]? {
         let tables = try connection.execute("SELECT to_regclass('\(schema).postern_cluster') IS NOT NULL")
         guard tables.bytes(0, 0)?.first == 1 else { return nil }
@@ -88,7 +88,7 @@ struct ClusterTables {
         return [UInt8](id)
     }
 
-    /// Refuses another cluster, another master key, a newer form, and other settings than the cluster's.
+    /// Refuses another cluster, another master key, a newer form, and settings that differ from the cluster's.
     func check(_ seal: JournalSeal) throws(JournalEngineError) {
         guard let id = try readID() else { throw .unusable("the schema \(schema) of the engine holds no cluster") }
         guard id == seal.clusterID else {

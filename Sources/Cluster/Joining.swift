@@ -4,8 +4,9 @@ import Glibc
 import Journal
 public import Store
 
-/// Makes a data directory the one of a new node of a cluster: by its newest snapshot, which is made ready in a folder
-/// of its own, checked, and put in its place. What comes after it, the node reads from the journal when it serves.
+/// Turns a data directory into that of a new node of a cluster, by the cluster's newest snapshot: the snapshot is made
+/// ready in a folder of its own, checked, and put in its place. The node reads later entries from the journal when it
+/// serves.
 public struct Joining {
     public let address: JournalAddress
     public let node: ClusterNode
@@ -24,24 +25,24 @@ public struct Joining {
         (self.authenticator, self.eventHash, self.limits) = (authenticator, eventHash, limits)
     }
 
-    /// What came of it.
+    /// The result of joining.
     public struct Joined: Sendable {
-        /// Where the node's store is in the journal.
+        /// The place of the node's store in the journal.
         public let place: JournalPlace
-        /// Of the snapshot.
+        /// The bytes of the snapshot.
         public let byteCount: UInt64
-        /// The data file of before, where there was one.
+        /// The name of the earlier data file, if there was one.
         public let kept: String?
     }
 
-    /// Whether a joining was interrupted in the directory: then its store is not lost, there was none yet.
+    /// Whether a joining was interrupted in the directory. If so, a missing store is not lost: there was none yet.
     public static func isInterrupted(in directory: String) -> Bool { JoiningFolder.isThere(in: directory) }
 
-    /// Deletes what an interrupted joining left.
+    /// Deletes the files that an interrupted joining left.
     public static func clear(_ directory: String) { JoiningFolder(directory: directory).clear() }
 
-    /// `replacing`: a store that is there gives way, and is kept under another name. `beforeTakingPlace` gets the
-    /// folder of the new store, while the one of before is in its place.
+    /// `replacing`: an existing store is replaced, and kept under another name. `beforeTakingPlace` gets the folder of
+    /// the new store while the earlier store is still in its place.
     @available(*, noasync, message: "blocks the thread")
     public func run(
         replacing: Bool = false, beforeTakingPlace: (_ folder: String) throws -> Void = { _ in }
@@ -90,8 +91,8 @@ public struct Joining {
         return (place, byteCount)
     }
 
-    /// The newest snapshot. Before anything of it is read, the node registers: then neither it nor what the node needs
-    /// of the journal is deleted.
+    /// The newest snapshot. The node registers before it reads any of it: then neither the snapshot nor the entries
+    /// that the node needs are deleted.
     private func choose(_ session: JoiningSession) throws -> SnapshotTables.Row {
         guard let row = try session.snapshots({ tables throws(JournalEngineError) in try tables.newest() }) else {
             throw SnapshotProblem.none
@@ -146,7 +147,8 @@ public struct Joining {
         throw isThere ? SnapshotProblem.missing(part: number) : SnapshotProblem.replaced
     }
 
-    /// The store is of this cluster, at the snapshot's entry or after it, and the journal goes on from there.
+    /// Checks that the store is of this cluster, at the snapshot's entry or after it, and that the journal goes on from
+    /// there.
     private func check(
         _ place: JournalPlace, against row: SnapshotTables.Row, _ session: JoiningSession
     ) throws {

@@ -1,25 +1,25 @@
 import Base
 import Glibc
 
-/// The folder `join.new` in a data directory, in which the store of a node that joins is made ready before it takes its
+/// The folder `join.new` in a data directory, in which the store of a joining node is made ready before it takes its
 /// place.
 ///
-/// It is there from the first step to the last. So a crash at any point leaves a directory that says of itself that the
-/// joining has to begin again, or one that has joined.
+/// The folder exists from the first step to the last. So a crash at any point leaves a directory that shows that the
+/// joining has to begin again, or a directory that has joined.
 struct JoiningFolder {
     let directory: String
     var path: String { directory + "/join.new" }
 
     static func isThere(in directory: String) -> Bool { access(directory + "/join.new", F_OK) == 0 }
 
-    /// Makes it anew, without what an interrupted joining left.
+    /// Makes the folder anew, without the files of an interrupted joining.
     func begin() throws(FileError) {
         clear()
         guard mkdir(path, 0o700) == 0 else { throw FileError(path: path, call: "mkdir", code: errno) }
         try PrivateFile.syncDirectory(directory)
     }
 
-    /// Puts the store in its place. The one that is there is kept under the name that is returned.
+    /// Puts the store in its place. An earlier store is kept under the name that is returned.
     func takePlace() throws(FileError) -> String? {
         var kept: String?
         if access(directory + "/data.mdb", F_OK) == 0 {
@@ -36,12 +36,12 @@ struct JoiningFolder {
         return kept
     }
 
-    /// Deletes it. Nothing where its name leads elsewhere by now.
+    /// Deletes the folder. Does nothing if its name is now a symbolic link.
     func clear() {
         let folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard folder >= 0 else { return }
         defer { close(folder) }
-        // The witness of a joining that ended between its two renames: without it, the directory is empty.
+        // The witness of a joining that ended between its two renames. Without it, the directory is empty.
         if access(directory + "/data.mdb", F_OK) != 0 { unlink(directory + "/witness") }
         for name in ["data.mdb", "lock.mdb", "lock", "witness", "witness.new"] { unlinkat(folder, name, 0) }
         rmdir(path)

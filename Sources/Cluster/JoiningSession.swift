@@ -3,14 +3,14 @@ import Crypto
 import Glibc
 import Store
 
-/// A connection that is made again when it is lost: what is asked in it can be asked twice. One thread.
+/// A connection that is made again when it is lost, for requests that can be made twice. One thread.
 final class JoiningSession {
     let seal: JournalSeal
     private let address: JournalAddress
     private let limits: Limits
     private var connection: PostgreSQLConnection?
 
-    /// Finds out which cluster is there, and that the master key is its own.
+    /// Finds out which cluster is there, and checks that the master key is the cluster's.
     init(
         _ address: JournalAddress, _ masterKey: MasterKey, _ random: RandomSource, _ limits: Limits
     ) throws {
@@ -29,7 +29,7 @@ final class JoiningSession {
         try ask { tables throws(JournalEngineError) in try question(SnapshotTables(tables, limits.journal)) }
     }
 
-    /// Asks again over new connections until the patience is over.
+    /// Asks, and after a lost connection asks again over a new one until the patience is over.
     func ask<Answer>(
         patience: Duration? = nil, _ question: (ClusterTables) throws(JournalEngineError) -> Answer
     ) throws(JournalEngineError) -> Answer {

@@ -2,7 +2,7 @@ import Base
 import Store
 
 extension JournalAddress {
-    /// A connection to the engine of the cluster that `seal` is of.
+    /// A connection to the engine of the cluster to which `seal` belongs.
     func connect(to seal: JournalSeal, timeout: Duration) throws(JournalEngineError) -> PostgreSQLConnection {
         let connection = try connect(timeout: timeout)
         try require(connection)
@@ -10,7 +10,7 @@ extension JournalAddress {
         return connection
     }
 
-    /// What must hold before anything is believed that this engine says.
+    /// Checks and sets what must hold before any answer of this engine is believed.
     func require(_ connection: PostgreSQLConnection) throws(JournalEngineError) {
         try connection.execute("SET default_transaction_isolation = 'read committed'")
         let settings = try connection.execute(

@@ -3,7 +3,7 @@ internal import CPostgreSQL
 import Glibc
 import Store
 
-/// Where a cluster's journal is: a database, and the schema in it that holds the cluster's tables.
+/// The address of a cluster's journal: a database, and the schema in it that holds the cluster's tables.
 public struct JournalAddress: Sendable {
     /// A connection string or URL of libpq. Several hosts may be in it; the one that takes writes is used.
     public let url: String
@@ -11,7 +11,7 @@ public struct JournalAddress: Sendable {
     private let password: Secret?
     /// Whether an engine with fsync=off is used all the same.
     public var acceptsForgetfulEngine = false
-    /// What this node is set to; nil where nobody compares it.
+    /// The settings of this node; nil if nobody compares them.
     public var agreement: ClusterAgreement?
 
     public enum Problem: Error, CustomStringConvertible, Sendable {

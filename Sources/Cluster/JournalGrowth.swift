@@ -2,7 +2,7 @@ import Base
 import Journal
 import Store
 
-/// How much the journal has grown since the newest snapshot, counted as it grows.
+/// The growth of the journal since the newest snapshot, counted as it grows.
 struct JournalGrowth {
     private var snapshot: [UInt8] = []
     private var position: UInt64 = 0

@@ -3,30 +3,30 @@ public import Crypto
 public import Journal
 import Store
 
-/// Seals the entries of a cluster's journal and chains them, so that who operates the engine can neither read nor
-/// alter them, nor replay, move or leave one out. They can only stop the journal.
+/// Seals the entries of a cluster's journal and chains them, so that the engine's operators can neither read nor alter
+/// them, nor replay, move or leave one out. They can only stop the journal.
 ///
 /// An entry is sealed with AES-256-GCM; its place goes into the authenticated context. A row's hash is SHA-256 over its
-/// place, the hash of the row before it, and what is sealed. Random nonces allow 2³² sealings with one key: each 2²⁰
-/// positions have a key of their own.
+/// place, the hash of the row before it, and the sealed bytes. Random nonces allow 2³² sealings with one key, so each
+/// 2²⁰ positions have a key of their own.
 public struct JournalSeal: Sendable {
     public let clusterID: [UInt8]
     private let masterKey: MasterKey
     private let random: RandomSource
 
-    /// An entry's bytes and what sealing adds.
+    /// The largest entry, and the bytes that sealing adds.
     static let byteCountMax = (16 << 20) + (1 << 20)
 
     public init(clusterID: [UInt8], masterKey: MasterKey, random: RandomSource) {
         (self.clusterID, self.masterKey, self.random) = (clusterID, masterKey, random)
     }
 
-    /// The mark of a cluster's beginning: the store that it was made of.
+    /// The mark of a cluster's beginning: the store from which it was made.
     public var beginning: JournalMark {
         JournalMark(position: 0, hash: hash([[UInt8]("postern journal".utf8), clusterID]))
     }
 
-    /// 32 bytes by which a node knows that it has the cluster's master key.
+    /// 32 bytes by which a node checks that it has the cluster's master key.
     public var keyCheck: [UInt8] {
         masterKey.hmac("journal").tag(of: clusterID)
     }

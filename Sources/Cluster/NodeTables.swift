@@ -7,9 +7,9 @@ public struct ClusterNode: Equatable, Sendable {
     public static let idByteCount = 16
 
     public let id: [UInt8]
-    /// Drawn by each process: tells two of them that use copies of one data directory.
+    /// Drawn by each process, to tell two processes apart that use copies of one data directory.
     public let run: [UInt8]
-    /// Where its clients find it, for operators.
+    /// The address for its clients, shown to operators.
     public let address: String
     public let version: String
 
@@ -34,7 +34,7 @@ public struct ClusterNode: Equatable, Sendable {
         return ClusterNode(id: id, run: run, address: address, version: version)
     }
 
-    /// Nil where the directory has none that can be read.
+    /// The node's id; nil if the directory has no readable one.
     public static func id(of directory: String) -> [UInt8]? { readID(directory + "/node-id") }
 
     private static func write(_ id: [UInt8], to directory: String) throws(FileError) {
@@ -52,7 +52,7 @@ public struct ClusterNode: Equatable, Sendable {
     }
 }
 
-/// The rows of nodes, and what they let be trimmed.
+/// The rows of nodes, and the trimming that they allow.
 struct NodeTables {
     private let connection: PostgreSQLConnection
     private let schema: String
@@ -95,10 +95,10 @@ struct NodeTables {
 
     // MARK: Trimming
 
-    /// Deletes what no node needs: below the newest complete snapshot, and below every node that counts. Returns the
-    /// ids of the nodes that do not count any more, because they were away for too long or hold back too much.
+    /// Deletes the entries that no node needs: below the newest complete snapshot, and below every node that counts.
+    /// Returns the ids of the nodes that no longer count, because they were away for too long or hold back too much.
     ///
-    /// All nodes may do this at once. Each statement looks for itself at what it may delete.
+    /// All nodes may do this at once. Each statement determines for itself what it may delete.
     func trim(while goesOn: () -> Bool) throws(JournalEngineError) -> (entryCount: Int, dropped: [[UInt8]]) {
         var dropped = try drop(
             """
@@ -137,7 +137,7 @@ struct NodeTables {
         return count
     }
 
-    /// The bytes of the entries that are there for nodes that lag only.
+    /// The bytes of the entries that are kept only for nodes that lag.
     private func heldBackByteCount() throws(JournalEngineError) -> Int {
         let rows = try connection.execute(
             """

@@ -3,10 +3,10 @@ internal import CPostgreSQL
 import Glibc
 import Store
 
-/// One connection to PostgreSQL: a question at a time, in binary, each with a bound on its time. One thread.
+/// One connection to PostgreSQL: one query at a time, in binary, each with a timeout. One thread.
 ///
-/// A question that takes too long ends the connection, and is not cancelled: a cancelled wait for the standby would
-/// leave a row that was seen and may be lost.
+/// A query that takes too long ends the connection, and is not cancelled: a cancelled wait for the standby would leave
+/// a row that was seen and may be lost.
 final class PostgreSQLConnection {
     /// The names of libpq's parameters, and their values.
     typealias Parameters = [(name: String, value: String)]
@@ -14,7 +14,7 @@ final class PostgreSQLConnection {
     private let raw: OpaquePointer
     private let timeout: Duration
 
-    /// `address`: a connection string or URL of libpq. `parameters` come after it, and win.
+    /// `address`: a connection string or URL of libpq. `parameters` come after it and override it.
     init(_ address: String, _ parameters: Parameters, timeout: Duration) throws(JournalEngineError) {
         let all: Parameters = [("dbname", address)] + parameters
         let names = CStrings(all.map(\.name))
@@ -34,7 +34,7 @@ final class PostgreSQLConnection {
 
     deinit { PQfinish(raw) }
 
-    /// What libpq says, in one line; it holds no password.
+    /// The error message of libpq, in one line; it holds no password.
     private static func message(_ raw: OpaquePointer) -> String { inOneLine(PQerrorMessage(raw)) }
 
     private func lost() -> JournalEngineError { .connectionLost(Self.message(raw)) }
@@ -100,7 +100,7 @@ final class PostgreSQLConnection {
             let left = PQflush(raw)
             if left == 0 { return }
             guard left == 1, Instant.now < deadline else { throw lost() }
-            // The server may want to be read before it takes more.
+            // The server may take more only after its output was read.
             var waited = pollfd(fd: PQsocket(raw), events: Int16(POLLIN | POLLOUT), revents: 0)
             _ = poll(&waited, 1, 100)
             if waited.revents & Int16(POLLIN) != 0, PQconsumeInput(raw) != 1 { throw lost() }
@@ -109,7 +109,7 @@ final class PostgreSQLConnection {
 
     // MARK: Waiting
 
-    /// Waits for something from the server, and takes it in. False: `deadline` passed, or `other` is readable.
+    /// Waits for data from the server, and takes it in. False if `deadline` passed, or if `other` is readable.
     private func isReadable(until deadline: Instant?, besides other: Int32) throws(JournalEngineError) -> Bool {
         var waited = [
             pollfd(fd: PQsocket(raw), events: Int16(POLLIN), revents: 0),
@@ -140,7 +140,7 @@ final class PostgreSQLConnection {
     }
 }
 
-/// What a statement returned. One thread.
+/// The result of a statement. One thread.
 final class PostgreSQLResult {
     private let raw: OpaquePointer
 
@@ -170,8 +170,8 @@ final class PostgreSQLResult {
         bytes(row, column).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// An error of SQL says that the statement was not done, but for the classes 08 and 57, which end the connection,
-    /// and 40003, after which nobody knows. The caller tries again over a new connection either way.
+    /// An SQL error means that the statement was not done, except for the classes 08 and 57, which end the connection,
+    /// and 40003, after which nobody knows. In any case, the caller tries again over a new connection.
     fileprivate func check() throws(JournalEngineError) {
         let status = PQresultStatus(raw)
         if status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK { return }
@@ -203,7 +203,7 @@ private final class CStrings {
     }
 }
 
-/// The values of a statement's parameters, as libpq wants them.
+/// The values of a statement's parameters, in the form of libpq.
 private final class CBytes {
     let pointers: UnsafeMutablePointer<UnsafePointer<CChar>?>
     let lengths: [Int32]
@@ -219,7 +219,7 @@ private final class CBytes {
             guard let value else { continue }
             let place = UnsafeMutableRawBufferPointer(rebasing: storage[offset..<offset + value.count])
             place.copyBytes(from: value)
-            // Not null also for a value of no bytes, which null would make NULL.
+            // Not null, even for a value of no bytes: a null pointer would make it NULL.
             pointers[index] = UnsafePointer((storage.baseAddress! + offset).assumingMemoryBound(to: CChar.self))
             offset += value.count
         }

@@ -3,9 +3,10 @@ public import Crypto
 public import Journal
 public import Store
 
-/// The journal of a cluster in PostgreSQL, or in what speaks its wire: one table, whose primary key orders all writes.
+/// The journal of a cluster in PostgreSQL, or in an engine with its wire protocol: one table, whose primary key orders
+/// all writes.
 ///
-/// The SQL is plain: no functions, triggers or locks. Entries go in sealed (`JournalSeal`). The writer's thread only.
+/// The SQL is plain: no functions, triggers or locks. Entries are sealed (`JournalSeal`). The writer's thread only.
 public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
     // Unchecked: the variables belong to the writer's thread.
     private let address: JournalAddress
@@ -13,12 +14,12 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
     private let limits: Limits
     private var seal: JournalSeal?
     private var connection: PostgreSQLConnection?
-    /// Entries that came with their heads.
+    /// The bodies of entries, by position, that were read and not opened yet.
     private var bodiesRead: [UInt64: [UInt8]] = [:]
     private var hasNotifications = false
     public private(set) var time: Timestamp?
 
-    /// As many entries as a node that follows closely reads at once come with their heads, if they are small.
+    /// If entries are small, this many come with their heads: as many as a node that follows closely reads at once.
     private static let bodiesWithHeadsMax = 16
     private static let bodyWithHeadByteCountMax = 64 * 1024
     /// Microseconds since 1970 by the engine's clock.
@@ -106,8 +107,8 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
                     mark: JournalMark(position: position, hash: hash), previousHash: previousHash, batchID: id))
         }
         if result.rowCount > 0 { noteTime(result, row: result.rowCount - 1, column: 5) }
-        // The row at the node's own place, and too many above it: the last of these may not be the end. Without its own
-        // row, the node has to join again.
+        // These are the row at the node's own place, and too many rows above it: the last row may not be the end.
+        // Without its own row, the node has to join again.
         if heads.count > limits.journal.headsMax + 1 { heads.removeFirst() }
         return heads
     }
@@ -128,12 +129,12 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
             bodiesRead[position] = [UInt8](body)
         }
         let entries = try opened(asked)
-        // It was there when its head was read, and the newest entries are never trimmed.
+        // The entry was there when its head was read, and the newest entries are never trimmed.
         guard !entries.isEmpty else { throw .connectionLost("entry \(first) is gone since its head was read") }
         return entries
     }
 
-    /// The first of the entries, as far as their bodies were read.
+    /// The first entries, as far as their bodies were read.
     private func opened(_ heads: ArraySlice<JournalHead>) throws(JournalEngineError) -> [JournaledEntry] {
         var entries: [JournaledEntry] = []
         for head in heads {
@@ -175,7 +176,7 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
 
     // MARK: Waiting
 
-    /// Looks at the journal once a second even where it is told of news: a connection that is dead says nothing.
+    /// Looks at the journal once a second even if the engine notifies it: a dead connection brings no notifications.
     public func wait(for descriptor: Int32, until deadline: Instant?) throws(JournalEngineError) -> Bool {
         let interval = hasNotifications ? limits.journal.lookInterval : limits.journal.pollInterval
         let look = Instant.now.advanced(by: interval)

@@ -6,20 +6,20 @@ import Store
 /// Makes a snapshot: a hot copy of the store, sealed part by part into the engine. It takes the memory of a few parts,
 /// and a connection of its own.
 ///
-/// While LMDB copies, the store may go on. So the copy is of a moment between two that are known: it is sealed under
-/// the mark of before, below which it needs no entry, and becomes complete only if the journal holds the mark of
-/// after: a store that forked makes no snapshot.
+/// While LMDB copies, the store may go on. So the copy is of a moment between two known marks. It is sealed under the
+/// earlier mark, below which it needs no entry. It becomes complete only if the journal holds the later mark, so that a
+/// store that forked makes no snapshot.
 struct SnapshotMaker {
     let address: JournalAddress
     let seal: JournalSeal
     let random: RandomSource
     let limits: Limits
 
-    /// Nil: another node is making one, or `goesOn` said no.
+    /// Nil if another node is making one, or if `goesOn` returned false.
     @available(*, noasync, message: "blocks the thread")
     func make(of store: Store, while goesOn: () -> Bool) throws -> MadeSnapshot? {
         let connection = try address.connect(to: seal, timeout: limits.journal.answerTimeout)
-        // Parts are safe when the row that completes them is: a commit of its own after all of theirs.
+        // Parts are safe when the row that completes them is safe: it is committed by itself after all of them.
         try connection.execute("SET synchronous_commit = off")
         let tables = SnapshotTables(ClusterTables(connection, address), limits.journal)
         let before = try place(of: store)
@@ -41,7 +41,7 @@ struct SnapshotMaker {
             }
             return MadeSnapshot(position: before.position, byteCount: byteCount, partCount: partCount)
         } catch {
-            // Without the engine it is given up by whoever finds it abandoned.
+            // If the engine is away, the node that finds the snapshot abandoned gives it up.
             try? tables.give(up: id)
             throw error
         }
@@ -68,7 +68,7 @@ struct SnapshotMaker {
         return nil
     }
 
-    /// Shorter than a part at the end only.
+    /// The next piece, which is shorter than a part only at the end.
     private func piece(of copy: StoreCopy) throws(StoreError) -> [UInt8] {
         var failure: StoreError?
         let piece = [UInt8](unsafeUninitializedCapacity: limits.journal.snapshotPartByteCount) { buffer, count in

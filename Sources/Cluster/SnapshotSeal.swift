@@ -1,7 +1,7 @@
 import Base
 import Crypto
 
-/// Seals the parts of a snapshot, so that who operates the engine can neither read them nor pass others for them.
+/// Seals the parts of a snapshot, so that the engine's operators can neither read nor replace them.
 ///
 /// A part is sealed with AES-256-GCM. Its authenticated context is the cluster, the snapshot, its place in the journal,
 /// the part's number, and whether it is the last: a part that was altered, moved or taken from another snapshot does
@@ -39,21 +39,21 @@ struct SnapshotSeal: Sendable {
     }
 }
 
-/// Why a snapshot cannot be made or used.
+/// The reason why a snapshot cannot be made or used.
 public enum SnapshotProblem: Error, Equatable, Sendable {
-    /// The cluster has no snapshot that is whole.
+    /// The cluster has no complete snapshot.
     case none
-    /// This part is missing, or the ones behind it: the snapshot was cut.
+    /// This part is missing, or the parts after it: the snapshot was cut.
     case missing(part: UInt64)
     /// This part was altered, moved, or belongs to another snapshot.
     case altered(part: UInt64)
-    /// Its rows in the engine and what is in it contradict each other.
+    /// The snapshot's row in the engine and its contents contradict each other.
     case otherStore
-    /// Entries that a node needs after it are not in the journal.
+    /// Entries that a node needs after the snapshot are not in the journal.
     case behindJournal(position: UInt64)
-    /// A newer one took its place while it was read, or another node its claim while it was made.
+    /// A newer snapshot took its place while it was read, or another node took its claim while it was made.
     case replaced
-    /// The store holds entries that the journal has not.
+    /// The store holds entries that the journal does not hold.
     case forked(position: UInt64)
 }
 

@@ -4,8 +4,8 @@ import Store
 
 /// The rows of snapshots and of their parts.
 ///
-/// A snapshot that is not complete is the claim of the node that makes it. It stands and falls with its row: parts
-/// without one are deleted.
+/// A snapshot that is not complete is the claim of the node that makes it. A snapshot exists as long as its row: parts
+/// without a row are deleted.
 struct SnapshotTables {
     /// A complete snapshot.
     struct Row: Equatable {
@@ -52,7 +52,7 @@ struct SnapshotTables {
         return inserted.rowCount == 1 ? .claimed : .taken
     }
 
-    /// False: the claim is lost.
+    /// False if the claim is lost.
     func add(_ body: [UInt8], part: UInt64, isLast: Bool, to id: [UInt8]) throws(JournalEngineError) -> Bool {
         let added = try connection.execute(
             """
@@ -64,7 +64,7 @@ struct SnapshotTables {
         return added.rowCount == 1
     }
 
-    /// The store was at `mark` or before it. False: the claim is lost, or the journal has not that entry.
+    /// `mark`: the store was there or before. False if the claim is lost, or the journal does not hold that entry.
     func complete(_ id: [UInt8], parts: UInt64, bytes: UInt64, before mark: JournalMark) throws(JournalEngineError)
         -> Bool
     {
@@ -119,7 +119,7 @@ struct SnapshotTables {
         return Part(isLast: isLast == 1, body: [UInt8](body))
     }
 
-    /// Whether the journal has the entry that the mark is of.
+    /// Whether the journal has the entry of this mark.
     func holds(_ mark: JournalMark) throws(JournalEngineError) -> Bool {
         try connection.execute(
             "SELECT 1 FROM \(journal) WHERE position = $1::bigint AND hash = $2::bytea",
@@ -127,7 +127,7 @@ struct SnapshotTables {
         ).rowCount == 1
     }
 
-    /// Whether the journal's entries from `position` on are there, that one included.
+    /// Whether the journal's entries from `position` on are there, including that entry.
     func reachesBack(to position: UInt64) throws(JournalEngineError) -> Bool {
         let rows = try connection.execute("SELECT min(position) FROM \(journal)")
         return rows.integer(0, 0).flatMap { UInt64(exactly: $0) }.map { $0 <= position } ?? false
@@ -135,7 +135,7 @@ struct SnapshotTables {
 
     // MARK: Deleting
 
-    /// Deletes all complete snapshots but the newest and those that a node is joining by.
+    /// Deletes all complete snapshots except the newest and those by which a node is joining.
     func deleteOld() throws(JournalEngineError) {
         try connection.execute(
             """
@@ -165,7 +165,7 @@ struct SnapshotTables {
 
     // MARK: When one is due
 
-    /// The entries above `position`, and their bytes.
+    /// The number of entries above `position`, and their bytes.
     func growth(above position: UInt64) throws(JournalEngineError) -> (newest: UInt64, entries: Int, byteCount: Int) {
         let rows = try connection.execute(
             """

@@ -1,6 +1,6 @@
 import Journal
 
-/// What must hold after every step. The first violation ends a run.
+/// Checks what must hold after every step. The first violation ends a run.
 struct ModelChecker {
     private(set) var violation: String?
     /// The requests in the journal, by the position of their entry.
@@ -40,7 +40,7 @@ struct ModelChecker {
     mutating func countUnknown(_ count: Int) { counts.unknown += count }
     mutating func countFork() { counts.forks += 1 }
 
-    /// Rows that became visible since the last look.
+    /// Checks the rows that became visible since the last look.
     mutating func look(at engine: ModelEngine, from first: Int) {
         guard first < engine.rows.count else { return }
         for position in first..<engine.rows.count {
@@ -63,7 +63,7 @@ struct ModelChecker {
         }
     }
 
-    /// A fail-over lost these rows. `mayLose`: the engine promised nothing.
+    /// Notes that a fail-over lost these rows. `mayLose`: the engine promised nothing.
     mutating func lost(_ rows: [Row], mayLose: Bool) {
         for row in rows {
             for request in row.requests {
@@ -75,7 +75,7 @@ struct ModelChecker {
         }
     }
 
-    /// A node's store is at a new mark.
+    /// Checks a node's store, which is at a new mark.
     mutating func stored(_ node: ModelNode, _ engine: ModelEngine) {
         guard let store = node.store, engine.isPast(store.mark) else {
             // What an engine lost is noticed at the next question.
@@ -119,7 +119,7 @@ struct ModelChecker {
         guard engine.losses == node.lossesSeen, let store = node.store else { return }
         let position = Int(store.mark.position)
         if position < request.endBefore { fail("request \(request.id) was refused over an old state") }
-        // Beside changes it was decided between two states.
+        // If the batch has changes too, the refusal was decided between two states.
         if !hasChanges, engine.isPast(store.mark), engine.states[position].decide(request) != nil {
             fail("request \(request.id) was refused where nothing stood against it")
         }

@@ -1,10 +1,10 @@
-/// What the nodes of the model keep: a few values, so that requests meet often.
+/// The data of the model's nodes: only a few values, so that requests often collide.
 struct ModelState: Equatable {
     static let keyCount = 4
 
-    /// Changed by rotation: only who names the value that stands there may put another, as with refresh tokens.
+    /// Changed by rotation: only a request that names the present value may put another, as with refresh tokens.
     var tokens = SIMD4<UInt64>(repeating: 0)
-    /// Taken by one at a time, as emails are. 0: free.
+    /// Each has one owner at a time, as emails have. 0: free.
     var owners = SIMD4<UInt64>(repeating: 0)
     /// While it is off, guarded requests are refused, as sign-ups are.
     var isToggleOn = true
@@ -44,10 +44,10 @@ struct Request: Equatable {
         case toggle(Bool)
     }
 
-    /// Unlike that of any other; what it writes tells whose it is.
+    /// Unique among all requests. Written values hold it, so that they show which request wrote them.
     let id: UInt64
     let kind: Kind
-    /// Whether sign-ups were allowed where the request was admitted, before its body ran.
+    /// Whether sign-ups were allowed when the request was admitted, before its body ran.
     let wasToggleOn: Bool
     /// The journal's end when the client sent it.
     var endBefore: Int

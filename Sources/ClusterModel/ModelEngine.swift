@@ -3,7 +3,7 @@ import Journal
 /// An engine like PostgreSQL with a synchronous standby, as far as the protocol can tell: one primary, rows that are
 /// seen when the standby has them or when the wait for it was broken off, and clients whose connections break.
 ///
-/// An old primary that still answers after a fail-over is not modelled: keeping it from doing so is the engine's task.
+/// An old primary that still answers after a fail-over is not modelled: it is the engine's task to prevent that.
 struct ModelEngine {
     enum Question {
         case read(from: Int)
@@ -16,14 +16,14 @@ struct ModelEngine {
         case outrun
     }
 
-    /// From row 0 on; those below `oldest` are trimmed and are kept for the checks only.
+    /// The rows from 0 on. Those below `oldest` are trimmed, and are kept only for the checks.
     private(set) var rows = [Row.first]
     private(set) var oldest = 0
-    /// The state behind each row.
+    /// The state after each row.
     private(set) var states = [ModelState()]
-    /// So many rows are on the standby: they are safe.
+    /// The number of rows that are on the standby, which are safe.
     private(set) var safeCount = 1
-    /// Written, waits for the standby, and is not seen.
+    /// The row that is written, waits for the standby, and is not seen.
     private(set) var pending: (row: Row, session: Int)?
     /// Appends that wait for the place that the pending row has.
     private var queued: [(session: Int, Row)] = []
@@ -42,7 +42,7 @@ struct ModelEngine {
 
     // MARK: Questions
 
-    /// Nil: the answer comes later.
+    /// Nil if the answer comes later.
     mutating func take(_ question: Question, session: Int) -> Answer? {
         switch question {
         case .read(let from):
@@ -50,7 +50,7 @@ struct ModelEngine {
             return .rows(first < rows.count ? Array(rows[first...]) : [])
         case .append(let mark, let row, let checksState):
             if let pending {
-                // The primary key makes it wait; over any other state there is nothing to be inserted.
+                // The primary key makes the append wait; over any other state there is nothing to insert.
                 guard pending.row.position == row.position else { return .outrun }
                 queued.append((session, row))
                 return nil
@@ -61,7 +61,7 @@ struct ModelEngine {
         }
     }
 
-    /// The standby takes one more row; what was waiting for it is told.
+    /// The standby takes one more row. Returns the answers to those that waited for it.
     mutating func replicate() -> [(session: Int, Answer)] {
         if safeCount < rows.count {
             safeCount += 1
@@ -120,7 +120,7 @@ struct ModelEngine {
 
     mutating func addSnapshot(_ mark: JournalMark, _ state: ModelState) { snapshots.append((mark, state)) }
 
-    /// Rows that are kept whoever has them: a snapshot must not be lost together with what it stands for.
+    /// The number of rows that are always kept: a snapshot must not be lost together with the rows that it replaces.
     static let keptCount = 8
 
     /// Drops rows that every registered node and a snapshot have.
@@ -130,7 +130,7 @@ struct ModelEngine {
         oldest = max(oldest, snapshot.map { Int($0.mark.position) } ?? 0)
     }
 
-    /// The newest one that the journal goes on from.
+    /// The newest snapshot from which the journal goes on.
     func newestSnapshot() -> (mark: JournalMark, state: ModelState)? {
         snapshots.last { isPast($0.mark) && Int($0.mark.position) >= oldest }
     }

@@ -1,6 +1,6 @@
 import Journal
 
-/// One node: the protocol and a shell around it that keeps a store, which a crash takes back to what was synced.
+/// One node: the protocol and a shell around it with a store. A crash takes the store back to its last sync.
 struct ModelNode {
     struct Store {
         var mark: JournalMark
@@ -15,7 +15,7 @@ struct ModelNode {
     let number: Int
     let mistake: Mistake?
     private(set) var journal = JournalNode()
-    /// What the protocol wants, in this order; one step of the model performs one of them.
+    /// The actions that the protocol wants, in this order. One step of the model performs one of them.
     var actions: [JournalAction] = []
     var isUp = false
     var stopReason: JournalAction.Reason?
@@ -54,7 +54,7 @@ struct ModelNode {
         handle(.began(store?.mark), &random)
     }
 
-    /// Returns the requests that never get an answer.
+    /// The node's requests never get an answer.
     mutating func crash() {
         (isUp, session, actions, rowsRead, waiting, decided, sentRow) = (false, nil, [], [], [], [], nil)
     }
@@ -83,7 +83,7 @@ struct ModelNode {
         handle(.joined(store?.mark), &random)
     }
 
-    /// Decides what waits, one request after the other, each over what those before it changed.
+    /// Decides the waiting requests one after the other, each over the changes of those before it.
     mutating func run(_ random: inout ModelRandom) {
         guard var state = store?.state else { return }
         if !keptDecisions.isEmpty { return runAgainWithout(&random) }

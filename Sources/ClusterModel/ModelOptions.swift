@@ -1,4 +1,4 @@
-/// What `cluster-model` is asked for.
+/// The options of `cluster-model`.
 struct ModelOptions {
     static let help = """
         Looks for an order of events in which the cluster's protocol breaks a promise.

@@ -1,4 +1,4 @@
-/// Numbers that a seed decides: the same seed, the same run.
+/// Random numbers from a seed: the same seed makes the same run.
 struct ModelRandom {
     private var state: UInt64
 

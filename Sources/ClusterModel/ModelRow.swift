@@ -1,6 +1,6 @@
 import Journal
 
-/// One row of the journal, with what it does.
+/// One row of the journal, with its changes.
 struct Row {
     let head: JournalHead
     let node: Int
@@ -10,7 +10,7 @@ struct Row {
     var position: Int { Int(head.mark.position) }
 
     init(over mark: JournalMark, _ id: BatchID, node: Int, requests: [Request], puts: [Put]) {
-        // No hash that anybody could attack; what the model needs is that different pasts differ.
+        // Nobody attacks this hash; the model only needs different hashes for different pasts.
         var hash = (mark.hash.words[0] ^ id.words[0]) &* 0xFF51_AFD7_ED55_8CCD
         hash = (hash ^ (hash >> 32)) &* 0xC4CE_B9FE_1A85_EC53
         let words = SIMD4<UInt64>(hash ^ (hash >> 29), 0, 0, 0)
@@ -27,6 +27,6 @@ struct Row {
         (node, requests, puts) = (-1, [], [])
     }
 
-    /// What the cluster began with.
+    /// The row with which the cluster began.
     static let first = Row()
 }

@@ -5,8 +5,8 @@ extension ModelRun {
         case disconnect, crash, sync, snapshot, trim, forget, restartEngine, breakOffWait, failOver, rejoin
     }
 
-    /// Each seed has faults of its own, so that those that hide one another also come alone (swarm testing, Groce and
-    /// others 2012). What mends is in every one.
+    /// Each seed has its own faults, so that faults that hide one another also come alone (swarm testing, Groce and
+    /// others 2012). Every seed has the events that repair something.
     static func someFaults(_ random: inout ModelRandom) -> [Fault] {
         let chosen = Fault.allCases.flatMap { fault in [Fault](repeating: fault, count: random.below(4)) }
         return chosen + [.sync, .rejoin]
@@ -112,23 +112,23 @@ extension ModelRun {
         note("the standby takes over at \(engine.end); rows are lost: \(rows.count)")
         checker.lost(rows, mayLose: losesCommits)
         forgetEnds()
-        // Behind a pooler of connections, only those notice it who wait for an answer.
+        // Behind a pooler of connections, only the clients that wait for an answer notice it.
         guard random.isOne(in: 2) else { return dropConnections() }
         for session in unanswered { if let node = owner(of: session) { disconnect(node) } }
     }
 
-    /// What a client saw of the journal is no bound any more where the engine lost it.
+    /// If the engine lost rows that a client saw, they are no bound for the client any more.
     private mutating func forgetEnds() {
         for index in nodes.indices { nodes[index].forgetEnds(above: engine.end) }
     }
 
-    /// Of an old primary, nothing arrives and nothing takes effect any more.
+    /// Nothing from or to an old primary arrives or takes effect any more.
     private mutating func dropConnections() {
         packets = []
         for index in nodes.indices { disconnect(index) }
     }
 
-    /// An operator gives up what a node holds.
+    /// An operator gives up a node's store.
     private mutating func rejoin(_ index: Int) {
         guard nodes[index].stopReason != nil else { return }
         nodes[index].discard()

@@ -4,7 +4,7 @@ import Journal
 struct ModelRun {
     enum Message {
         case question(ModelEngine.Question)
-        /// With the engine's losses when it was given.
+        /// `losses`: the engine's count when it gave the answer.
         case answer(ModelEngine.Answer, losses: Int)
     }
 
@@ -17,9 +17,9 @@ struct ModelRun {
     let mistake: Mistake?
     /// The engine may lose commits that it had promised.
     let losesCommits: Bool
-    /// What may fail, each as often as it stands here.
+    /// The faults that may happen, each as often as it stands here.
     let faults: [Fault]
-    /// Of a thousand events, how many tell a node that the journal may have grown.
+    /// How many of a thousand events tell a node that the journal may have grown.
     private let newsShare: Int
     var random: ModelRandom
     var engine = ModelEngine()
@@ -29,7 +29,7 @@ struct ModelRun {
     private var lastSession = 0
     private var lastRequest: UInt64 = 0
     var hasFaults = true
-    /// Takes a line for each event, for whoever looks for the cause of a violation.
+    /// Takes a line for each event, to find the cause of a violation.
     var trace: ((String) -> Void)?
     var isStandbyAway = false
 
@@ -45,7 +45,7 @@ struct ModelRun {
         self.random = random
     }
 
-    /// Takes steps until there are so many, or a violation; then all faults end, and everybody must agree.
+    /// Takes `steps` steps, or fewer if there is a violation. Then all faults end, and all nodes must agree.
     mutating func run(steps: Int) -> Int {
         for index in nodes.indices { nodes[index].start(&random) }
         for step in 0..<steps {
@@ -69,7 +69,7 @@ struct ModelRun {
         }
     }
 
-    /// One action of a node that has any, from a node on that chance chose.
+    /// One action of the first node that has any, counted from a random node.
     private mutating func actSomewhere() {
         let first = random.below(nodes.count)
         let index = (first..<first + nodes.count).first { !nodes[$0 % nodes.count].actions.isEmpty }
@@ -80,7 +80,7 @@ struct ModelRun {
         if nodes[index].isUp { nodes[index].handle(.journalGrew, &random) }
     }
 
-    /// Nothing fails any more: all nodes come to the journal's end, with everything answered.
+    /// Nothing fails any more: all nodes must reach the journal's end, with everything answered.
     private mutating func settle() -> Int {
         hasFaults = false
         for index in nodes.indices where !nodes[index].isUp { nodes[index].start(&random) }
@@ -164,7 +164,7 @@ struct ModelRun {
         let row = nodes[index].row(over: mark, entry)
         if case .decided = entry { nodes[index].noteSent(row) }
         if mistake == .noConfirmation, case .empty = entry {
-            // As if it had been appended, which it was not.
+            // The node acts as if the entry had been appended, which it was not.
             return nodes[index].handle(.appended(mark), &random)
         }
         ask(index, .append(over: mark, row, checksState: mistake != .appendOverAnything))
@@ -183,9 +183,9 @@ struct ModelRun {
         note("node \(packet.node), connection \(packet.session): \(packet.message)")
         switch packet.message {
         case .question(let question):
-            // A row that was lost may come back: its author appends the very same once more.
+            // A row that was lost may come back, because its author appends the same row once more.
             nodes[packet.node].wasPast = nodes[packet.node].store.map { engine.isPast($0.mark) } ?? false
-            // Of a connection that is gone, an append may still take effect; nobody hears of it.
+            // An append of a lost connection may still take effect; nobody learns of it.
             if let answer = engine.take(question, session: packet.session) {
                 reply(answer, packet.node, packet.session)
             }

@@ -23,7 +23,7 @@ struct ModelSearch {
         self.mistake = mistake
     }
 
-    /// The first broken promise; nil when there is none in all runs.
+    /// The first broken promise; nil if no run breaks one.
     mutating func search() -> Found? {
         for seed in firstSeed..<firstSeed + UInt64(seedCount) {
             var run = ModelRun(seed: seed, mistake: mistake, nodeCount: nodeCount)

@@ -1,19 +1,19 @@
 public import Base
 
-/// Why something from outside was not accepted, or could not be worked on. Holds no secret.
+/// The reason why something from outside was not accepted, or could not be processed. Holds no secret.
 public enum CryptoError: Error, Sendable, Equatable {
-    /// Not in the format it should be in.
+    /// The input does not have the format that it should have.
     case malformed
-    /// Well formed, but of an algorithm, curve or version that is not supported.
+    /// The input is well formed, but its algorithm, curve or version is not supported.
     case unsupported
     /// A parameter (cost, length, key size, exponent) is outside of what is accepted.
     case outOfRange
-    /// A key that must not be used: known-weak generator, parts that do not fit each other.
+    /// The key must not be used: known-weak generator, parts that do not fit each other.
     case unsoundKey
-    /// Needs a key that was not given: a signer key, or the master key something was sealed under.
+    /// The operation needs a key that was not given: a signer key, or the master key of a sealed value.
     case unknownKey(id: Text)
-    /// Was changed, or belongs somewhere else.
+    /// The input was changed, or belongs somewhere else.
     case notAuthentic
-    /// Not enough memory now; nothing can be said about the password.
+    /// There is not enough memory now, so the password could not be checked.
     case outOfMemory
 }

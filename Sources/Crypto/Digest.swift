@@ -13,7 +13,7 @@ public enum Digest {
 
     public static func sha256(_ bytes: [UInt8]) -> [UInt8] { bytes.withUnsafeBytes { sha256($0) } }
 
-    /// The digest of the pieces, one behind the other.
+    /// The digest of the pieces, one after the other.
     public static func sha256(of pieces: [UnsafeRawBufferPointer]) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: byteCount) { output, initializedCount in
             let context = OpenSSL.threadDigestContext

@@ -1,8 +1,8 @@
 public import Base
 
-/// HKDF with SHA-256 (RFC 5869): independent keys from one.
+/// HKDF with SHA-256 (RFC 5869): derives independent keys from one key.
 public enum HKDF {
-    /// `count` is 1 to 8160 bytes. `info` names what the key is for; an empty `salt` is RFC 5869's default.
+    /// `count` is 1 to 8160 bytes. `info` names the purpose of the key; an empty `salt` is RFC 5869's default.
     public static func derive(key: Secret, salt: [UInt8] = [], info: [UInt8], count: Int) -> Secret {
         precondition((1...255 * Digest.byteCount).contains(count), "HKDF cannot derive \(count) bytes")
         let pseudorandomKey = key.withBytes { keyBytes in

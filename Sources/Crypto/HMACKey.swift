@@ -2,15 +2,15 @@ public import Base
 
 /// A key of HMAC-SHA256 (RFC 2104), ready for use by any number of threads.
 ///
-/// Computed as two plain digests over the padded key, in the thread's digest context. OpenSSL's EVP_MAC wants a context
-/// per key and thread to be as fast (two digests: 0.24 µs; a duplicated EVP_MAC_CTX: 0.65 µs).
+/// A tag is computed as two plain digests over the padded key, in the thread's digest context. To be as fast, OpenSSL's
+/// EVP_MAC needs a context per key and thread (two digests: 0.24 µs; a duplicated EVP_MAC_CTX: 0.65 µs).
 public struct HMACKey: Sendable {
     public static let tagByteCount = Digest.byteCount
 
     /// The key xor ipad, then the key xor opad: 64 bytes each.
     private let pads: Secret
 
-    /// Any length; 32 random bytes are the right one.
+    /// The key may have any length; 32 random bytes are right.
     public init(_ key: Secret) {
         self.pads = withWipedScratch(byteCount: 128) { scratch in
             scratch.initializeMemory(as: UInt8.self, repeating: 0)

@@ -1,7 +1,7 @@
 public import Base
 import COpenSSL
 
-/// HMAC-SHA1 (RFC 2104), for the codes of authenticator apps only: RFC 4226 asks for it, and its proofs do not need the
+/// HMAC-SHA1 (RFC 2104), only for the codes of authenticator apps: RFC 4226 requires it, and its proofs do not need the
 /// collision resistance that SHA-1 lost.
 public enum HMACSHA1 {
     public static let tagByteCount = 20

@@ -1,8 +1,8 @@
 public import Base
 import COpenSSL
 
-/// A hash function that passwords of other systems, or codes of authenticator apps, were made with. For nothing new:
-/// MD5 and SHA-1 have lost their collision resistance.
+/// A hash function of other systems' passwords or of authenticator apps' codes. Do not use it for anything new: MD5
+/// and SHA-1 have lost their collision resistance.
 public enum HashFunction: String, Sendable, CaseIterable {
     case md5
     case sha1
@@ -18,13 +18,13 @@ public enum HashFunction: String, Sendable, CaseIterable {
         }
     }
 
-    /// HMAC (RFC 2104). Any thread; about 1 µs for a short message. Throws `unsupported` where OpenSSL was built or set
-    /// up without the function.
+    /// HMAC (RFC 2104). Any thread; about 1 µs for a short message. Throws `unsupported` if OpenSSL was built or set up
+    /// without the function.
     public func hmac(of message: UnsafeRawBufferPointer, key: Secret) throws(CryptoError) -> [UInt8] {
         OpenSSL.start
         var tag = [UInt8](repeating: 0, count: byteCount)
         let isMade = key.withBytes { key in
-            // OpenSSL takes no key at address 0, which an empty one has.
+            // OpenSSL takes no key at address 0, which an empty key has.
             var none: UInt8 = 0
             return withUnsafePointer(to: &none) {
                 HMAC(

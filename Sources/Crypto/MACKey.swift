@@ -4,9 +4,9 @@ import CSodium
 /// Binds a record's value to its key and its table: 16-byte tags by SipHash-2-4-128, for every read of the store.
 ///
 /// SipHash takes one buffer, so the tag is computed in two steps that copy nothing: the record's key is hashed under
-/// the table's key, and the 16 bytes that gives are the key for the value. SipHash is a pseudo-random function, so each
-/// record has a key of its own that nobody can know; and the border between key and value is no matter of encoding. A
-/// tag holds against whoever can change the file but does not have the master key. Any thread.
+/// the table's key, and the resulting 16 bytes are the key for the value. SipHash is a pseudo-random function, so each
+/// record has a key of its own that nobody can know, and the border between key and value needs no encoding. A tag
+/// protects against anybody who can change the file but does not have the master key. Any thread.
 public struct MACKey: Sendable {
     public static let tagByteCount = Int(crypto_shorthash_siphashx24_BYTES)
     public static let keyByteCount = Int(crypto_shorthash_siphashx24_KEYBYTES)

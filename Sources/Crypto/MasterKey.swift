@@ -1,6 +1,6 @@
 public import Base
 
-/// The one secret outside of the store: every other key comes from it by label, or is sealed under one that does.
+/// The only secret outside of the store: every other key is derived from it by label, or sealed under a derived key.
 ///
 /// The labels are part of the stored format: a changed label is a changed key.
 public struct MasterKey: Sendable {
@@ -26,7 +26,7 @@ public struct MasterKey: Sendable {
     /// For writing the key file.
     public func export() -> Secret { secret }
 
-    /// 8 bytes by which a store knows its master key again; no secret.
+    /// 8 bytes by which a store recognises its master key; no secret.
     public var id: [UInt8] { derive("id", count: 8).withBytes { [UInt8]($0) } }
 
     /// For secrets at rest.
@@ -37,7 +37,7 @@ public struct MasterKey: Sendable {
         SealingKey(derive("journal/\(block)", count: 32), sealedByteCountMax: byteCountMax)
     }
 
-    /// For a copy of the store that nodes join a cluster by: a key for each copy.
+    /// For a copy of the store by which nodes join a cluster: a key for each copy.
     public func snapshot(id: [UInt8], byteCountMax: Int) -> SealingKey {
         SealingKey(derive("snapshot/\(Hex.encode(id))", count: 32), sealedByteCountMax: byteCountMax)
     }
@@ -45,7 +45,7 @@ public struct MasterKey: Sendable {
     /// For the tags on the records of one table.
     public func recordMAC(table: String) -> MACKey { MACKey(derive("record/" + table, count: MACKey.keyByteCount)) }
 
-    /// For anything else that is authenticated by a label of its own: page tokens, pending factors, checkpoints.
+    /// For other authenticated data, each kind with its own label: page tokens, pending factors, checkpoints.
     public func hmac(_ label: String) -> HMACKey { HMACKey(derive("hmac/" + label, count: 32)) }
 
     func derive(_ label: String, count: Int) -> Secret {

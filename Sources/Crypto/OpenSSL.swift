@@ -1,12 +1,12 @@
-// What Postern keeps of OpenSSL: algorithms fetched once per process, one digest context per thread.
+// The OpenSSL objects that Postern keeps: algorithms fetched once per process, one digest context per thread.
 // Fetching per call costs more than hashing does, and takes library-wide locks (openssl/openssl#17064, #20286).
 
 import COpenSSL
 import Glibc
 
 enum OpenSSL {
-    /// Before the first call of OpenSSL: no clean-up in atexit(3), which would pull its state from under threads that
-    /// still run (OPENSSL_init_crypto(3), OPENSSL_INIT_NO_ATEXIT).
+    /// Must come before the first call of OpenSSL. Prevents its clean-up in atexit(3), which would free its state while
+    /// other threads still run (OPENSSL_init_crypto(3), OPENSSL_INIT_NO_ATEXIT).
     static let start: Void = {
         guard OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1 else { fail("OPENSSL_init_crypto") }
     }()
@@ -33,7 +33,7 @@ enum OpenSSL {
         return context
     }
 
-    /// For what can only be our own mistake or the end of memory: ends the process with OpenSSL's reason.
+    /// Ends the process with OpenSSL's reason, for a failure that can only be our own mistake or a lack of memory.
     static func fail(_ call: StaticString) -> Never {
         let code = ERR_peek_error()
         let reason = ERR_reason_error_string(code).map { String(cString: $0) } ?? "error \(code)"
@@ -62,7 +62,8 @@ enum OpenSSL {
     }
 }
 
-/// Room for key material: wiped when `body` returns or throws. At most a few hundred bytes: it is on the stack.
+/// Gives `body` memory for key material, which is wiped when `body` returns or throws. At most a few hundred bytes,
+/// because it is on the stack.
 func withWipedScratch<Result, Failure: Error>(
     byteCount: Int, _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Result
 ) throws(Failure) -> Result {

@@ -14,7 +14,7 @@ public struct SealingKey: Sendable {
     private let key: Secret
     private let sealedByteCountMax: Int
 
-    /// What is sealed is small; larger input is refused before any work, at sealing as at opening.
+    /// Sealed values are small. Larger input is refused before any work, both at sealing and at opening.
     public static let sealedByteCountMax = 1 << 20
 
     private static let version: UInt8 = 1
@@ -23,7 +23,7 @@ public struct SealingKey: Sendable {
     private static let nonceByteCount = 12
     private static let tagByteCount = 16
 
-    /// Exactly 32 bytes. `sealedByteCountMax`: for what is larger than a secret.
+    /// Exactly 32 bytes. `sealedByteCountMax`: for data that is larger than a secret.
     public init(_ key: Secret, sealedByteCountMax: Int = Self.sealedByteCountMax) {
         self.sealedByteCountMax = sealedByteCountMax
         precondition(key.byteCount == 32, "a key of \(key.byteCount) bytes for AES-256")
@@ -32,15 +32,15 @@ public struct SealingKey: Sendable {
         self.id = HKDF.derive(key: key, info: info, count: Self.idByteCount).withBytes { [UInt8]($0) }
     }
 
-    /// `context` names the place, the same bytes at opening: tenant ‖ record type ‖ record id.
+    /// `context` names the place: tenant ‖ record type ‖ record id. Opening needs the same bytes.
     ///
-    /// Throws `outOfRange` above `sealedByteCountMax`. That is the last line of defence: whoever seals something from
-    /// outside has refused what is too long before, with a reason.
+    /// Throws `outOfRange` above `sealedByteCountMax`. That is the last line of defence: a caller that seals something
+    /// from outside has already refused too long input, with a reason.
     public func seal(_ secret: Secret, context: [UInt8], random: RandomSource) throws(CryptoError) -> [UInt8] {
         guard secret.byteCount <= sealedByteCountMax - Self.overhead else { throw .outOfRange }
         let header = [Self.version] + id + random.bytes(Self.nonceByteCount)
         let bodyStart = header.count
-        // Not byte by byte: parts of a snapshot are sealed, too, which are large.
+        // Not byte by byte: parts of a snapshot, which are large, are sealed too.
         var sealed = [UInt8](unsafeUninitializedCapacity: secret.byteCount + Self.overhead) { buffer, count in
             count = buffer.count
             buffer.initialize(repeating: 0)

@@ -8,18 +8,17 @@ import Rules
 /// opens, and the values that its sender keeps until the browser comes back.
 public struct AuthorizationRequest: Sendable {
     public let uri: Text
-    /// A random value that comes back beside the code. It shows that the browser is the one that was sent (RFC 6749
-    /// §10.12).
+    /// A random value that comes back with the code. It shows that the same browser came back (RFC 6749 §10.12).
     public let state: Text
-    /// Ties the ID token to this request. Empty for a provider that puts none into ID tokens.
+    /// Ties the ID token to this request. Empty for a provider that puts no nonce into ID tokens.
     public let nonce: Text
-    /// Ties the code to this request (RFC 7636). Empty for a provider that takes none.
+    /// Ties the code to this request (RFC 7636). Empty for a provider that takes no verifier.
     public let verifier: Secret
 
     /// The length of the state, the nonce and the verifier, each 43 characters of base64url.
     private static let secretByteCount = 32
 
-    /// `scopes` beyond the provider's usual ones; `parameters` hold none of those that are set here.
+    /// `scopes` are those beyond the provider's usual ones. `parameters` must not hold any that are set here.
     init(
         at endpoint: HTTPURL, _ configuration: ProviderConfiguration, redirectURI: Text, scopes: [Text],
         parameters: [(name: Text, value: Text)], random: RandomSource
@@ -55,7 +54,7 @@ public struct AuthorizationRequest: Sendable {
 
 extension ProviderClient {
     /// A new request for a code. Throws `FederationError`, `CancellationError`, and the `Failure` of a full or closing
-    /// pool when the discovery document has to be fetched.
+    /// pool if the discovery document has to be fetched.
     public func authorizationRequest(
         _ configuration: ProviderConfiguration, redirectURI: Text, scopes: [Text],
         parameters: [(name: Text, value: Text)], now: Timestamp, random: RandomSource

@@ -6,7 +6,7 @@ import Outbound
 import Rules
 
 /// Exchanges an authorization code for the provider's tokens (RFC 6749 §4.1.3, RFC 7636), as the confidential client
-/// that the configuration says.
+/// of the configuration.
 struct CodeExchange: Sendable {
     struct Tokens: Sendable {
         var idToken: Secret?
@@ -32,7 +32,7 @@ struct CodeExchange: Sendable {
         if answer.status == 401 || Self.refusesClient(answer) { throw FederationError.misconfigured(.clientRefused) }
         if (400...499).contains(answer.status) && answer.status != 429 { throw FederationError.rejected }
         let object = try ProviderRequests.object(answer)
-        // GitHub says 200 to a bad code.
+        // GitHub answers 200 to a bad code.
         if object["error"] != nil { throw FederationError.rejected }
         let tokens = Tokens(
             idToken: object["id_token"]?.text.map { Secret($0.bytes) },
@@ -97,7 +97,7 @@ struct CodeExchange: Sendable {
 enum AppleClientSecret {
     private static let lifetime = Duration.minutes(5)
 
-    /// Nil when the configuration has no Apple key: its client secret is ready-made. BAD_PRIVATE_KEY.
+    /// Nil if the configuration has no Apple key: then its client secret is ready-made. Throws BAD_PRIVATE_KEY.
     static func make(_ configuration: ProviderConfiguration, now: Timestamp) throws(FederationError) -> Secret? {
         guard let apple = configuration.provider.apple else { return nil }
         guard let key = ApplePrivateKey.read(try configuration.clientSecret) else {

@@ -6,13 +6,13 @@ import Outbound
 final class DiscoveryDocument: Sendable {
     let issuer: Text
     let jwks: Text
-    /// The URL of the key set. Nil when the document has none that may be called.
+    /// The URL of the key set. Nil if the document has no URL that may be called.
     let jwksURL: HTTPURL?
     let authorization: Text
     let token: Text
     let userInfo: Text
     let introspection: Text
-    /// `client_secret_post` is among the ways a client may prove itself.
+    /// Whether `client_secret_post` is among the ways in which a client may authenticate.
     let acceptsPostedSecrets: Bool
 
     /// Returns nil when the body is not a discovery document.

@@ -2,9 +2,9 @@
 public enum FederationError: Error, Sendable, Equatable {
     /// The flaw of an ID token. The caller gets the raw value as `detail`.
     public enum Flaw: String, Sendable, CaseIterable {
-        /// Not a JWT as RFC 7515 spells it, too long, or claims that are no JSON object.
+        /// The token is not a JWT in the form of RFC 7515, is too long, or has claims that are no JSON object.
         case malformed = "MALFORMED"
-        /// No key of the provider's has this id and algorithm.
+        /// No key of the provider has this id and algorithm.
         case unknownKey = "UNKNOWN_KEY"
         case badSignature = "BAD_SIGNATURE"
         case wrongIssuer = "WRONG_ISSUER"
@@ -12,7 +12,7 @@ public enum FederationError: Error, Sendable, Equatable {
         case expired = "EXPIRED"
         /// `iat` or `nbf` is in the future, or there is no `iat`.
         case notYetValid = "NOT_YET_VALID"
-        /// Other than the nonce that the caller gave, or there is nothing that could carry one.
+        /// The nonce differs from the caller's, or the credential cannot carry a nonce.
         case wrongNonce = "WRONG_NONCE"
         /// The token carries a nonce and the caller gave none.
         case missingNonce = "MISSING_NONCE"
@@ -23,12 +23,12 @@ public enum FederationError: Error, Sendable, Equatable {
     public enum Outage: String, Sendable, CaseIterable {
         case unreachable = "UNREACHABLE"
         case slow = "SLOW"
-        /// No TLS, or a certificate that does not hold.
+        /// The provider has no TLS, or its certificate is not valid.
         case untrusted = "UNTRUSTED_CERTIFICATE"
         case addressNotAllowed = "ADDRESS_NOT_ALLOWED"
         case tooLarge = "ANSWER_TOO_LARGE"
         case redirected = "REDIRECTED"
-        /// An error of its own, or an answer that makes no sense.
+        /// The provider reported an error of its own, or gave an answer that makes no sense.
         case badAnswer = "BAD_ANSWER"
     }
 
@@ -43,7 +43,7 @@ public enum FederationError: Error, Sendable, Equatable {
         case noClientSecret = "NO_CLIENT_SECRET"
         /// Apple's private key is no PEM of a P-256 key.
         case badPrivateKey = "BAD_PRIVATE_KEY"
-        /// The discovery document speaks of another issuer.
+        /// The discovery document names another issuer.
         case otherIssuer = "OTHER_ISSUER"
         /// The provider does not accept client id and secret.
         case clientRefused = "CLIENT_REFUSED"
@@ -54,10 +54,10 @@ public enum FederationError: Error, Sendable, Equatable {
     case rejected
     /// The access token was issued to another application.
     case otherClient
-    /// Nobody can tell to which application the access token was issued.
+    /// It is unknown to which application the access token was issued.
     case unboundToken
     case unavailable(Outage)
     case misconfigured(Fault)
-    /// Too much is on its way to this tenant's providers.
+    /// Too many requests to this tenant's providers are under way.
     case overloaded
 }

@@ -1,14 +1,15 @@
 import Base
 import Synchronization
 
-/// Things that are fetched from elsewhere, kept for as long as their source says and for a day when it is down.
+/// Values that are fetched from elsewhere, kept for as long as their source says, and for a day if the source is down.
 ///
-/// One fetch at a time per key, however many wait for it; not more often than every `retryInterval`, whether for a key
-/// that was not in what came last or because the source fails. Bounded: what was not used longest goes. Any thread.
+/// For each key, one fetch runs at a time, however many callers wait for it, and at most one every `retryInterval`,
+/// whether the last value was not enough or the source fails. The number of entries is bounded: the entry that was
+/// unused for longest is dropped. Any thread.
 final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     struct Fetched: Sendable {
         let value: Value
-        /// What the source says; bounded by `lifetimeRange`, `lifetimeDefault` without a word.
+        /// The lifetime that the source gives, bounded by `lifetimeRange`. If it gives none, `lifetimeDefault` applies.
         let lifetime: Duration?
     }
 
@@ -18,12 +19,12 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         var freshUntil = Timestamp.zero
         var lastAttempt: Timestamp?
         var lastError: (any Error)?
-        /// The callers that wait for the fetch under way. Nil: no fetch is under way.
+        /// The callers that wait for the fetch under way. Nil if no fetch is under way.
         var waiters: [Promise<Value>]?
         var lastUse: UInt64 = 0
 
-        /// The value, if it may be used. A value from the future may not: the clock went back since, and nothing is
-        /// known about the value's age.
+        /// The value, if it may be used. A value from the future may not be used: the clock went back since, and the
+        /// value's age is unknown.
         func kept(at now: Timestamp) -> Value? {
             guard let value, fetchedAt <= now, now < fetchedAt + FetchCache.staleMax else { return nil }
             return value
@@ -54,10 +55,10 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     var count: Int { state.withLock { $0.entries.count } }
 
-    /// The value for `key`: kept, fetched, or the old one where fetching fails.
+    /// The value for `key`: kept, fetched, or the old one if fetching fails.
     ///
-    /// `isEnough`: whether a kept value will do; one that will not may come back all the same, when it was fetched less
-    /// than `retryInterval` ago. Throws what `fetch` throws, which is called at most once.
+    /// `isEnough` says whether a kept value will do. A value that will not do may be returned all the same, if it was
+    /// fetched less than `retryInterval` ago. Throws the error of `fetch`, which is called at most once.
     func value(
         for key: Key, now: Timestamp, isEnough: @escaping @Sendable (Value) -> Bool = { _ in true },
         _ fetch: @escaping @Sendable () async throws -> Fetched
@@ -67,7 +68,7 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         case .fail(let error): throw error
         case .wait(let promise, let isFetching):
             if isFetching {
-                // Of nobody who waits: the first one's cancellation must not fail the others.
+                // The task belongs to no waiter: the cancellation of the first caller must not fail the others.
                 Task {
                     do { finish(key, now, .success(try await fetch())) } catch { finish(key, now, .failure(error)) }
                 }
@@ -78,7 +79,7 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     private func plan(_ state: inout State, _ key: Key, _ now: Timestamp, _ isEnough: (Value) -> Bool) -> Plan {
         state.useCount += 1
-        // The usual case, in place: a sign-in comes by twice.
+        // The usual case, handled in place because each sign-in comes here twice.
         if let index = state.entries.index(forKey: key), now < state.entries.values[index].freshUntil,
             let kept = state.entries.values[index].kept(at: now), isEnough(kept)
         {

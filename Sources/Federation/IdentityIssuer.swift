@@ -7,8 +7,7 @@ extension ProviderConfiguration {
     /// equal.
     public var identityIssuer: Text { Self.identityIssuer(of: provider, known) }
 
-    /// The issuer as `identityIssuer` gives it, from the stored configuration alone. Nil for an id that no provider can
-    /// have.
+    /// The same as `identityIssuer`, from the stored configuration alone. Nil for an id that no provider can have.
     public static func identityIssuer(of provider: Provider) -> Text? {
         KnownProvider(provider.providerID).map { identityIssuer(of: provider, $0) }
     }

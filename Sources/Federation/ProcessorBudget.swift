@@ -3,7 +3,7 @@ import Synchronization
 
 /// The processor time that each tenant may spend on one kind of work in `window`. Any thread.
 ///
-/// Work that began while there was time goes on to its end, so a tenant is above `limit` by one work at most.
+/// Work that began while there was time left runs to its end, so a tenant exceeds `limit` by one piece of work at most.
 final class ProcessorBudget: Sendable {
     private struct Account {
         var windowStart: Timestamp
@@ -23,7 +23,7 @@ final class ProcessorBudget: Sendable {
 
     var tenantCount: Int { accounts.withLock { $0.count } }
 
-    /// OVERLOADED when the tenant has spent its time.
+    /// OVERLOADED if the tenant has spent its time.
     func require(_ tenant: Text, now: Timestamp) throws(FederationError) {
         let spent = accounts.withLock { accounts in
             accounts[tenant].map { Self.isCurrent($0, now) ? $0.nanoseconds : 0 } ?? 0
@@ -34,7 +34,7 @@ final class ProcessorBudget: Sendable {
         }
     }
 
-    /// Does `work` on this thread, and has `tenant` pay for it.
+    /// Does `work` on this thread, and charges its time to `tenant`.
     func spend<Value>(_ tenant: Text, now: Timestamp, _ work: () throws -> Value) rethrows -> Value {
         let start = OSThread.processorNanoseconds
         defer { charge(tenant, OSThread.processorNanoseconds - start, now) }
@@ -51,8 +51,8 @@ final class ProcessorBudget: Sendable {
         }
     }
 
-    /// Whether the account's window is the present one. A window that begins in the future is not: the clock went back
-    /// since.
+    /// Whether the account's window is the present one. A window that begins in the future is not, because the clock
+    /// went back since.
     private static func isCurrent(_ account: Account, _ now: Timestamp) -> Bool {
         account.windowStart <= now && now < account.windowStart + window
     }

@@ -16,7 +16,7 @@ public enum ProviderProof: Sendable {
     case code(Secret, redirectURI: Text, verifier: Secret)
 }
 
-/// Proves what applications bring from identity providers, by asking the providers. Any thread; keeps nothing but
+/// Checks credentials that applications bring from identity providers, by asking the providers. Any thread; keeps only
 /// discovery documents and key sets.
 public final class ProviderClient: Sendable {
     let metadata: ProviderMetadata
@@ -43,8 +43,8 @@ public final class ProviderClient: Sendable {
 
     /// Returns the user's profile as the provider reports it, and whether its email is to be trusted.
     ///
-    /// With a `nonce` only an ID token that carries it is accepted. Throws `FederationError`, `CancellationError`, and
-    /// the `Failure` of a full or closing pool.
+    /// If there is a `nonce`, only an ID token that carries it is accepted. Throws `FederationError`,
+    /// `CancellationError`, and the `Failure` of a full or closing pool.
     public func prove(
         _ proof: ProviderProof, nonce: Text, _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
     ) async throws -> (profile: ProviderProfile, isEmailTrusted: Bool) {
@@ -72,7 +72,7 @@ public final class ProviderClient: Sendable {
             guard nonce.isEmpty else { throw FederationError.flawed(.wrongNonce) }
             let owner = try await binding.check(token, configuration, now: now, deadline: deadline)
             let profile = try await userInfo.profile(token, configuration, now: now, deadline: deadline)
-            // Both answers are about one token: another user in one of them is no user at all.
+            // Both answers are about one token. If they name different users, neither is believed.
             if let owner, owner != profile.subject { throw FederationError.rejected }
             return profile
         case .code(let code, let redirectURI, let verifier):
@@ -84,7 +84,7 @@ public final class ProviderClient: Sendable {
             }
             guard nonce.isEmpty else { throw FederationError.flawed(.wrongNonce) }
             guard let accessToken = tokens.accessToken else { throw FederationError.unavailable(.badAnswer) }
-            // Issued to us: we hold the code's client secret.
+            // The token was issued to us, because we hold the client secret for the code.
             return try await userInfo.profile(accessToken, configuration, now: now, deadline: deadline)
         }
     }
@@ -102,7 +102,7 @@ public final class ProviderClient: Sendable {
         do {
             try await checkSignature { $0.has(token.jwt.keyID ?? .empty) }
         } catch is FederationError where token.jwt.keyID == nil {
-            // Without an id nothing tells that the provider has a new key.
+            // Without a key id, nothing shows that the provider has a new key.
             try await checkSignature { _ in false }
         }
         try token.checkClaims(configuration, nonce: nonce, now: now)

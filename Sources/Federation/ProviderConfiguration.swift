@@ -3,9 +3,9 @@ public import Messages
 import Outbound
 public import Rules
 
-/// One tenant's use of a provider, resolved: what is configured, over what is known of the provider.
+/// One tenant's use of a provider, resolved: the configured values over the known values of the provider.
 ///
-/// Immutable: it may be kept for as long as what is configured stays the same.
+/// Immutable: it may be kept as long as the configuration stays the same.
 public final class ProviderConfiguration: Sendable {
     public let tenantID: Text
     public let provider: Provider
@@ -17,11 +17,11 @@ public final class ProviderConfiguration: Sendable {
     let issuer: Text
     let endpoints: ProviderEndpoints
     let trust: TrustPolicy
-    /// Where the discovery document is: OpenID Connect Discovery 1.0 §4. Nil without an issuer to ask.
+    /// The URL of the discovery document: OpenID Connect Discovery 1.0 §4. Nil without an issuer to ask.
     let discoveryURL: Text?
 
-    /// Nil when the id is none that can be configured. `openClientSecret` is asked whenever the secret is needed, and
-    /// the secret is not kept.
+    /// Nil for an id that cannot be configured. `openClientSecret` is called whenever the secret is needed, and the
+    /// secret is not kept.
     public init?(
         tenantID: Text, provider: Provider, hasClientSecret: Bool,
         openClientSecret: @escaping @Sendable () throws -> Secret
@@ -38,14 +38,14 @@ public final class ProviderConfiguration: Sendable {
         let given = provider.endpoints ?? ProviderEndpoints()
         self.trust = TrustPolicy(
             provider.trust, known: known, isElsewhere: !provider.issuer.isEmpty || given != ProviderEndpoints())
-        // Another issuer's keys and endpoints are its own: nothing of the known one's may be mixed in.
+        // Another issuer has its own keys and endpoints: those of the known issuer must not be mixed in.
         let defaults = provider.issuer.isEmpty ? known.endpoints : ProviderEndpoints()
         self.endpoints = Self.merge(given, over: defaults)
         self.discoveryURL = endpoints.discovery.isEmpty ? Self.discoveryURL(of: issuer) : endpoints.discovery
     }
 
-    /// The client secret; empty: none. Throws NO_CLIENT_SECRET for a secret that cannot be opened and has to be set
-    /// again.
+    /// The client secret; empty if there is none. Throws NO_CLIENT_SECRET for a secret that cannot be opened and has to
+    /// be set again.
     var clientSecret: Secret {
         get throws(FederationError) {
             guard hasClientSecret else { return .empty }

@@ -1,18 +1,18 @@
 public import Base
 
-/// What became of the requests to identity providers, of all tenants together: their number has no bound.
+/// Counts the outcomes of requests to identity providers, for all tenants together, because providers are unbounded.
 public final class ProviderCounts: Sendable {
     /// The provider answered as it should.
     public let answered = Counter()
-    /// It refused what it was asked with: a token, a code, a secret.
+    /// The provider refused the request's credential: a token, a code, a secret.
     public let refused = Counter()
-    /// It could not be asked, or its answer is none.
+    /// The provider could not be asked, or its answer made no sense.
     public let failed = Counter()
     public let duration = DurationHistogram()
 
     public init() {}
 
-    /// Notes a request that took so long. Nothing of one whose caller went away, or that a full pool did not take.
+    /// Notes a request and its time. Does not note a request whose caller went away, or that a full pool did not take.
     func note(_ outcome: Result<Void, any Error>, nanoseconds: Int64) {
         switch outcome {
         case .success: answered.add()

@@ -3,24 +3,24 @@ import Crypto
 import JSON
 import Synchronization
 
-/// The keys of a provider that its ID tokens may be signed with, from its JWK set (RFC 7517).
+/// The keys with which a provider may sign ID tokens, from its JWK set (RFC 7517).
 ///
 /// Left out: symmetric keys, keys for encryption, keys for algorithms other than RS256, ES256 and EdDSA, and RSA keys
-/// below 2048 or above 4096 bits. The others are checked when a token wants one of them: a set of 64 keys must not cost
-/// 64 checks. What a check found is kept. Any thread.
+/// below 2048 or above 4096 bits. The other keys are checked when a token needs them: a set of 64 keys must not cost
+/// 64 checks. The result of a check is kept. Any thread.
 final class ProviderKeySet: Sendable {
     private struct Entry: Sendable {
         let id: Text
         let jwk: PublicJWK
         let algorithm: Text
-        /// The only issuer it signs for, `{tenantid}` being the user's directory; empty = any of this set.
+        /// The only issuer for which it signs, where `{tenantid}` is the user's directory; empty = any of this set.
         let issuer: Text
     }
 
     private struct Checks: Sendable {
-        /// The keys that were checked, by their place in `entries`. Nil for a key that must not be used.
+        /// The checked keys, by their place in `entries`. Nil for a key that must not be used.
         var made: [Int: VerificationKey?] = [:]
-        /// The callers that wait for the checks under way. Nil: no check is under way.
+        /// The callers that wait for the checks under way. Nil if no check is under way.
         var waiters: [Promise<Void>]?
     }
 
@@ -28,8 +28,8 @@ final class ProviderKeySet: Sendable {
     private let checks = Mutex(Checks())
 
     static let keysMax = 64
-    /// How many keys are tried for one token: of several of its id, or of all where it names none. OpenID Connect Core
-    /// §10.1 wants an id where a set has several keys.
+    /// How many keys are tried for one token: keys with its id, or any keys if it names none. OpenID Connect Core §10.1
+    /// requires an id if a set has several keys.
     static let candidatesMax = 4
 
     /// Returns nil for a body that is not a JWK set, or has too many keys.
@@ -42,8 +42,8 @@ final class ProviderKeySet: Sendable {
 
     func has(_ id: Text) -> Bool { id.isEmpty ? !entries.isEmpty : entries.contains { $0.id == id } }
 
-    /// The places of the keys with this id (any for a token without one) whose own algorithm is the one the token
-    /// names, and that may sign for its issuer. None when there are more than `candidatesMax`.
+    /// The places of the keys with this id (any id for a token without one) whose own algorithm is the one that the
+    /// token names, and that may sign for its issuer. Empty if there are more than `candidatesMax`.
     func candidates(id: Text, algorithm: Text, maySignFor: (Text) -> Bool) -> [Int] {
         let found = entries.indices.filter { index in
             let entry = entries[index]
@@ -60,7 +60,7 @@ final class ProviderKeySet: Sendable {
 
     /// Checks the keys at these places with `check`, which calls `make`, unless they are checked already.
     ///
-    /// One check runs at a time. Callers that come meanwhile wait for it, and look again. Throws what `check` throws.
+    /// One check runs at a time. Callers that come meanwhile wait for it, and look again. Throws the error of `check`.
     func checkOnce(_ places: [Int], _ check: () async throws -> Void) async throws {
         while !areMade(places) {
             let other: Promise<Void>? = checks.withLock { checks in
@@ -86,8 +86,8 @@ final class ProviderKeySet: Sendable {
         for waiter in waiters { waiter.succeed(()) }
     }
 
-    /// Checks the keys at these places that were not checked yet, and returns how many that were. Each takes up to a
-    /// millisecond: not on a loop.
+    /// Checks the keys at these places that were not checked yet, and returns how many there were. Each takes up to a
+    /// millisecond, so do not call it on a loop.
     func make(_ places: [Int]) -> Int {
         var count = 0
         for place in places where !areMade([place]) {
@@ -98,7 +98,7 @@ final class ProviderKeySet: Sendable {
         return count
     }
 
-    /// The keys at these places that may be used, of those that were made.
+    /// The keys at these places that were checked and may be used.
     func keys(_ places: [Int]) -> [VerificationKey] {
         checks.withLock { checks in places.compactMap { checks.made[$0] ?? nil } }
     }

@@ -5,9 +5,9 @@ import Outbound
 
 /// The discovery documents and key sets of all providers that are used, shared by the tenants that use the same one.
 ///
-/// Nothing is kept of a provider until somebody signs in with it. Any thread.
+/// Nothing is kept for a provider until somebody signs in with it. Any thread.
 final class ProviderMetadata: Sendable {
-    /// A URL and the policy under which it is fetched. Tenants with different policies do not share what was fetched.
+    /// A URL and the policy under which it is fetched. Tenants with different policies do not share fetched values.
     private struct Source: Hashable, Sendable {
         /// A URL.
         let location: Text
@@ -18,8 +18,8 @@ final class ProviderMetadata: Sendable {
     private let documents: FetchCache<Source, DiscoveryDocument>
     private let keySets: FetchCache<Source, ProviderKeySet>
 
-    /// The processor time for parsing what providers publish, because the tenant that configures a provider chooses how
-    /// much that is.
+    /// The processor time for parsing what providers publish. It is bounded because the tenant that configures a
+    /// provider chooses how much that is.
     let time: ProcessorBudget
     let checkedKeys = Counter()
 
@@ -32,10 +32,10 @@ final class ProviderMetadata: Sendable {
         self.keySets = FetchCache(entriesMax: Self.providersMax)
     }
 
-    /// How many providers have something here.
+    /// How many providers have cached values here.
     var count: Int { max(documents.count, keySets.count) }
 
-    /// The provider's discovery document. NO_ISSUER when nothing says where it is, OTHER_ISSUER when it is another's.
+    /// The provider's discovery document. NO_ISSUER if its URL is unknown, OTHER_ISSUER if it is another issuer's.
     func document(of configuration: ProviderConfiguration, now: Timestamp) async throws -> DiscoveryDocument {
         guard let location = configuration.discoveryURL else { throw FederationError.misconfigured(.noIssuer) }
         let source = Source(location: location, policy: configuration.policy)
@@ -46,17 +46,17 @@ final class ProviderMetadata: Sendable {
         return document
     }
 
-    /// The provider's keys, with one of this id in it if it can be had.
+    /// The provider's keys, if possible a set that `isEnough` accepts.
     func keys(
         of configuration: ProviderConfiguration, now: Timestamp, isEnough: @escaping @Sendable (ProviderKeySet) -> Bool
     ) async throws -> ProviderKeySet {
-        // Before anything is asked: for a provider without ID tokens no token of any issuer is the right one.
+        // Checked before any request: for a provider without ID tokens, a token of any issuer is wrong.
         guard !configuration.issuer.isEmpty else { throw FederationError.misconfigured(.noIssuer) }
         var location = configuration.endpoints.jwks
         if location.isEmpty {
             let document = try await document(of: configuration, now: now)
             guard !document.jwks.isEmpty else { throw FederationError.misconfigured(.noKeys) }
-            // Before it is a key of the cache that all tenants share.
+            // Checked before it becomes a key of the cache that all tenants share.
             guard let url = document.jwksURL else { throw FederationError.misconfigured(.badEndpoint) }
             location = url.text
         }
@@ -66,7 +66,7 @@ final class ProviderMetadata: Sendable {
         }
     }
 
-    /// The keys at these places that may be used, checked now if they were not yet. OVERLOADED.
+    /// The keys at these places that may be used. Keys that were not checked yet are checked now. OVERLOADED.
     func made(
         _ places: [Int], of keys: ProviderKeySet, _ configuration: ProviderConfiguration, now: Timestamp,
         deadline: Instant
@@ -81,8 +81,8 @@ final class ProviderMetadata: Sendable {
         return keys.keys(places)
     }
 
-    /// OVERLOADED when the tenant's time is spent, BAD_ENDPOINT, and what asking brings; BAD_ANSWER for what `parse`
-    /// makes nothing of.
+    /// OVERLOADED if the tenant's time is spent, BAD_ENDPOINT, the errors of a request, and BAD_ANSWER if `parse`
+    /// returns nil.
     private func fetch<Value>(
         _ source: Source, _ configuration: ProviderConfiguration, _ now: Timestamp,
         _ parse: @escaping @Sendable ([UInt8]) -> Value?

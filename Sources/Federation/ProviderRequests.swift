@@ -20,14 +20,15 @@ struct ProviderRequests: Sendable {
         return HTTPRequest.Field("Authorization", Text(unchecked: Array("Basic ".utf8) + Base64.standard.encode(pair)))
     }
 
-    /// A token as it may stand in a header field: RFC 6750 §2.1 allows less, some providers use more.
+    /// A token in a form that a header field may hold: RFC 6750 §2.1 allows less, but some providers use more.
     static func text(of token: Secret) throws(FederationError) -> Text {
         let bytes = token.withBytes { [UInt8]($0) }
         guard !bytes.isEmpty, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw .rejected }
         return Text(unchecked: bytes)
     }
 
-    /// Any status. Throws `FederationError`, `CancellationError`, and what a full or closing pool throws.
+    /// Sends a request; any status counts as an answer. Throws `FederationError`, `CancellationError`, and the error of
+    /// a full or closing pool.
     func send<Value: Sendable>(
         _ request: HTTPRequest, tenant: Text, deadline: Instant,
         _ transform: @escaping @Sendable (HTTPAnswer) throws -> Value
@@ -53,8 +54,8 @@ struct ProviderRequests: Sendable {
         }
     }
 
-    /// An object that only the provider can have made for this token: a refusal of the token is `rejected`, anything
-    /// else that is no success an outage.
+    /// An object that only the provider can have made for this token. A refusal of the token is `rejected`; any other
+    /// failure is an outage.
     func object(_ request: HTTPRequest, tenant: Text, deadline: Instant) async throws -> JSONValue {
         try await send(request, tenant: tenant, deadline: deadline) { answer in
             if [400, 401, 403, 404, 422].contains(answer.status) { throw FederationError.rejected }

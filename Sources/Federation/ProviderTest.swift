@@ -4,8 +4,8 @@ public import Messages
 import Outbound
 
 extension ProviderClient {
-    /// Asks the provider everything that a sign-in would ask, and changes nothing. Throws nothing but
-    /// `CancellationError`: failures are in the report.
+    /// Asks the provider everything that a sign-in would ask, and changes nothing. Throws only `CancellationError`:
+    /// failures are in the report.
     public func test(
         _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
     ) async throws -> [ProviderTestStep] {
@@ -44,8 +44,8 @@ extension ProviderClient {
         return steps
     }
 
-    /// A token that cannot be one: the endpoint refuses it, and has thereby answered. Signing in takes a 404 for a
-    /// refusal too, because some providers answer so; here it is more likely that the URL is wrong.
+    /// Sends a string that cannot be a token: if the endpoint refuses it, the endpoint works. A sign-in treats a 404 as
+    /// a refusal too, because some providers answer so; here it is more likely that the URL is wrong.
     private func testUserInfo(
         _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
     ) async throws -> (ProviderTestResult, String) {
@@ -65,7 +65,7 @@ extension ProviderClient {
         }
     }
 
-    /// A code that cannot be one. RFC 6749 §5.2: a token endpoint says in JSON which error it is.
+    /// Sends a string that cannot be a code. RFC 6749 §5.2: a token endpoint names its error in JSON.
     private func testExchange(
         _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
     ) async throws -> (ProviderTestResult, String) {
@@ -108,7 +108,7 @@ extension ProviderClient {
 }
 
 extension FederationError {
-    /// For an operator: what went wrong and what to do.
+    /// The explanation for an operator: what went wrong and what to do.
     public var explanation: String {
         switch self {
         case .flawed(let flaw): "the token is not acceptable: \(flaw.rawValue)"

@@ -8,8 +8,8 @@ import Tokens
 
 /// A provider's ID token (OpenID Connect Core 1.0 §2), checked as §3.1.3.7 says. Pure.
 ///
-/// The algorithm is the key's, never the header's choice; "none" and HMAC have no key here. `exp`, `iat` and `nbf` may
-/// be off by a minute: the provider's clock is not ours.
+/// The key decides the algorithm, never the header; "none" and HMAC have no key here. `exp`, `iat` and `nbf` may be off
+/// by a minute: the provider's clock is not ours.
 struct ProviderToken: Sendable {
     let jwt: JWT
     let claims: JSONValue
@@ -29,14 +29,14 @@ struct ProviderToken: Sendable {
         self.claims = claims
     }
 
-    /// The places of the keys that may have signed it. UNKNOWN_KEY when there is none.
+    /// The places of the keys that may have signed it. UNKNOWN_KEY if there is none.
     func candidates(in keys: ProviderKeySet) throws(FederationError) -> [Int] {
         let places = keys.candidates(id: jwt.keyID ?? .empty, algorithm: jwt.algorithm, maySignFor: isOwnIssuer)
         guard !places.isEmpty else { throw .flawed(.unknownKey) }
         return places
     }
 
-    /// UNKNOWN_KEY when none of the candidates may be used, BAD_SIGNATURE.
+    /// UNKNOWN_KEY if none of the candidates may be used, BAD_SIGNATURE.
     func checkSignature(_ candidates: [VerificationKey]) throws(FederationError) {
         guard !candidates.isEmpty else { throw .flawed(.unknownKey) }
         let message = Array(jwt.signedBytes)
@@ -45,8 +45,8 @@ struct ProviderToken: Sendable {
         }
     }
 
-    /// Microsoft's keys name the issuer they are for: a key of personal accounts signs for no company, and the other
-    /// way round (learn.microsoft.com/entra/identity-platform/access-tokens, "Validate the signing key issuer").
+    /// Microsoft's keys name their issuer: a key of personal accounts signs for no company, and a company's key for no
+    /// personal account (learn.microsoft.com/entra/identity-platform/access-tokens, "Validate the signing key issuer").
     private func isOwnIssuer(_ issuer: Text) -> Bool {
         URLTemplate.fill("{tenantid}", in: issuer, with: claims.member("tid")?.text ?? .empty)
             == claims.member("iss")?.text
@@ -71,8 +71,8 @@ struct ProviderToken: Sendable {
             guard Self.matches(claims.member("nonce")?.text, nonce) else { throw .flawed(.wrongNonce) }
             return
         }
-        // OpenID Connect Core 1.0 §3.1.3.7, 11: whoever asked with a nonce has to check it. A token that was stolen
-        // from another application's redirect comes without.
+        // OpenID Connect Core 1.0 §3.1.3.7, 11: a client that asked with a nonce has to check it. A token that was
+        // stolen from another application's redirect comes without the caller's nonce.
         guard !carriesNonce || configuration.provider.acceptUnknownNonce else { throw .flawed(.missingNonce) }
     }
 
@@ -92,7 +92,7 @@ struct ProviderToken: Sendable {
         if usesOwnIssuer && !configuration.known.issuerAlias.isEmpty && issuer == configuration.known.issuerAlias {
             return true
         }
-        // Microsoft's: the issuer names the directory that the claim `tid` names as well.
+        // Microsoft: the issuer names the directory that the claim `tid` names as well.
         guard configuration.known.hasIssuerTemplate, let directory = claims.member("tid")?.text, Self.isUUID(directory)
         else {
             return false
@@ -100,7 +100,7 @@ struct ProviderToken: Sendable {
         return issuer == URLTemplate.fill("{tenantid}", in: configuration.issuer, with: directory)
     }
 
-    /// Each audience counts; several need `azp` to say which one asked.
+    /// Any of the token's audiences may match. If there are several, `azp` must say which one asked.
     private func isMeant(for audiences: [Text]) -> Bool {
         switch claims.member("aud") {
         case .string(let audience): return audiences.contains(audience)
@@ -114,7 +114,7 @@ struct ProviderToken: Sendable {
         }
     }
 
-    /// As it is, or as its SHA-256 in hex: Apple's and Firebase's SDKs send the hash to the provider.
+    /// Whether the claim is the nonce or its SHA-256 in hex: Apple's and Firebase's SDKs send the hash to the provider.
     private static func matches(_ claim: Text?, _ nonce: Text) -> Bool {
         guard let claim else { return false }
         let hash = Hex.encode(Digest.sha256(nonce.bytes)).bytes

@@ -10,8 +10,8 @@ struct TokenBinding: Sendable {
     let requests: ProviderRequests
     let metadata: ProviderMetadata
 
-    /// Returns the user that the provider says the token belongs to, where it says so; throws `otherClient`,
-    /// `rejected`, or `unboundToken` where nobody can tell and the configuration does not take that.
+    /// Returns the user to whom the token belongs, if the provider says so. Throws `otherClient`, `rejected`, or
+    /// `unboundToken` if the client cannot be found out and the configuration does not accept that.
     func check(
         _ token: Secret, _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
     ) async throws -> Text? {
@@ -29,7 +29,7 @@ struct TokenBinding: Sendable {
         }
     }
 
-    /// Nil when the provider has no way to tell, or one for which there is no client secret to ask with.
+    /// Nil if the provider has no way to tell, or if its way needs a client secret and there is none.
     func endpoint(of configuration: ProviderConfiguration, now: Timestamp) async throws -> Text? {
         let kind = configuration.known.tokenCheck
         if kind == .none { return nil }

@@ -25,7 +25,7 @@ struct UserInfo: Sendable {
 
     func endpoint(of configuration: ProviderConfiguration, now: Timestamp) async throws -> Text {
         if !configuration.endpoints.userInfo.isEmpty { return configuration.endpoints.userInfo }
-        // Of a known provider without one there is none to discover, unless the issuer is another.
+        // If a known provider has no such endpoint, there is none to discover, unless the issuer is another.
         guard configuration.known.issuer.isEmpty || !configuration.provider.issuer.isEmpty else {
             throw FederationError.misconfigured(.noUserInfoEndpoint)
         }
@@ -42,7 +42,7 @@ struct UserInfo: Sendable {
         return try await requests.object(request, tenant: configuration.tenantID, deadline: deadline)
     }
 
-    /// developers.facebook.com/docs/graph-api/guides/secure-requests: the proof shows that whoever asks has the secret.
+    /// developers.facebook.com/docs/graph-api/guides/secure-requests: the proof shows that the caller has the secret.
     private func facebook(
         _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
     ) async throws -> ProviderProfile {
@@ -59,7 +59,7 @@ struct UserInfo: Sendable {
         return profile
     }
 
-    /// docs.github.com/rest/users/emails: the profile's email is what its owner shows, verified or not.
+    /// docs.github.com/rest/users/emails: the profile's email is the one that its owner shows, verified or not.
     private func gitHub(
         _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
     ) async throws -> ProviderProfile {
@@ -102,7 +102,7 @@ struct UserInfo: Sendable {
         return profile
     }
 
-    /// A number or a text.
+    /// The user's id, which may be a number or a text.
     static func subject(_ value: JSONValue?) throws(FederationError) -> Text {
         switch value {
         case .string(let text) where (1...ProviderProfile.subjectByteCountMax).contains(text.byteCount): return text

@@ -1,16 +1,16 @@
 public import Base
 import CZlib
 
-/// Unpacks what a peer compressed with gzip (RFC 1952), never beyond a bound.
+/// Unpacks gzip data of a peer (RFC 1952), never beyond a bound.
 public enum Gunzip {
     public enum GunzipError: Error, Equatable, Sendable {
-        /// Not gzip, or cut off, or with something behind its end.
+        /// Not gzip, or cut off, or with bytes after its end.
         case malformed
         /// Unpacked, it has more bytes than the bound.
         case tooLarge
     }
 
-    /// The bytes are unpacked in steps of this size at most, so that a bomb is given up where it passes the bound.
+    /// The bytes are unpacked in steps of this size at most, so that a bomb is stopped where it passes the bound.
     private static let stepByteCount = 16 * 1024
 
     /// Appends the content of `bytes` to `output`; on an error, `output` may hold a part of it.

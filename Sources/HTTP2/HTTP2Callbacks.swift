@@ -1,4 +1,4 @@
-// The functions that nghttp2 calls, and where each of them goes. They are set once for all sessions.
+// The functions that nghttp2 calls, and the event that each of them reports. They are set once for all sessions.
 
 import CNGHTTP2
 
@@ -19,7 +19,7 @@ struct HTTP2Callbacks: @unchecked Sendable {
         else { preconditionFailure("nghttp2: no memory") }
         self.callbacks = callbacks
         self.options = options
-        // What was received counts until `HTTP2Engine.consume`.
+        // Received bytes count against the window until `HTTP2Engine.consume`.
         nghttp2_option_set_no_auto_window_update(options, 1)
         // Streams that are closed are forgotten at once.
         nghttp2_option_set_no_closed_streams(options, 1)
@@ -27,7 +27,7 @@ struct HTTP2Callbacks: @unchecked Sendable {
         Self.setFrames(callbacks)
     }
 
-    /// Where the body of a stream comes from; without a function the headers end the stream.
+    /// The source of a stream's body. Without a function, the headers end the stream.
     static func body(_ isThere: Bool) -> nghttp2_data_provider {
         nghttp2_data_provider(source: nghttp2_data_source(), read_callback: isThere ? readBody : nil)
     }

@@ -1,4 +1,4 @@
-/// Why a stream or a connection ends (RFC 9113 §7).
+/// The reason why a stream or a connection ends (RFC 9113 §7).
 public enum HTTP2Code: UInt32, Sendable {
     case noError = 0
     case protocolError = 1
@@ -9,7 +9,7 @@ public enum HTTP2Code: UInt32, Sendable {
     case enhanceYourCalm = 11
 }
 
-/// What one side tells the other about itself (RFC 9113 §6.5.2).
+/// The settings that one side announces to the other (RFC 9113 §6.5.2).
 public struct HTTP2Settings: Sendable {
     public var streamsMax: Int
     public var initialWindow: Int

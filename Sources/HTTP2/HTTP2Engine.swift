@@ -1,7 +1,7 @@
-// One side of an HTTP/2 connection over nghttp2, which finds the frames, holds them to RFC 9113, packs header fields
-// and counts the windows. It does no I/O: bytes are passed in and out. One owner, not thread-safe.
+// One side of an HTTP/2 connection over nghttp2, which finds the frames, checks them against RFC 9113, compresses
+// header fields and counts the windows. It does no I/O: bytes are passed in and out. One owner, not thread-safe.
 //
-// The events are called from C, so that they run to their end before the engine does anything else.
+// C code calls the events, so that each of them runs to its end before the engine does anything else.
 
 import CNGHTTP2
 
@@ -15,7 +15,7 @@ public final class HTTP2Engine {
     /// The fields of the next answer or request.
     public var fields: HTTP2Fields { hooks.fields }
 
-    /// Where everything is reported to: the owner of the engine, which sets it before the first byte comes.
+    /// The receiver of all events: the owner of the engine, which sets this before the first byte comes.
     public var events: (any HTTP2Events)? {
         get { hooks.events }
         set { hooks.events = newValue }
@@ -39,7 +39,7 @@ public final class HTTP2Engine {
 
     // MARK: In and out
 
-    /// Takes in what the peer sent. False: the bytes are not HTTP/2, or so wrong that the connection cannot go on.
+    /// Takes in bytes of the peer. Returns false if they are not HTTP/2, or so wrong that the connection cannot go on.
     public func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return true }
         return nghttp2_session_mem_recv(session, start, bytes.count) == bytes.count
@@ -55,7 +55,7 @@ public final class HTTP2Engine {
         }
     }
 
-    /// Nothing is left to read or to send: GOAWAY was sent for a violation, or all is done behind one.
+    /// Whether nothing is left to read or to send: GOAWAY was sent for a violation, or all work after a GOAWAY is done.
     public var isOver: Bool {
         nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     }
@@ -74,7 +74,7 @@ public final class HTTP2Engine {
                 settings_id: Int32(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE.rawValue),
                 value: UInt32(clamping: settings.headerListByteCountMax)),
         ]
-        // RFC 9113 §5.3: priorities as HTTP/2 began with them are not looked at.
+        // RFC 9113 §5.3: the original priorities of HTTP/2 are ignored.
         entries.append(
             nghttp2_settings_entry(
                 settings_id: Int32(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES.rawValue), value: 1))
@@ -92,10 +92,10 @@ public final class HTTP2Engine {
         }
     }
 
-    /// Tells the peer to go elsewhere; what it sent before it knew is still taken.
+    /// Tells the peer to go elsewhere; streams that it began before it knew are still taken.
     public func announceGoAway() { _ = nghttp2_submit_shutdown_notice(session) }
 
-    /// Takes no streams above those that were taken.
+    /// Sends GOAWAY: streams above the last one that was taken are not processed.
     public func goAway(_ code: HTTP2Code, _ text: String) {
         let last = nghttp2_session_get_last_proc_stream_id(session)
         var text = text
@@ -114,7 +114,7 @@ public final class HTTP2Engine {
         }
     }
 
-    /// Begins a stream of the client's with `fields`; 0 when there can be no more.
+    /// Begins a stream of the client with `fields`. Returns 0 if there can be no more streams.
     public func request(hasBody: Bool) -> UInt32 {
         fields.take { entries, count in
             var body = HTTP2Callbacks.body(hasBody)
@@ -123,24 +123,24 @@ public final class HTTP2Engine {
         }
     }
 
-    /// There are bytes again for a body that had none.
+    /// Tells nghttp2 that a body without bytes has bytes again.
     public func resume(stream: UInt32) { _ = nghttp2_session_resume_data(session, Int32(bitPattern: stream)) }
 
     public func reset(stream: UInt32, _ code: HTTP2Code) {
         _ = nghttp2_submit_rst_stream(session, 0, Int32(bitPattern: stream), code.rawValue)
     }
 
-    /// The peer may send so many bytes more on this stream.
+    /// The peer may send `byteCount` more bytes on this stream.
     public func consume(_ byteCount: Int, stream: UInt32) {
         _ = nghttp2_session_consume_stream(session, Int32(bitPattern: stream), byteCount)
     }
 
-    /// The peer may send so many bytes more on all streams together.
+    /// The peer may send `byteCount` more bytes on all streams together.
     public func consumeOfConnection(_ byteCount: Int) {
         _ = nghttp2_session_consume_connection(session, byteCount)
     }
 
-    /// How many streams the peer takes at once, as far as it has said.
+    /// How many streams the peer takes at once, as far as its settings have come.
     public var peerStreamsMax: Int {
         Int(nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
     }

@@ -1,10 +1,10 @@
-/// What an `HTTP2Engine` finds in the bytes of the peer, in their order, and what it asks for to send.
+/// The events that an `HTTP2Engine` finds in the peer's bytes, in order, and its requests for bytes to send.
 ///
-/// Everything is called while `HTTP2Engine.receive` or `HTTP2Engine.send` runs, and pointers are valid during the call.
+/// All functions are called while `HTTP2Engine.receive` or `HTTP2Engine.send` runs. Pointers are valid during the call.
 public protocol HTTP2Events: AnyObject {
     /// A block of headers begins: the first of its stream, or trailers.
     func headersBegan(stream: UInt32, isFirst: Bool)
-    /// False: nothing more is read, and the session is over.
+    /// Returns false to read nothing more and end the session.
     func header(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool
     /// `isLast`: the peer sends nothing more on this stream.
     func headersEnded(stream: UInt32, isLast: Bool)
@@ -14,7 +14,7 @@ public protocol HTTP2Events: AnyObject {
     func remoteEnded(stream: UInt32)
     /// RST_STREAM came.
     func reset(stream: UInt32)
-    /// Both sides are done with the stream, or one has reset it. Nothing is called for it any more.
+    /// Both sides are done with the stream, or one has reset it. No event comes for the stream any more.
     func closed(stream: UInt32)
     /// The peer takes more bytes: on this stream, or with 0 perhaps on all.
     func windowOpened(stream: UInt32)
@@ -30,7 +30,7 @@ public protocol HTTP2Events: AnyObject {
     func addTrailers(stream: UInt32, to fields: HTTP2Fields)
 }
 
-/// What `HTTP2Events.nextBytes` wrote.
+/// The result of `HTTP2Events.nextBytes`.
 public enum HTTP2Body: Equatable, Sendable {
     /// More will follow.
     case bytes(Int)

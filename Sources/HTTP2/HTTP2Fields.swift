@@ -1,7 +1,7 @@
 import CNGHTTP2
 
-/// The header fields of one answer on their way out. One list serves all answers of a connection: adding allocates
-/// nothing.
+/// The header fields of an answer that is sent. One list serves all answers of a connection, so that the fields of a
+/// call's answer allocate nothing.
 public final class HTTP2Fields {
     /// An answer has 7 fields at most.
     private static let countMax = 16
@@ -23,7 +23,7 @@ public final class HTTP2Fields {
         copies.removeAll(keepingCapacity: true)
     }
 
-    /// A field that is the same in many answers: the peer's table of fields keeps it.
+    /// A field that is the same in many answers, so that the peer's table of fields keeps it.
     public func add(_ name: StaticString, _ value: StaticString) {
         add(
             name, UnsafeRawBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount),
@@ -36,7 +36,7 @@ public final class HTTP2Fields {
         add(name, value, flags: NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
     }
 
-    /// A field that is another one in each answer. `value` must be valid until the answer was handed over.
+    /// A field whose value differs from answer to answer. `value` must be valid until the answer was handed over.
     public func add(_ name: StaticString, unique value: UnsafeRawBufferPointer) {
         add(
             name, value, flags: NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue | NGHTTP2_NV_FLAG_NO_INDEX.rawValue)

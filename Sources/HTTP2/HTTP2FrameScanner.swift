@@ -1,5 +1,5 @@
-// Walks over the bytes of the peer from frame to frame, before nghttp2 reads them, so that floods are counted by what
-// is on the wire, whatever the library does with it. Pure.
+// Walks over the peer's bytes from frame to frame, before nghttp2 reads them. So floods are counted by the frames on
+// the wire, whatever the library does with them. Pure.
 
 /// The first 9 bytes of a frame (RFC 9113 §4.1).
 public struct HTTP2FrameHeader: Equatable, Sendable {
@@ -38,10 +38,10 @@ public struct HTTP2FrameScanner: Sendable {
 
     public init() {}
 
-    /// No frame has begun whose end has not come.
+    /// Whether every frame that has begun has come to its end.
     public var isBetweenFrames: Bool { skipping == 0 && headerByteCount == 0 }
 
-    /// The next frame that begins in `bytes` at `offset` or behind it. Nil: there is no further one, and `offset` is
+    /// The next frame that begins in `bytes` at `offset` or after it. Nil: there is no further frame, and `offset` is
     /// the end.
     public mutating func next(in bytes: UnsafeRawBufferPointer, at offset: inout Int) -> HTTP2FrameHeader? {
         while offset < bytes.count {

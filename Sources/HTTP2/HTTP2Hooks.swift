@@ -1,9 +1,10 @@
 import CNGHTTP2
 
-/// What the callbacks of one session work with.
+/// The data that the callbacks of one session work with.
 final class HTTP2Hooks {
     let fields = HTTP2Fields()
-    // Proof: what this refers to owns the engine and alone calls `receive` and `send`, so that it outlives both.
+    // Proof: the object behind this reference owns the engine and alone calls `receive` and `send`, so that it outlives
+    // both.
     unowned(unsafe) var events: (any HTTP2Events)?
     private let isServer: Bool
 
@@ -16,7 +17,7 @@ final class HTTP2Hooks {
         }
     }
 
-    /// RFC 9113 §8.1: after a whole answer the rest of the request is not wanted.
+    /// Resets a request stream whose answer is whole, because the rest of the request is not wanted (RFC 9113 §8.1).
     func localEnded(_ session: OpaquePointer?, stream: Int32) {
         guard isServer, nghttp2_session_get_stream_remote_close(session, stream) == 0 else { return }
         _ = nghttp2_submit_rst_stream(session, 0, stream, HTTP2Code.noError.rawValue)

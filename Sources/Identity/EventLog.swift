@@ -3,7 +3,7 @@ public import Messages
 public import Store
 
 extension WriteTransaction {
-    /// Appends to the tenant's event log, in the same transaction as the change it tells of.
+    /// Appends to the tenant's event log, in the same transaction as the change that the event records.
     ///
     /// `detail` says what else there is to know, never a secret. Project-wide changes go to the default pool's log.
     public func appendEvent(

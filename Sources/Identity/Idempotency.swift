@@ -3,8 +3,8 @@ public import Crypto
 public import Messages
 public import Store
 
-/// A change that must happen once, however often it is asked for: (caller, tenant, method, idempotency-key), and what
-/// exactly was asked.
+/// The idempotency of a change, which must happen once even if the request is repeated. The change is identified by
+/// (caller, tenant, method, idempotency-key); a hash of the request shows whether exactly the same was asked.
 ///
 /// The record is written in the change's own transaction, so that there is never one without the other. It is kept for
 /// `Limits.idempotencyLifetime` and never holds a secret.
@@ -15,12 +15,14 @@ public struct Idempotency: Sendable {
     /// Hash of the caller and the end user; empty where the request is about no end user.
     let subject: [UInt8]
     let limits: Limits
-    /// Of the refresh attempt that the key also is; empty where it is none. A client that lost the answer to a change,
-    /// and the request with it, asks for the tokens that the change made by `Tokens.Refresh` with this attempt.
+    /// The hash of the refresh attempt that the key also is; empty where the key is not one. A client that lost both
+    /// the answer to a change and the request calls `Tokens.Refresh` with this attempt, to get the tokens that the
+    /// change made.
     let attemptHash: [UInt8]
 
-    /// `request` is the message's bytes; they are kept as an HMAC only, because they may hold a password. `endUser`:
-    /// whatever tells the request's end user from others of the caller's; empty where it is about none.
+    /// `request` is the message's bytes; they are kept as an HMAC only, because they may hold a password. `endUser`
+    /// tells the request's end user from the caller's other end users; it is empty where the request is about no end
+    /// user.
     public init(
         key: UnsafeRawBufferPointer, caller: Text, tenantID: Text, method: String, request: UnsafeRawBufferPointer,
         endUser: [UInt8], hashKey: HMACKey, limits: Limits
@@ -46,13 +48,13 @@ public struct Idempotency: Sendable {
     }
 }
 
-/// What a mutation found under its idempotency key: the session its first answer was the tokens of.
+/// The session whose tokens were a mutation's first answer, found under the mutation's idempotency key.
 public struct RepeatedSession: Error {
     let sessionID: [UInt8]
-    /// Of the refresh token in that answer.
+    /// The counter of the refresh token in that answer.
     let counter: UInt64
     let madeAt: Timestamp
-    /// For a sign-in whose answer was to wait for a second factor; there is no session then.
+    /// The pending sign-in, if the first answer asked for a second factor; there is no session then.
     let pendingID: [UInt8]
 
     init(_ record: StoredIdempotency) {
@@ -64,7 +66,7 @@ public struct RepeatedSession: Error {
 }
 
 extension Failure {
-    /// The first answer held something that is told only once.
+    /// The first answer held a secret that is given only once.
     static let alreadyDone = Failure(
         .alreadyDone,
         "This was done by an earlier request with the same idempotency-key; its answer cannot be given again.")
@@ -78,7 +80,8 @@ extension Failure {
 }
 
 extension ReadTransaction {
-    /// What the same request left when it was done before; nil when it was not. IDEMPOTENCY_KEY_REUSED.
+    /// The record of the same request if it was done before, otherwise nil. IDEMPOTENCY_KEY_REUSED when the key came
+    /// with another request.
     func earlier(_ idempotency: Idempotency) throws -> StoredIdempotency? {
         guard let record = try get(Tables.idempotency, idempotency.recordKey) else { return nil }
         guard constantTimeEqual(record.requestHash, idempotency.requestHash) else {
@@ -89,14 +92,15 @@ extension ReadTransaction {
         return record
     }
 
-    /// False for a request whose record could not be kept, so that it is refused before any work is done for it. One
-    /// that was done before gets its answer all the same.
+    /// False when the request's record could not be kept, so that the request is refused before any work is done for
+    /// it. A request that was done before still gets its answer.
     public func hasRoom(for idempotency: Idempotency) throws -> Bool {
         if try idempotencyCount(idempotency) < Int64(idempotency.limits.idempotencyRecordsPerSubjectMax) { return true }
         return try exists(Tables.idempotency, idempotency.recordKey)
     }
 
-    /// How many records the request's caller has for its end user; 0 where there is none: those count by their bytes.
+    /// The number of records that the request's caller has for its end user; 0 where the request is about no end user.
+    /// Records about no end user count by their bytes.
     fileprivate func idempotencyCount(_ idempotency: Idempotency) throws -> Int64 {
         guard !idempotency.subject.isEmpty else { return 0 }
         return try get(
@@ -116,7 +120,7 @@ extension WriteTransaction {
         return answer
     }
 
-    /// The same for an answer with a secret in it: ALREADY_DONE the second time.
+    /// The same as `once` for an answer with a secret in it: ALREADY_DONE the second time.
     func onceOnly(_ origin: Origin, now: Timestamp, _ body: () throws -> Void) throws {
         guard let idempotency = origin.idempotency else { return try body() }
         if try reading.earlier(idempotency) != nil { throw Failure.alreadyDone }
@@ -127,7 +131,7 @@ extension WriteTransaction {
     fileprivate func forgetIdempotency(_ key: HashKey) throws {
         guard let record = try get(Tables.idempotency, key) else { return }
         try delete(Tables.idempotency, key)
-        // Of an older server, which counted by caller: nobody asks for that count any more.
+        // A record of an older server, which counted by caller; nothing reads that count any more.
         if !record.caller.isEmpty { try delete(Tables.idempotencyCounts, TextKey(record.caller)) }
         guard !record.subject.isEmpty else { return }
         let countKey = TenantHashKey(record.tenantID, record.subject)
@@ -139,7 +143,8 @@ extension WriteTransaction {
         }
     }
 
-    /// TOO_MANY_IDEMPOTENCY_KEYS again: others of the same end user may have come between.
+    /// Writes the record. TOO_MANY_IDEMPOTENCY_KEYS is checked again, because other requests of the same end user may
+    /// have come in between.
     func keep(_ idempotency: Idempotency, _ wanted: StoredIdempotency, now: Timestamp) throws {
         if !idempotency.subject.isEmpty {
             let count = try reading.idempotencyCount(idempotency)

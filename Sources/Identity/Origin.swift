@@ -10,7 +10,7 @@ public struct Origin: Sendable {
     public let peerAddress: Text
     /// The change's idempotency key, if the caller gave one.
     public let idempotency: Idempotency?
-    /// The device by which a new session can be told from others.
+    /// The device, by which a user can tell a new session from others.
     public var device = Device()
 
     /// The end user's device, as the caller describes it.
@@ -18,7 +18,7 @@ public struct Origin: Sendable {
         public var name = Text.empty
         /// The end user's address, only from callers that are trusted to report it.
         public var address: EndUserAddress?
-        /// The address as `KnownAddresses` has it.
+        /// The hash of the address, as `KnownAddresses` keeps it.
         var addressHash: UInt64?
 
         public init(name: Text = .empty, address: EndUserAddress? = nil, keys: GuessKeys) {
@@ -39,7 +39,7 @@ public struct Origin: Sendable {
         self.peerAddress = peerAddress
     }
 
-    /// The same request, of which a session begins on `device`.
+    /// The origin of the same request, for a session that begins on `device`.
     func on(_ device: Device) -> Origin {
         var origin = self
         origin.device = device

@@ -7,9 +7,10 @@ public struct Resources: Sendable {
     /// The server's time. `clock` reads it.
     public let time: ServerClock
     public let clock: Clock
-    /// For rates and waits of this process: never set and never set back, and worth nothing after a restart.
+    /// The clock for rates and waits of this process. Nobody sets it and it never goes back; its values mean nothing
+    /// after a restart.
     public let steadyClock: Clock
-    /// The store's mark that an operator overrode with the machine's clock at this start.
+    /// The store's time mark, if an operator let the machine's clock override it at this start.
     public var acceptedClockOver: Timestamp?
     public let random: RandomSource
     private let sharedLimits: SharedLimits

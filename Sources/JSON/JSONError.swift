@@ -1,4 +1,4 @@
-/// Why some bytes are not the JSON that was asked for. Holds no part of the input: it may be a secret.
+/// The reason why some bytes are not the expected JSON. Holds no part of the input, because that may be a secret.
 public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
     public enum Reason: Sendable, Equatable {
         case malformed
@@ -12,9 +12,9 @@ public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
     }
 
     public var reason: Reason
-    /// From 1.
+    /// Counted from 1.
     public var line: Int
-    /// From 0, as the parser counts: an aid for the eye.
+    /// Counted from 0, in the parser's bytes: an aid for the reader.
     public var column: Int
 
     public var description: String { "JSON: \(message) at line \(line), column \(column)" }

@@ -1,7 +1,7 @@
 import Base
 
 extension JSONParser {
-    /// `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`: an integer when there is no fraction and no exponent.
+    /// `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`: an integer if there is no fraction and no exponent.
     mutating func number() throws(JSONError) -> JSONValue {
         let start = index
         let isNegative = skipInNumber(UInt8(ascii: "-"))
@@ -28,7 +28,7 @@ extension JSONParser {
         return .integer(value)
     }
 
-    /// One digit or more: their value, nil when it is beyond UInt64.
+    /// Reads one digit or more. Returns their value, or nil if it is beyond UInt64.
     private mutating func digits() throws(JSONError) -> UInt64? {
         var value: UInt64? = 0
         let start = index
@@ -44,7 +44,7 @@ extension JSONParser {
         return value
     }
 
-    /// White space ends a number, so it is not skipped.
+    /// As `skip`, but white space is not skipped, because it ends a number.
     private mutating func skipInNumber(_ byte: UInt8) -> Bool {
         guard next == byte else { return false }
         index += 1
@@ -55,8 +55,8 @@ extension JSONParser {
         isNegative ? Int64(exactly: -Int128(magnitude)) : Int64(exactly: magnitude)
     }
 
-    /// The grammar is checked, so that none of the standard library's other spellings can come here. What is too
-    /// small for a Double is zero; what is too large is infinite, and refused.
+    /// The grammar was checked, so that none of the standard library's other spellings can come here. A number that is
+    /// too small for a Double becomes zero; a number that is too large becomes infinite, and is refused.
     private func double(from start: Int) throws(JSONError) -> Double {
         guard let value = Double(String(decoding: bytes[start..<index], as: UTF8.self)), value.isFinite else {
             throw failure(.numberOutOfRange, at: start)

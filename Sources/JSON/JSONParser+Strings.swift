@@ -1,7 +1,7 @@
 import Base
 
 extension JSONParser {
-    /// What follows an opening quotation mark, up to and with the closing one.
+    /// Reads the string after an opening quotation mark, including the closing one.
     mutating func string() throws(JSONError) -> Text {
         let start = index
         var seen: UInt8 = 0
@@ -20,7 +20,7 @@ extension JSONParser {
         throw failure(.incomplete)
     }
 
-    /// The rare case, at the first backslash: the string is not its own bytes.
+    /// The rare case, at the first backslash: the string differs from its bytes in the input.
     private mutating func escapedString(from start: Int) throws(JSONError) -> Text {
         var content = [UInt8](bytes[start..<index])
         while let byte = next {
@@ -41,7 +41,7 @@ extension JSONParser {
         throw failure(.incomplete)
     }
 
-    /// What follows a backslash.
+    /// Reads the characters after a backslash.
     private mutating func appendEscaped(to content: inout [UInt8]) throws(JSONError) {
         guard let letter = next else { throw failure(.incomplete) }
         index += 1
@@ -57,7 +57,7 @@ extension JSONParser {
         }
     }
 
-    /// What follows `\u`: four hex digits, or two such escapes that are a surrogate pair.
+    /// Reads the characters after `\u`: four hex digits, or two such escapes that are a surrogate pair.
     private mutating func escapedScalar() throws(JSONError) -> Unicode.Scalar {
         let start = index - 2
         let unit = try codeUnit()
@@ -70,7 +70,7 @@ extension JSONParser {
         }
         let trail = try codeUnit()
         guard UTF16.isTrailSurrogate(trail) else { throw failure(.malformed, at: start) }
-        // Ten bits of each, above the basic plane: never a surrogate, never past U+10FFFF.
+        // Ten bits of each, above the basic plane: the result is never a surrogate and never past U+10FFFF.
         return Unicode.Scalar(0x1_0000 + (UInt32(unit) & 0x3FF) << 10 + (UInt32(trail) & 0x3FF))!
     }
 

@@ -1,11 +1,11 @@
-// The one parser of Postern: RFC 8259 and nothing else, in one pass. Pure; runs on the caller's thread.
-// The grammar is here, its words in JSONParser+Strings and JSONParser+Numbers.
+// The only JSON parser of Postern: RFC 8259 and nothing else, in one pass. It is pure and runs on the caller's thread.
+// The grammar is here; strings and numbers are in JSONParser+Strings and JSONParser+Numbers.
 
 import Base
 
-/// Reads one value from front to back; what it has no case for is refused.
+/// Reads one value from front to back, and refuses everything for which it has no case.
 ///
-/// `index` is the next byte to read. A method starts at it and leaves it behind what it has read.
+/// `index` is the next byte to read. A method starts at it and leaves it after the bytes that it has read.
 struct JSONParser {
     let bytes: UnsafeRawBufferPointer
     let maxDepth: Int
@@ -23,10 +23,10 @@ struct JSONParser {
         return value
     }
 
-    /// The byte at `index`, nil at the end: the only way forward, so that nothing is read past the input.
+    /// The byte at `index`, or nil at the end. All reading goes through it, so that nothing is read past the input.
     var next: UInt8? { index < bytes.count ? bytes[index] : nil }
 
-    /// Recursion is bounded: `depth` arrays and objects are open, and `maxDepth` may be.
+    /// Recursion is bounded: `depth` arrays and objects are open, and at most `maxDepth` may be.
     private mutating func value(depth: Int) throws(JSONError) -> JSONValue {
         skipWhiteSpace()
         guard let first = next else { throw failure(.incomplete) }
@@ -63,7 +63,7 @@ struct JSONParser {
     private mutating func members(depth: Int) throws(JSONError) -> [JSONValue.Member] {
         var members: [JSONValue.Member] = []
         if skip(UInt8(ascii: "}")) { return members }
-        // Most objects have a few: one allocation, not four that grow.
+        // Most objects have a few members: one allocation instead of four that grow.
         members.reserveCapacity(8)
         var names = MemberNames()
         repeat {
@@ -96,7 +96,7 @@ struct JSONParser {
         guard skip(byte) else { throw failure(next == nil ? .incomplete : .malformed) }
     }
 
-    /// True, and past it, when `byte` comes after any white space.
+    /// Skips white space and, if it comes next, `byte`. Returns whether it came.
     private mutating func skip(_ byte: UInt8) -> Bool {
         skipWhiteSpace()
         guard next == byte else { return false }
@@ -108,7 +108,7 @@ struct JSONParser {
         while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { index += 1 }
     }
 
-    /// Lines are counted only now that somebody wants to know.
+    /// Lines are counted only here, because only an error needs them.
     func failure(_ reason: JSONError.Reason, at place: Int? = nil) -> JSONError {
         let before = bytes[..<(place ?? index)]
         let lineStart = before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
@@ -116,13 +116,13 @@ struct JSONParser {
     }
 }
 
-/// Finds a second member of the same name without ever taking quadratic time.
+/// Finds a second member of the same name, never in quadratic time.
 private struct MemberNames {
-    /// Empty for as long as comparing one by one is cheaper.
+    /// Empty while comparing one by one is cheaper.
     private var known: Set<Text> = []
     private static let comparedMax = 16
 
-    /// False when one of `members` has that name. Must have been told the name of each of them.
+    /// False if one of `members` has that name. It must have been called with the name of each of them.
     mutating func insert(_ name: Text, after members: [JSONValue.Member]) -> Bool {
         if members.count < Self.comparedMax { return !members.contains { $0.name == name } }
         if members.count == Self.comparedMax { known = Set(members.map(\.name)) }

@@ -1,14 +1,14 @@
 public import Base
 
 extension JSONValue {
-    /// How deep arrays and objects may be nested when the caller does not say otherwise.
+    /// How deep arrays and objects may be nested if the caller gives no other limit.
     public static let depthMaxDefault = 16
 
-    /// Parses exactly one value (RFC 8259) in UTF-8 with nothing but white space around it.
+    /// Parses exactly one value (RFC 8259) in UTF-8, with only white space around it.
     ///
-    /// Refused are: two members of one name, NUL in a string or a name (escaped or not), lone surrogates, integers
-    /// beyond Int64, numbers beyond Double, a byte order mark, and more than `maxDepth` arrays and objects around
-    /// each other. The caller bounds the size of the input: a value takes up to some 50 times the bytes of its JSON.
+    /// It refuses: two members of one name, NUL in a string or a name (escaped or not), lone surrogates, integers
+    /// beyond Int64, numbers beyond Double, a byte order mark, and more than `maxDepth` nested arrays and objects. The
+    /// caller bounds the size of the input: a value takes up to some 50 times the bytes of its JSON.
     public init(
         parsing bytes: UnsafeRawBufferPointer, maxDepth: Int = JSONValue.depthMaxDefault
     ) throws(JSONError) {

@@ -1,9 +1,9 @@
 public import Base
 
-/// One JSON value (RFC 8259), as parsed or as about to be written.
+/// One JSON value (RFC 8259), parsed or about to be written.
 ///
-/// Strings are `Text`: two values are equal when their bytes are, never by Unicode's canonical equivalence. Members
-/// keep their order. A number without fraction and exponent is an `integer`, any other a `double`.
+/// Strings are `Text`: two values are equal if their bytes are equal, never by Unicode's canonical equivalence. Members
+/// keep their order. A number without fraction and exponent is an `integer`, any other number a `double`.
 public enum JSONValue: Sendable, Equatable {
     case null
     case bool(Bool)
@@ -52,13 +52,13 @@ extension JSONValue {
 
     public var object: [Member]? { if case .object(let value) = self { value } else { nil } }
 
-    /// The member of that name; nil when there is none or this is no object. Linear: objects here are small.
+    /// The member of that name; nil if there is none or this is no object. Linear, because objects here are small.
     public subscript(name: Text) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value
     }
 
-    /// As the subscript, for hot paths: a name that stands in the source is not made a `Text`, which allocates.
+    /// As the subscript, for hot paths: a name from the source is not turned into a `Text`, which would allocate.
     public func member(_ name: StaticString) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         let name = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)

@@ -2,8 +2,8 @@ public import Base
 
 /// Appends JSON to an array of bytes: claims, key sets, log and CLI output.
 ///
-/// Commas are the writer's business, names and brackets the caller's: what is opened must be closed, and a name is
-/// followed by one value. `bytes` may be taken at any time.
+/// The writer adds the commas, the caller names and brackets: an opened bracket must be closed, and one value must
+/// follow a name. `bytes` may be taken at any time.
 ///
 /// ```swift
 /// var writer = JSONWriter()
@@ -19,7 +19,7 @@ public struct JSONWriter: Sendable {
     private var needsComma = false
     private var isAfterName = false
 
-    /// Goes on after `bytes` (nothing between them and the value); reserve their capacity for speed.
+    /// Continues after `bytes`, with nothing between them and the value. Reserve their capacity for speed.
     public init(appendingTo bytes: consuming [UInt8] = [], isPretty: Bool = false) {
         self.bytes = bytes
         self.isPretty = isPretty
@@ -71,7 +71,7 @@ public struct JSONWriter: Sendable {
     public mutating func string(_ value: Text) { value.bytes.withUnsafeBytes { string($0) } }
     public mutating func string(_ value: String) { string(Text(unchecked: [UInt8](value.utf8))) }
 
-    /// The bytes must be well-formed UTF-8: they are copied but for what JSON wants escaped.
+    /// The bytes must be well-formed UTF-8: they are copied, except for characters that JSON requires to be escaped.
     public mutating func string(_ value: UnsafeRawBufferPointer) {
         separate()
         quote(value)

@@ -1,38 +1,39 @@
-/// What the shell has to do.
+/// An action that the shell has to perform.
 public enum JournalAction: Equatable, Sendable {
-    /// Take the place of a store that is empty or cannot go on: a snapshot whose mark is a row of the journal.
+    /// Replace a store that is empty or cannot go on by a snapshot whose mark is a row of the journal.
     case join
     case connect
-    /// Ask for the rows from this position on, that one included.
+    /// Ask for the rows from this position on, including this row.
     case read(from: UInt64)
-    /// Append an entry over this mark, under this name: what was decided, or nothing.
+    /// Append an entry over this mark, under the entry's name: the decided changes, or nothing.
     case append(over: JournalMark, Entry)
-    /// Decide the requests that wait, in a transaction that stays open. Those that were decided and not answered
+    /// Decide the requests that wait, in a transaction that stays open. Requests that were decided and not answered
     /// wait again.
     case run
-    /// Leave the open transaction. What was decided in it waits again.
+    /// Abort the open transaction. The requests that were decided in it wait again.
     case abort
-    /// Leave the open transaction. What was decided in it gets no answer: whether it happened cannot be found out.
+    /// Abort the open transaction. The requests that were decided in it get no answer: nobody can find out whether
+    /// they took effect.
     case forget
     /// Commit the open transaction, at this mark.
     case commit(JournalMark)
-    /// Take over the rows that were read, up to this mark.
+    /// Apply the rows that were read, up to this mark.
     case apply(upTo: JournalMark)
-    /// Answer what was decided.
+    /// Answer the decided requests.
     case answer
-    /// Say nothing any more.
+    /// Answer nothing any more.
     case stop(Reason)
 
-    /// What is appended.
+    /// The contents of an appended entry.
     public enum Entry: Equatable, Sendable {
         case decided(BatchID)
         /// Shows that everything before it is safe.
         case empty(BatchID)
     }
 
-    /// Why a node says nothing any more.
+    /// The reason why a node answers nothing any more.
     public enum Reason: Error, Equatable, Sendable {
-        /// The journal has another row at the store's position, or none: it lost what this node holds.
+        /// The journal has another row at the store's position, or none: it lost entries that this node holds.
         case forked(JournalMark)
         /// The rows do not follow one another.
         case damaged(UInt64)

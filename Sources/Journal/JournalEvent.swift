@@ -1,14 +1,13 @@
-/// What happened to a node.
+/// An event that happened to a node.
 public enum JournalEvent: Equatable, Sendable {
     /// The node starts, with the mark of its store; nil for a store with nothing in it.
     case began(JournalMark?)
-    /// A snapshot was taken in place of the store. Nil: there is none that the journal goes on from; it is tried
-    /// again.
+    /// A snapshot replaced the store. Nil if there is none from which the journal goes on; then the node tries again.
     case joined(JournalMark?)
     case connected
-    /// The connection is gone. What had been sent may still take effect.
+    /// The connection is gone. Requests that were sent may still take effect.
     case connectionLost
-    /// The answer to `read`: rows in their order, the newest last. Empty: there is nothing from there on.
+    /// The answer to `read`: rows in their order, the newest last. It is empty if there are no rows from there on.
     case rows([JournalHead])
     /// The answer to `append`: the entry is in the journal, and the engine will not lose it.
     case appended(JournalMark)
@@ -23,7 +22,7 @@ public enum JournalEvent: Equatable, Sendable {
     /// The journal may have grown.
     case journalGrew
 
-    /// What came of the requests that were decided.
+    /// The kinds of outcome among the decided requests.
     public struct Decisions: OptionSet, Sendable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }

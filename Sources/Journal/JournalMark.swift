@@ -17,7 +17,7 @@ public struct JournalHash: Hashable, Sendable {
 
     public init(_ words: SIMD4<UInt64>) { self.words = words }
 
-    /// Nil unless there are 32.
+    /// Nil unless there are 32 bytes.
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 32 else { return nil }
         self.words = withUnsafeTemporaryAllocation(byteCount: 32, alignment: 32) { scratch in
@@ -29,13 +29,13 @@ public struct JournalHash: Hashable, Sendable {
     public var bytes: [UInt8] { withUnsafeBytes(of: words) { [UInt8]($0) } }
 }
 
-/// Names one try to append, by chance: a node finds its own entry again by it when no answer came. 16 bytes.
+/// A random name for one try to append: by it, a node finds its own entry again if no answer came. 16 bytes.
 public struct BatchID: Hashable, Sendable {
     public let words: SIMD2<UInt64>
 
     public init(_ words: SIMD2<UInt64>) { self.words = words }
 
-    /// Nil unless there are 16.
+    /// Nil unless there are 16 bytes.
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
         self.words = withUnsafeTemporaryAllocation(byteCount: 16, alignment: 16) { scratch in
@@ -47,7 +47,7 @@ public struct BatchID: Hashable, Sendable {
     public var bytes: [UInt8] { withUnsafeBytes(of: words) { [UInt8]($0) } }
 }
 
-/// What a row of the journal says of itself, without what it does.
+/// The head of a row of the journal, without the row's changes.
 public struct JournalHead: Hashable, Sendable {
     public let mark: JournalMark
     /// The hash of the row before it: a row fits over one state only.

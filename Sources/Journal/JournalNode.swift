@@ -1,36 +1,36 @@
-/// The protocol of one node over a shared journal: what to do next, given what happened. Pure: it performs nothing,
-/// reads no clock and keeps no data but marks.
+/// The protocol of one node over a shared journal: it says what to do next, given what happened. It is pure: it
+/// performs nothing, reads no clock and keeps no data but marks.
 ///
-/// Its shell performs each action in the order given and tells what came of it; there is one action at a time whose
-/// outcome is not known, and a lost connection is the outcome of whatever waited for the engine. The shell keeps the
+/// Its shell performs the actions in the order given and reports their outcomes. Only one action at a time has an
+/// unknown outcome. A lost connection is the outcome of any action that waited for the engine. The shell keeps the
 /// requests, the open transaction of the local store, and the rows that were read.
 ///
 /// Three promises rest on it. A change is acknowledged when its entry is in the journal, once, and nothing is
-/// acknowledged that the engine may still lose. A refusal is told when the state it was decided over was the journal's
-/// end after the request came. A node whose store is not the journal's past says nothing at all.
+/// acknowledged that the engine may still lose. A refusal is told only if the state over which it was decided was the
+/// journal's end after the request came. A node whose store is not the journal's past answers nothing at all.
 public struct JournalNode: Sendable {
     private enum Link: Equatable {
         case none
         case connecting
-        /// Rows may be there that the engine can still lose.
+        /// The journal may show rows that the engine can still lose.
         case unconfirmed
         case confirmed
     }
 
-    /// What was decided and not answered.
+    /// The requests that were decided and not answered.
     private enum Batch: Equatable {
         case none
         /// The requests are being decided.
         case running
         /// Decided without a change; the journal's end is asked for.
         case asking
-        /// Its entry was sent under this name.
+        /// The batch's entry was sent under this name.
         case sent(BatchID)
-        /// The same, and no answer came.
+        /// The entry was sent, and no answer came.
         case unknown(BatchID)
-        /// The same, and its row was seen, which may still be lost.
+        /// The entry was sent, no answer came, and its row was seen. The row may still be lost.
         case seen(BatchID, JournalMark)
-        /// In the journal; the store commits.
+        /// The entry is in the journal; the store commits.
         case committing
     }
 
@@ -39,9 +39,9 @@ public struct JournalNode: Sendable {
 
     private var link = Link.none
     private var batch = Batch.none
-    /// What the engine was asked.
+    /// The question that the engine was asked.
     private var question = Question.none
-    /// What the store is at.
+    /// The work that the store is doing.
     private var work = Work.none
     private var hasRequests = false
     private var mayHaveNews = false
@@ -51,14 +51,14 @@ public struct JournalNode: Sendable {
 
     public init() {}
 
-    /// Whether what the store holds is known to be the journal's past.
+    /// Whether the store's contents are known to be the journal's past.
     public var isServing: Bool { link == .confirmed && !isStopped }
 
-    /// Whether the journal's end is asked for, to refuse requests by it. One that comes now has to ask anew.
+    /// Whether the journal's end is asked for, to refuse requests by it. A request that comes now has to ask anew.
     public var isAskingForEnd: Bool { batch == .asking }
 
-    /// What to do, in this order. `nextID` is called for a new name. An answer to what was not asked, or was asked on
-    /// another connection, changes nothing.
+    /// The actions to perform, in this order. `nextID` is called for a new name. An answer changes nothing if its
+    /// question was not asked, or was asked on another connection.
     public mutating func handle(_ event: JournalEvent, nextID: () -> BatchID) -> [JournalAction] {
         if isStopped { return [] }
         switch event {
@@ -131,11 +131,11 @@ public struct JournalNode: Sendable {
         return [.read(from: mark.position)]
     }
 
-    /// The rows from the store's own position on. The first one tells whether the store is the journal's past.
+    /// Takes the rows from the store's own position on. The first row shows whether the store is the journal's past.
     private mutating func received(_ rows: [JournalHead], _ nextID: () -> BatchID) -> [JournalAction] {
         guard let mark else { return [] }
         guard let own = rows.first, let newest = rows.last, own.mark == mark else {
-            // What was trimmed is in a snapshot; what is missing or different was lost.
+            // Trimmed rows are in a snapshot; missing or different rows were lost.
             let isTrimmed = rows.first.map { $0.mark.position > mark.position } ?? false
             return isTrimmed ? joinAgain() : stop(.forked(mark))
         }
@@ -170,8 +170,9 @@ public struct JournalNode: Sendable {
 
     // MARK: Appending
 
-    /// On a new connection rows are seen that the engine may lose: those of a crash, or of a wait for its standby that
-    /// was broken off. An entry of our own behind them shows that they are safe. `first` is the row above the store.
+    /// On a new connection, rows may be seen that the engine can lose: after a crash, or after a wait for its standby
+    /// that was broken off. An entry of our own after them shows that they are safe. `first` is the row above the
+    /// store.
     private mutating func confirm(
         _ first: JournalHead?, newest: JournalMark, _ nextID: () -> BatchID
     ) -> [JournalAction] {
@@ -179,7 +180,7 @@ public struct JournalNode: Sendable {
         switch batch {
         case .unknown(let id), .seen(let id, _):
             guard let first else {
-                // The very same entry once more: if the first try is still under way, one of the two finds its place
+                // Append the same entry once more: if the first try is still under way, one of the two finds its place
                 // taken.
                 batch = .unknown(id)
                 return append(over: newest, .decided(id))
@@ -223,14 +224,14 @@ public struct JournalNode: Sendable {
 
     private mutating func decided(_ decisions: JournalEvent.Decisions, _ nextID: () -> BatchID) -> [JournalAction] {
         guard let mark, batch == .running else { return [] }
-        // The connection was lost meanwhile: decided again when there is one.
+        // The connection was lost meanwhile: the requests are decided again when there is one.
         guard link == .confirmed else { return leave() + next() }
         if decisions.contains(.changes) {
             let id = nextID()
             batch = .sent(id)
             return append(over: mark, .decided(id))
         }
-        // Only what is asked from now on shows that the refusals rest on the journal's end.
+        // Only a question that is asked from now on shows that the refusals rest on the journal's end.
         batch = .asking
         return read()
     }
@@ -242,7 +243,7 @@ public struct JournalNode: Sendable {
         return [.answer] + next()
     }
 
-    /// What is to be done when nothing is under way.
+    /// The next actions, if no question and no work is under way.
     private mutating func next() -> [JournalAction] {
         guard question == .none, work == .none else { return [] }
         if link == .unconfirmed { return read() }

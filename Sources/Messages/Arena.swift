@@ -3,8 +3,8 @@ import Glibc
 
 /// The memory of the message a thread is decoding or encoding: a bump pointer with a byte budget.
 ///
-/// Owned by its thread (pthread key), used for one message at a time, emptied after each. It keeps one chunk; what a
-/// large message took beyond that goes back to the system.
+/// Owned by its thread (pthread key), used for one message at a time, emptied after each. It keeps one chunk; the
+/// further chunks of a large message go back to the system.
 struct Arena {
     static let keptByteCount = 16 * 1024
     private static let chunkByteCountMax = 1024 * 1024
@@ -83,7 +83,7 @@ struct Arena {
     /// True once a request was refused: the budget, or the system's memory, is spent.
     var isSpent: Bool { state.pointee.isSpent }
 
-    /// What the arena holds of the system's memory.
+    /// The bytes that the arena has taken from the system.
     var reservedByteCount: Int { state.pointee.reservedByteCount }
 
     /// Aligned for every C type of CMessages (8). Nil when the budget is spent.
@@ -103,7 +103,7 @@ struct Arena {
         return start
     }
 
-    /// Forgets the message; `wiping` overwrites what it held.
+    /// Forgets the message; `wiping` overwrites its bytes.
     func reset(wiping: Bool) {
         if wiping {
             var end = state.pointee.cursor

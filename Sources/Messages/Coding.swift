@@ -2,7 +2,7 @@ import Base
 import CMessages
 import Glibc
 
-/// What the generated `init(decoding:limits:)` does.
+/// Decodes a message for the generated `init(decoding:limits:)`.
 func decodeMessage<Value: ConvertibleToC>(
     _ bytes: UnsafeRawBufferPointer, limits: MessageLimits
 ) throws(DecodeError) -> Value {
@@ -11,8 +11,8 @@ func decodeMessage<Value: ConvertibleToC>(
         ? try decodeFlat(bytes, limits: limits) : try decodeByProtobufC(bytes, limits: limits)
 }
 
-/// Most requests are flat, and short: the pre-scan, which comes by each value anyway, leaves nothing to do for
-/// protobuf-c.
+/// Decodes a flat message in the pre-scan. Most requests are flat and short, and the pre-scan visits each value anyway,
+/// so that nothing is left for protobuf-c.
 func decodeFlat<Value: ConvertibleToC>(
     _ bytes: UnsafeRawBufferPointer, limits: MessageLimits
 ) throws(DecodeError) -> Value {

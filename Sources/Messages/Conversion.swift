@@ -15,7 +15,7 @@ protocol ConvertibleToC: Message {
 }
 
 extension ConvertibleToC {
-    /// The message, or one inside it, has a secret field: what the arena held of it is wiped.
+    /// The message, or one inside it, has a secret field, so that its bytes in the arena are wiped.
     static var holdsSecret: Bool { schema.pointee.holds_secret != 0 }
 
     /// The message holds nothing but singular numbers, texts and bytes.

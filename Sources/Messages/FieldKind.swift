@@ -1,4 +1,5 @@
-/// What the pre-scan checks in a field's value. The numbers are those of KINDS in tools/generator/c_sources.py.
+/// The kind of a field, by which the pre-scan checks its value. The numbers are those of KINDS in
+/// tools/generator/c_sources.py.
 enum FieldKind: UInt8 {
     case integer64 = 1
     case int32
@@ -11,7 +12,7 @@ enum FieldKind: UInt8 {
     case text
     case message
 
-    /// Repeated values of these may come as one run of bytes.
+    /// Repeated values of these kinds may come as one run of bytes.
     @inline(__always)
     var isPackable: Bool { rawValue < FieldKind.bytes.rawValue }
 }

@@ -1,7 +1,7 @@
 /// Reads the top-level fields of an encoded message one by one, without decoding it.
 ///
-/// For bytes that need no schema: a field copied out of a stored record, an envelope on the hot path. It refuses what
-/// is malformed, but not duplicates and not text: that is for the caller, or for decoding.
+/// For bytes that need no schema: a field copied out of a stored record, an envelope on the hot path. It refuses
+/// malformed bytes, but checks neither duplicates nor text: that is for the caller, or for decoding.
 public struct FieldReader {
     public enum Value {
         case varint(UInt64)

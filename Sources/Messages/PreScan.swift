@@ -4,7 +4,7 @@ import CMessages
 /// A linear check of a message's bytes against its schema, before protobuf-c sees them.
 ///
 /// protobuf-c 1.4 has no recursion limit, takes quadratic time to merge a sub-message that occurs again and again, and
-/// lets the last of two equal fields win; this refuses all three, and everything that has a second spelling, so that
+/// lets the last of two equal fields win. The pre-scan refuses all three, and every second spelling of a value, so that
 /// two readers of the same bytes cannot see different values. It allocates nothing unless it refuses.
 struct PreScan {
     private let depthMax: Int
@@ -160,7 +160,7 @@ extension ProtobufCBinaryData {
 }
 
 extension DecodeError {
-    /// The same error seen from the message around: the field's path grows at its front.
+    /// The same error as the outer message reports it: the outer field's name goes in front of the path.
     fileprivate func inside(_ outer: String) -> DecodeError {
         switch self {
         case .duplicate(let field): .duplicate(field: "\(outer).\(field)")

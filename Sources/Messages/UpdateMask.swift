@@ -11,14 +11,14 @@ extension UpdatePath {
     static func named() -> [Text: Self] { Dictionary(uniqueKeysWithValues: allCases.map { ($0.name, $0) }) }
 }
 
-/// A message whose fields an `update_mask` names: what is changed, or the request that says what changes.
+/// A message whose fields an `update_mask` names: the changed message, or the request for the change.
 public protocol Updatable {
     associatedtype Path: UpdatePath
 }
 
 /// A message that is changed field by field.
 public protocol UpdatableMessage: Updatable {
-    /// Makes the field what it is in `other`, also when it is empty there.
+    /// Copies the field from `other`, also if it is empty there.
     mutating func copy(_ path: Path, from other: Self)
 }
 
@@ -38,7 +38,7 @@ public struct UpdateMask<Target: Updatable>: Sendable {
         }
     }
 
-    /// The same for names that may be none: what is created needs no mask.
+    /// The same, but `names` may be empty: a creation needs no mask.
     public init(naming names: [Text]) throws(Failure) {
         var paths: [Target.Path] = []
         var seen: Set<Target.Path> = []

@@ -1,6 +1,6 @@
 /// Walks encoded bytes and refuses every spelling but the shortest. Source: protobuf.dev/programming-guides/encoding.
 ///
-/// Used under a pointer whose bytes stay valid: it never outlives the call that made it.
+/// Its bytes must stay valid while it is used: a cursor never outlives the call that made it.
 struct WireCursor {
     private var position: UnsafeRawPointer
     private let end: UnsafeRawPointer

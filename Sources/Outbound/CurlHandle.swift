@@ -1,4 +1,4 @@
-// One easy handle and the few things all protocols need of it. Everything about libcurl is in this target.
+// One easy handle and the few functions of it that all protocols need. Everything about libcurl is in this target.
 
 import Base
 import CCurl
@@ -11,10 +11,10 @@ enum CurlLibrary {
     }()
 }
 
-/// An easy handle with its connections. Used by one thread at a time, whichever that is.
+/// An easy handle with its connections. Used by one thread at a time, which may be any thread.
 ///
 /// Unchecked: libcurl-thread(3): "you must never share the same handle in multiple threads" at the same time; a handle
-/// is with exactly one caller or in the pool of idle ones, whose lock orders them.
+/// is with exactly one caller or in the pool of idle handles, whose lock orders the callers.
 final class CurlHandle: @unchecked Sendable {
     let pointer: UnsafeMutableRawPointer
 
@@ -26,8 +26,8 @@ final class CurlHandle: @unchecked Sendable {
 
     deinit { curl_easy_cleanup(pointer) }
 
-    /// Forgets every option, keeps the open connections, and sets what holds for everything that goes out: no proxy
-    /// from the environment, no signals, no files of the user, TLS 1.2 or later, verified.
+    /// Forgets every option, keeps the open connections, and sets the options that hold for all requests: no proxy from
+    /// the environment, no signals, no files of the user, TLS 1.2 or later, verified.
     func reset(certificateFile: String?) {
         curl_easy_reset(pointer)
         set(CURLOPT_NOSIGNAL, 1)
@@ -40,7 +40,7 @@ final class CurlHandle: @unchecked Sendable {
         if let certificateFile { set(CURLOPT_CAINFO, certificateFile) }
     }
 
-    // An option that libcurl refuses is our own mistake: the linked libcurl is older than the one compiled against.
+    // If libcurl refuses an option, it is our own mistake: the linked libcurl is older than the one compiled against.
 
     func set(_ option: CURLoption, _ value: Int) { check(postern_curl_set_long(pointer, option, value), option) }
 
@@ -68,7 +68,7 @@ final class CurlHandle: @unchecked Sendable {
     }
 }
 
-/// A list of C strings as libcurl wants them; must outlive the transfer.
+/// A list of C strings in libcurl's form; must outlive the transfer.
 final class CurlList {
     private(set) var head: UnsafeMutablePointer<curl_slist>?
 

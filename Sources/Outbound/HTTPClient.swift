@@ -2,13 +2,13 @@ public import Base
 public import Reactor
 import Synchronization
 
-/// Asks other servers over HTTP: on the blocking pool's threads, within limits of time, size and place.
+/// Sends requests to other servers over HTTP, on the pool's threads, within limits of time, size and address.
 ///
-/// `https` only, `http` to loopback where the request says so; certificates verified; no redirections, proxies, cookies
-/// or compression; no address that the request's `NetworkPolicy` does not permit. Connections are kept and used again,
-/// never across policies. Any thread.
+/// Only `https`, and `http` to loopback if the request allows it; certificates verified; no redirections, proxies,
+/// cookies or compression; only addresses that the request's `NetworkPolicy` permits. Connections are kept and used
+/// again, never across policies. Any thread.
 public final class HTTPClient: Sendable {
-    /// The most requests of one tenant at a time, so that a provider that hangs holds up no other tenant's.
+    /// The most requests of one tenant at a time, so that a provider that hangs holds up no requests of other tenants.
     private let requestsPerTenantMax: Int
     private let pool: WorkerPool
     private let certificateFile: String?
@@ -28,16 +28,15 @@ public final class HTTPClient: Sendable {
         self.certificateFile = certificateFile
     }
 
-    /// Sends `request` for `tenant` and returns its answer, whatever its status, but not a redirection. The trace of
-    /// the call that the task works for goes along.
+    /// Sends `request` for `tenant` and returns its answer, whatever its status, but not a redirection. If the task's
+    /// call has a trace, the request carries its `traceparent`.
     ///
-    /// - Throws: `OutboundError`; what the pool throws when it is full or closed or the deadline passes;
-    ///   `CancellationError`.
+    /// - Throws: `OutboundError`; the pool's error if it is full or closed or the deadline passes; `CancellationError`.
     public func send(_ request: HTTPRequest, tenant: Text, deadline: Instant) async throws -> HTTPAnswer {
         try await send(request, tenant: tenant, deadline: deadline) { $0 }
     }
 
-    /// The same, with work on the answer that belongs on the pool's thread too.
+    /// The same, with work on the answer, which also runs on the pool's thread.
     public func send<Value: Sendable>(
         _ request: HTTPRequest, tenant: Text, deadline: Instant,
         _ transform: @escaping @Sendable (HTTPAnswer) throws -> Value

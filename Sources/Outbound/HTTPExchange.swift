@@ -1,10 +1,10 @@
-// One transfer on a worker thread: libcurl's callbacks and what they collect.
+// One transfer on a worker thread: libcurl's callbacks and the data that they collect.
 
 import Base
 import CCurl
 import Synchronization
 
-/// Set from any thread: the transfer ends within a second.
+/// Cancels a transfer, which ends within a second. May be set from any thread.
 final class CancelFlag: Sendable {
     private let flag = Atomic(false)
 
@@ -48,7 +48,7 @@ final class HTTPExchange {
         return try withExtendedLifetime((self, fields, request)) {
             try withUnsafePointer(to: &opener) { opener in
                 handle.reset(certificateFile: certificateFile)
-                // Nothing of this call may be in the handle when the call is over.
+                // The handle must keep nothing of this call after it.
                 defer { curl_easy_reset(handle.pointer) }
                 configure(handle, fields: fields, timeout: min(request.timeout, remaining))
                 handle.check(postern_curl_set_opener(handle.pointer, opener), CURLOPT_OPENSOCKETFUNCTION)
@@ -95,7 +95,7 @@ final class HTTPExchange {
             CURLOPT_XFERINFOFUNCTION)
     }
 
-    /// libcurl does not copy a body it is given by pointer: no copy of a secret is left in it.
+    /// libcurl does not copy a body that it gets by pointer, so no copy of a secret is left in it.
     private func withBody<Result>(_ handle: CurlHandle, _ body: () throws -> Result) rethrows -> Result {
         guard case .post(let secret) = request.method else { return try body() }
         return try secret.withBytes { bytes in
@@ -103,7 +103,7 @@ final class HTTPExchange {
             handle.check(
                 postern_curl_set_size(handle.pointer, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(bytes.count)),
                 CURLOPT_POSTFIELDSIZE_LARGE)
-            // An empty body has an address too: without one libcurl would ask a read callback for it.
+            // An empty body gets an address too: without an address, libcurl would ask a read callback for the body.
             return try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { none in
                 handle.set(CURLOPT_POSTFIELDS, pointer: bytes.baseAddress ?? UnsafeRawPointer(none.baseAddress))
                 return try body()
@@ -111,7 +111,7 @@ final class HTTPExchange {
         }
     }
 
-    /// `Expect:` switches off what libcurl does with larger bodies: waiting a second for "100 Continue".
+    /// `Expect:` switches off libcurl's wait of a second for "100 Continue", which it does for larger bodies.
     private func fieldList() throws(OutboundError) -> CurlList {
         let list = CurlList(["User-Agent: postern", "Expect:"])
         for field in request.fields {

@@ -1,8 +1,9 @@
 import Base
 
-/// The few header fields that are looked at.
+/// Reads the few header fields that are used.
 enum HTTPHead {
-    /// One line of an answer's head, with its line feed. A status line starts over: "100 Continue" came before it.
+    /// Reads one line of an answer's head, with its line feed. A status line starts over, because "100 Continue" may
+    /// have come before it.
     static func read(_ line: UnsafeRawBufferPointer, into answer: inout HTTPAnswer) {
         if line.starts(with: "HTTP/".utf8) {
             answer.contentType = .empty
@@ -29,7 +30,7 @@ enum HTTPHead {
             guard directive.starts(with: "max-age=".utf8) else { continue }
             let digits = directive.dropFirst("max-age=".utf8.count)
             guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { continue }
-            // More than nine digits are longer than anybody waits.
+            // More than nine digits are longer than any useful lifetime.
             found = .seconds(digits.count > 9 ? 999_999_999 : digits.reduce(Int64(0)) { $0 * 10 + Int64($1 - 0x30) })
         }
         return found

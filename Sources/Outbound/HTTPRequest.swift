@@ -4,11 +4,11 @@ public import Base
 public struct HTTPRequest: Sendable {
     public enum Method: Sendable {
         case get
-        /// The body's type comes as a field; the body is wiped after use.
+        /// The body's type is given as a field; the body is wiped after use.
         case post(Secret)
     }
 
-    /// A header field. The value may come from outside: what cannot be sent makes the request `malformedRequest`.
+    /// A header field. The value may come from outside: if it cannot be sent, the request is `malformedRequest`.
     public struct Field: Sendable {
         public var name: StaticString
         public var value: Text
@@ -27,7 +27,7 @@ public struct HTTPRequest: Sendable {
     /// The longest time of the request, from looking up the name to the end of the answer. Waiting for a thread does
     /// not count.
     public var timeout = Duration.seconds(5)
-    /// The longest body. A longer one ends the transfer while it arrives.
+    /// The largest body. A larger body ends the transfer while it arrives.
     public var bodyByteCountMax = 256 * 1024
 
     public init(_ url: HTTPURL, method: Method = .get, fields: [Field] = [], policy: NetworkPolicy) {
@@ -37,7 +37,7 @@ public struct HTTPRequest: Sendable {
         self.policy = policy
     }
 
-    /// A form, as OAuth 2.0's endpoints take it.
+    /// A request with a form, as OAuth 2.0's endpoints take it.
     public static func form(
         _ url: HTTPURL, _ members: [(name: Text, value: Secret)], fields: [Field] = [], policy: NetworkPolicy
     ) -> HTTPRequest {
@@ -53,12 +53,12 @@ public struct HTTPRequest: Sendable {
     }
 }
 
-/// An answer of any status but a redirection.
+/// An answer of any status except a redirection.
 public struct HTTPAnswer: Sendable {
     public var status: Int
     /// `Content-Type` without parameters, in lower case; empty if there is none.
     public var contentType: Text
-    /// The `max-age` of Cache-Control; zero for no-store and no-cache, nil where the answer states none.
+    /// The `max-age` of Cache-Control; zero for no-store and no-cache, nil if the answer states none.
     public var maxAge: Duration?
     public var body: [UInt8]
 

@@ -1,7 +1,7 @@
 public import Base
 
-/// The addresses that may be connected to. Public addresses always may; link-local (a cloud's metadata service),
-/// multicast and reserved addresses never.
+/// The addresses to which connections are allowed. Public addresses are always allowed; link-local (a cloud's metadata
+/// service), multicast and reserved addresses never.
 ///
 /// The policy judges the address of the socket that is about to be made, not the name. A name that resolves to another
 /// address the second time (DNS rebinding) gains nothing.

@@ -1,22 +1,22 @@
 /// The reason why another server could not be called. Holds nothing of that server's answer, and no address, name or
 /// secret.
 public enum OutboundError: Error, Sendable, Equatable {
-    /// Not a URL that may be asked, or a header field with a character that cannot be sent.
+    /// The URL may not be requested, or a header field has a character that cannot be sent.
     case malformedRequest
     /// The name resolves to addresses that the `NetworkPolicy` does not permit, and to no others.
     case addressNotAllowed
     case cannotResolve
     case cannotConnect
-    /// Connecting or the answer took too long.
+    /// The connection or the answer took too long.
     case timedOut
-    /// No TLS, or a certificate that does not hold.
+    /// The server has no TLS, or its certificate is not valid.
     case untrusted
     /// The answer is longer than it may be.
     case tooLarge
-    /// The answer is a redirection: never followed.
+    /// The answer is a redirection, which is never followed.
     case redirected
-    /// The connection broke, or what came was not the protocol.
+    /// The connection broke, or the answer did not follow the protocol.
     case broken
-    /// Too many requests of this tenant are on their way already.
+    /// Too many requests of this tenant are already under way.
     case overloaded
 }

@@ -1,11 +1,11 @@
-/// What a mail server says it can do, read off the lines it answers with. Pure.
+/// The extensions that a mail server offers, read from the lines of its answers. It is pure.
 struct SMTPCapabilities {
     /// Whether the server has answered EHLO since the connection, or its TLS, began.
     private(set) var isKnown = false
     private(set) var hasUTF8 = false
 
     mutating func received(_ line: UnsafeRawBufferPointer) {
-        // A greeting, or the answer to STARTTLS: what was said before does not count (RFC 3207 §4.2).
+        // A greeting, or the answer to STARTTLS: earlier answers do not count any more (RFC 3207 §4.2).
         if line.starts(with: "220".utf8) { self = SMTPCapabilities() }
         guard line.starts(with: "250".utf8), line.count > 4 else { return }
         isKnown = true

@@ -2,10 +2,10 @@ public import Base
 import CCurl
 public import Reactor
 
-/// A mail server and how to speak to it.
+/// A mail server and how to connect to it.
 public struct SMTPServer: Sendable {
     public enum Security: Sendable {
-        /// STARTTLS (RFC 3207); no TLS, no mail.
+        /// STARTTLS (RFC 3207). Without TLS, no mail is sent.
         case startTLS
         /// TLS from the first byte (RFC 8314).
         case tls
@@ -35,9 +35,9 @@ public struct SMTPServer: Sendable {
 
 /// The reason why a mail was not sent. Holds nothing of the server's answers.
 public enum SMTPError: Error, Sendable, Equatable {
-    /// Not reached, broken off, or refused for now (4yz): worth another attempt.
+    /// The server was not reached, broke off, or refused the mail for now (4yz): worth another attempt.
     case transient(code: Int, OutboundError?)
-    /// Refused for good (5yz).
+    /// The server refused the mail for good (5yz).
     case permanent(code: Int)
     /// The server does not take the user name and password.
     case notAuthenticated
@@ -45,7 +45,7 @@ public enum SMTPError: Error, Sendable, Equatable {
     case noInternationalMail
 }
 
-/// Hands mail to a server over SMTP (RFC 5321), on the blocking pool's threads. Any thread.
+/// Sends mail to a server over SMTP (RFC 5321), on the pool's threads. Any thread.
 public final class SMTPClient: Sendable {
     private let pool: WorkerPool
     private let certificateFile: String?
@@ -58,9 +58,9 @@ public final class SMTPClient: Sendable {
         self.certificateFile = certificateFile
     }
 
-    /// Sends `message`, whole with its header, from one mailbox to one.
+    /// Sends `message`, which includes its header, from one mailbox to another.
     ///
-    /// - Throws: `SMTPError`; what the pool throws when it is full.
+    /// - Throws: `SMTPError`; the pool's error if it is full.
     public func send(
         _ message: Secret, from sender: Text, to recipient: Text, through server: SMTPServer, tenant: Text,
         deadline: Instant
@@ -79,7 +79,7 @@ private final class SMTPExchange {
     private let server: SMTPServer
     private var sentByteCount = 0
     private var isAddressRefused = false
-    /// An address is beyond ASCII: libcurl asks for SMTPUTF8 where the server offers it, and goes on where it does not.
+    /// Whether an address is not ASCII. libcurl asks for SMTPUTF8 if the server offers it, and goes on if it does not.
     private let needsUTF8: Bool
     private var capabilities = SMTPCapabilities()
     private let sender: Text
@@ -116,7 +116,7 @@ private final class SMTPExchange {
                 handle.set(CURLOPT_READFUNCTION) { buffer, size, count, context in
                     guard let context, let buffer else { return 0 }
                     let exchange = Unmanaged<SMTPExchange>.fromOpaque(context).takeUnretainedValue()
-                    // A mail that ends before its last line is none (RFC 5321 §4.1.1.4).
+                    // A mail that ends before its last line is not delivered (RFC 5321 §4.1.1.4).
                     if exchange.lacksUTF8 { return Int(CURL_READFUNC_ABORT) }
                     return exchange.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: size * count))
                 }
@@ -155,7 +155,7 @@ private final class SMTPExchange {
 
     private func mayOpen(_ address: IPAddress?) -> Bool {
         let isPlaintext = server.security == .none
-        // To this machine in clear text goes what may go there at all; anywhere else it needs TLS.
+        // Clear text is allowed only to this machine, if the policy permits that; anywhere else, mail needs TLS.
         let isPermitted = address.map {
             isPlaintext
                 ? $0.reach == .loopback && server.policy.allowsPrivateAddresses

@@ -1,4 +1,4 @@
-// What every call of the admins has in common.
+// Helpers for the calls of the administrators.
 
 import Base
 import PosternClient
@@ -6,8 +6,8 @@ import PosternClient
 /// Sends a change with an idempotency key of its own, unless the caller gave one, so that a lost answer can be asked
 /// for again without doing the change again.
 ///
-/// A credential has a limited number of keys per day. When they are used up the server has done nothing, and the change
-/// is sent without a key.
+/// A credential has a limited number of keys per day. When they are used up, the server does nothing, and the change is
+/// sent again without a key.
 func sendOnce<Request, Answer>(
     _ send: (Request, CallOptions) async throws(Failure) -> Answer, _ request: Request, _ options: CallOptions
 ) async throws(Failure) -> Answer {
@@ -32,8 +32,8 @@ func required<Part>(_ part: Part?) throws(Failure) -> Part {
     return part
 }
 
-/// The lifetime in seconds. Nil is 0, which means the server's default; a lifetime that is over must not come to mean
-/// the same.
+/// The lifetime in seconds. Nil is 0, which means the server's default; a lifetime of zero or less throws, so that it
+/// does not mean the same.
 func wholeSeconds(_ lifetime: Duration?) throws(Failure) -> Int64 {
     guard let lifetime else { return 0 }
     guard lifetime > .zero else { throw .invalid(.invalidDuration, field: "lifetime", "must be above 0") }

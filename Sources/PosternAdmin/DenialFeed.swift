@@ -5,9 +5,9 @@ import PosternClient
 /// The refusals of one tenant's self-service switches, as they happen.
 ///
 /// Without a start the feed begins at the first `next()`. The feed never ends by itself. While the server cannot be
-/// reached the feed waits, and then goes on behind the last refusal that was read. Cancelling the task ends it with
-/// CANCELLED. It throws when the server refuses (for example because the credential was revoked or the tenant deleted)
-/// and when the channel was shut down.
+/// reached the feed waits, and then continues after the last refusal that was read. Cancelling the task ends it with
+/// CANCELLED. The feed throws when the server refuses (for example because the credential was revoked or the tenant
+/// deleted) and when the channel was shut down.
 ///
 /// ```swift
 /// for try await denial in tenant.watchDenials() {
@@ -25,7 +25,7 @@ public struct DenialFeed: AsyncSequence, Sendable {
     init(admin: TenantAdmin, after: Int64?, options: CallOptions) {
         self.admin = admin
         self.after = after
-        // Whoever follows waits for the server.
+        // A feed waits for the server.
         var waiting = options
         waiting.waitsForConnection = true
         self.options = waiting

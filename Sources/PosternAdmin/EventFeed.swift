@@ -5,9 +5,9 @@ import PosternClient
 /// The events of one tenant's log, as they are committed.
 ///
 /// Without a start the feed begins at the first `next()`. The feed never ends by itself. While the server cannot be
-/// reached the feed waits, and then goes on behind the last event that was read. Cancelling the task ends it with
-/// CANCELLED. It throws when the server refuses (for example because the credential was revoked or the tenant deleted)
-/// and when the channel was shut down.
+/// reached the feed waits, and then continues after the last event that was read. Cancelling the task ends it with
+/// CANCELLED. The feed throws when the server refuses (for example because the credential was revoked or the tenant
+/// deleted) and when the channel was shut down.
 ///
 /// ```swift
 /// for try await event in tenant.watchEvents(EventFilter(kinds: [.callDenied])) {
@@ -25,7 +25,7 @@ public struct EventFeed: AsyncSequence, Sendable {
 
     init(admin: TenantAdmin, filter: EventFilter, after: Int64?, options: CallOptions) {
         (self.admin, self.filter, self.after) = (admin, filter, after)
-        // Whoever follows waits for the server.
+        // A feed waits for the server.
         var waiting = options
         waiting.waitsForConnection = true
         self.options = waiting

@@ -4,7 +4,7 @@ public import PosternClient
 
 /// A change of a tenant's blocking hooks, for `TenantAdmin.updateHookConfig`.
 ///
-/// Nil leaves a hook as it is; `Hook()` removes it. A hook without a secret keeps the present one, unless its URL is
+/// Nil leaves a hook as it is; `Hook()` removes it. A hook without a secret keeps the present secret, unless its URL is
 /// another.
 ///
 /// ```swift

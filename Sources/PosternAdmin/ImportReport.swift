@@ -24,7 +24,7 @@ public struct ImportReport: Sendable, Equatable {
     /// Creates the report of an import without rows.
     public init() {}
 
-    /// With the answer to a batch of a stream that began when this was the report.
+    /// The report after an answer of a stream, if this was the report when the stream began.
     func adding(_ answer: UsersImportResponse, to rejections: [ImportRejection]) -> ImportReport {
         var report = self
         report.createdCount += answer.createdCount

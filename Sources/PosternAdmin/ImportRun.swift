@@ -35,7 +35,7 @@ struct ImportRun {
 
     mutating func add(_ user: ImportUser, _ progress: (ImportReport) -> Void) async throws(Failure) {
         let byteCount = user.encodedByteCount
-        // At most: each row's own fields and those of its providers.
+        // An upper bound: the row's own fields, and those of its providers.
         let fieldCount = 14 + 7 * user.providers.count
         if !batch.users.isEmpty,
             batch.users.count == limits.importBatchMax || batchByteCount + byteCount > Self.batchBytesMax
@@ -90,7 +90,7 @@ struct ImportRun {
         do throws(Failure) {
             try await stream?.send(request)
         } catch {
-            // What was answered before counts, and how the stream ended tells better what went wrong.
+            // Answers that came before count, and the stream's own end gives a better error.
             while sentCount > 0 { try await receive(progress) }
             throw error
         }
@@ -119,7 +119,7 @@ struct ImportRun {
         (stream, answers, sentCount) = (nil, nil, 0)
         reportBefore = report
         options.waitsForConnection = true
-        // A task that is cancelled meanwhile hears of it from the next stream, with the checkpoint.
+        // If the task is cancelled meanwhile, the next stream throws it, with the checkpoint.
         try? await pause(afterFailures: failureCount)
     }
 }

@@ -15,7 +15,7 @@ struct MaskedFields<Target: Message & Updatable>: Sendable {
         paths.append(path)
     }
 
-    /// The same for a field that is a message; an empty one removes what is there.
+    /// Does the same for a field that is a message. An empty message removes the present one.
     mutating func setMessage<Value: Message>(
         _ path: Target.Path, _ field: WritableKeyPath<Target, Value?>, _ value: Value?
     ) {

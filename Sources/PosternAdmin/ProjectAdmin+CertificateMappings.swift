@@ -27,7 +27,7 @@ extension ProjectAdmin {
         }
     }
 
-    /// Takes the role away: it is gone from the next request on, and streams that were begun with it end.
+    /// Removes the role from the next request on. Streams that were begun with the role end.
     ///
     /// Throws CERTIFICATE_MAPPING_NOT_FOUND.
     @discardableResult

@@ -8,7 +8,7 @@ extension ProjectAdmin {
     /// Creates an API key. The answer is the only place where its secret appears.
     ///
     /// `exportPasswordHashes`: the key may export password hashes (`TenantAdmin.exportUsers`). `allowedAddresses`: the
-    /// networks that the key may be used from, such as `192.0.2.0/24`; none: any.
+    /// networks from which the key may be used, such as `192.0.2.0/24`; empty: any network.
     /// Throws ALREADY_DONE when the key was created and the answer with its secret got lost: revoke that key and create
     /// another.
     public func createApiKey(
@@ -45,7 +45,7 @@ extension ProjectAdmin {
         return try await required(project.updateApiKey(request, options: options).apiKey)
     }
 
-    /// Gives a key a new secret. The old one stays good for `overlap`, up to 30 days. The answer is the only place
+    /// Gives a key a new secret. The old secret stays valid for `overlap`, up to 30 days. The answer is the only place
     /// where the new secret appears.
     ///
     /// Throws API_KEY_NOT_FOUND, API_KEY_REVOKED, INVALID_DURATION.

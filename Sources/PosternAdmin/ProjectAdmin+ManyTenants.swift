@@ -16,10 +16,10 @@ extension ProjectAdmin {
         }
     }
 
-    /// Changes the settings of every tenant that fulfils the filter. Nil means all tenants. Returns what was changed of
-    /// each; the change of a tenant that had these settings already is nil.
+    /// Changes the settings of every tenant that fulfils the filter. Nil means all tenants. Returns the change of each
+    /// tenant; the change is nil for a tenant that had these settings already.
     ///
-    /// With `validateOnly` nothing is changed. A call that fails has changed the tenants before; it may be repeated.
+    /// With `validateOnly` nothing is changed. A call that fails has changed the earlier tenants; it may be repeated.
     public func updateTenants(
         where filter: TenantFilter?, _ change: TenantSettingsChange, validateOnly: Bool = false,
         options: CallOptions = .init()
@@ -37,8 +37,8 @@ extension ProjectAdmin {
         return results
     }
 
-    /// Makes settings of a tenant what they are in another one. `paths`: names of settings, as in `update_mask`; none
-    /// for all that are copied. Identity providers and the ways of mail and SMS are not copied.
+    /// Copies settings from one tenant to another. `paths`: names of settings, as in `update_mask`; empty: all settings
+    /// that can be copied. Identity providers and the delivery of mail and SMS are not copied.
     ///
     /// Throws TEMPLATE_NOT_FOUND, TENANT_NOT_FOUND, and INVALID_UPDATE_MASK for a setting that is not copied.
     @discardableResult
@@ -49,9 +49,9 @@ extension ProjectAdmin {
         return try await required(tenants.copySettings(request, options: options).tenant)
     }
 
-    /// Lists what the self-service switches of all tenants refused, by tenant, the newest first. With an email or a
-    /// phone number only what was refused to it, with a decision id only the refusal that a user quotes. `from` is
-    /// inclusive, `to` is exclusive.
+    /// Lists the refusals of the self-service switches of all tenants, by tenant, the newest first. An email or a phone
+    /// number selects its refusals, a decision id the one refusal that a user quotes. `from` is inclusive, `to` is
+    /// exclusive.
     public func listAllDenials(
         from: Timestamp? = nil, to: Timestamp? = nil, email: Text = .empty, phoneNumber: Text = .empty,
         decisionID: Text = .empty, pageSize: Int32 = 0, options: CallOptions = .init()

@@ -20,8 +20,8 @@ public struct ProjectAdmin: Sendable {
     /// Creates an administrator that calls over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// Returns the administrator of a tenant; "" is the default pool. Asks the server nothing: for a tenant that does
-    /// not exist the first call throws TENANT_NOT_FOUND.
+    /// Returns the administrator of a tenant; "" is the default pool. Makes no call: for a tenant that does not exist
+    /// the first call throws TENANT_NOT_FOUND.
     public func tenant(_ tenantID: Text) -> TenantAdmin { TenantAdmin(channel: channel, tenantID: tenantID) }
 
     /// Returns the server's version, protocol and limits.
@@ -34,7 +34,7 @@ public struct ProjectAdmin: Sendable {
         try await project.stats(ProjectStatsRequest(), options: options).values
     }
 
-    /// Returns how the node that answers stands to its cluster's journal.
+    /// Returns the position of the answering node in its cluster's journal.
     public func clusterStatus(
         options: CallOptions = .init()
     ) async throws(Failure) -> ProjectGetClusterStatusResponse {
@@ -46,17 +46,16 @@ public struct ProjectAdmin: Sendable {
         try await project.digestStore(ProjectDigestStoreRequest(), options: options)
     }
 
-    /// Makes a snapshot of the cluster, by which the next node joins, and returns when it is complete. Throws
+    /// Makes a snapshot of the cluster, from which the next node joins, and returns when it is complete. Throws
     /// NOT_IN_CLUSTER, SNAPSHOT_IN_PROGRESS and SNAPSHOT_FAILED.
     public func makeSnapshot(options: CallOptions = .init()) async throws(Failure) -> ProjectMakeSnapshotResponse {
         try await project.makeSnapshot(ProjectMakeSnapshotRequest(), options: options)
     }
 
-    /// Takes a backup of the whole server, and gives its bytes to `write`, one piece behind the other. Returns how many
-    /// there were.
+    /// Takes a backup of the whole server, and passes its bytes to `write`, piece by piece. Returns their count.
     ///
-    /// Throws BACKUP_IN_PROGRESS, what `write` throws, and UNAVAILABLE where the backup was broken off: what was
-    /// written is a backup only when this returns. `postern backup restore` puts it back.
+    /// Throws BACKUP_IN_PROGRESS, the errors of `write`, and UNAVAILABLE if the backup was broken off: the written
+    /// bytes are a backup only when this method returns. `postern backup restore` puts it back.
     public func writeBackup(
         options: CallOptions = .init(), to write: ([UInt8]) async throws -> Void
     ) async throws -> Int64 {
@@ -83,7 +82,7 @@ extension ProjectAdmin {
     ) async throws(Failure) -> Tenant {
         var fields = settings.fields
         var mask = fields.mask
-        // No update may change it: it is said at creation only.
+        // No update may change this field: it is set at creation only.
         fields.message.synthetic = synthetic
         if synthetic { mask.paths.append("synthetic") }
         let request = TenantsCreateRequest(

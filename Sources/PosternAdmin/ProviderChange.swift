@@ -24,7 +24,7 @@ public struct ProviderChange: Sendable {
     /// The issuer of the provider's ID tokens. Required for `oidc.*`. See `TenantAdmin.rebindProvider` before you
     /// change it.
     public var issuer: Text?
-    /// The provider's URLs. Empty ones come from the known provider or from the issuer's discovery document.
+    /// The provider's URLs. Empty URLs come from the known provider or from the issuer's discovery document.
     public var endpoints: ProviderEndpoints?
     /// Accepts http:// URLs of the server's own machine, for development. Needs a project-admin.
     public var allowHTTPLoopback: Bool?
@@ -36,7 +36,7 @@ public struct ProviderChange: Sendable {
     /// Accepts an ID token with a nonce when the application sends none. A nonce that the application sends must still
     /// match.
     public var acceptUnknownNonce: Bool?
-    /// When the provider's word on an email counts.
+    /// When the server believes the provider about an email.
     public var trust: ProviderTrust?
     /// The ids from which apple.com's client secrets are made.
     public var apple: AppleKey?

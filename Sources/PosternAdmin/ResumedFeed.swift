@@ -2,19 +2,19 @@ import Base
 import Messages
 import PosternClient
 
-/// Reads a stream of records that have sequences, and opens it again behind the last record whenever the server goes
-/// away. What `DenialFeed` and `EventFeed` have in common.
+/// Reads a stream of records that have sequences, and opens it again after the last record whenever the server goes
+/// away. `DenialFeed` and `EventFeed` share it.
 struct ResumedFeed<Response: Message, Element: Sendable> {
     typealias Stream = ServerStream<Response>.Iterator
 
     /// The sequence of the newest record; 0 when there is none.
     let newest: @Sendable () async throws(Failure) -> Int64
-    /// The stream behind a record. To the server 0 is "from now on", and -1 "all that are kept".
+    /// Opens the stream after a record. For the server 0 means "from now on", and -1 means "all that are kept".
     let open: @Sendable (_ after: Int64) async throws(Failure) -> Stream
     /// The record in a message, and its sequence.
     let read: @Sendable (Response) -> (element: Element, sequence: Int64)?
 
-    /// The last record that is not to be told; nil: not asked for yet.
+    /// The sequence of the last record that the feed has left out or delivered. Nil: not asked for yet.
     private var last: Int64?
     private var stream: Stream?
     private var failureCount = 0

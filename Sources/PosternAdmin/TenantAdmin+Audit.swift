@@ -24,15 +24,15 @@ extension TenantAdmin {
     }
 
     /// Follows the events that fulfil the conditions as they are committed, without a gap. `sequence` is the last event
-    /// to leave out: 0 begins with the oldest that is kept, nil begins now.
+    /// to leave out: 0 begins with the oldest event that is kept, nil begins now.
     public func watchEvents(
         _ filter: EventFilter = EventFilter(), after sequence: Int64? = nil, options: CallOptions = .init()
     ) -> EventFeed {
         EventFeed(admin: self, filter: filter, after: sequence, options: options)
     }
 
-    /// Lists the changes of the tenant's settings, the newest first: who made each, when, and from what to what
-    /// (`AuditEvent.settingsChange`).
+    /// Lists the changes of the tenant's settings, the newest first: the author, the time, and the old and new values
+    /// of each (`AuditEvent.settingsChange`).
     public func listSettingsChanges(pageSize: Int32 = 0, options: CallOptions = .init()) -> Listing<AuditEvent> {
         Listing { [audit, tenantID] token throws(Failure) in
             let page = try await audit.listSettingsChanges(
@@ -42,7 +42,7 @@ extension TenantAdmin {
         }
     }
 
-    /// Returns where the log stands, signed by the server: with it, whoever has the events can check them.
+    /// Returns the state of the log, signed by the server. With it, anybody who has the events can verify them.
     public func signCheckpoint(
         options: CallOptions = .init()
     ) async throws(Failure) -> (checkpoint: AuditCheckpoint, signed: SignedAuditCheckpoint) {

@@ -22,11 +22,11 @@ extension TenantAdmin {
         return try await required(users.getByProvider(request, options: options).user)
     }
 
-    /// Returns the users that the names lead to, each once, and the names that lead to none. At most 100 names of each
+    /// Returns the users with these names, each once, and the names that belong to no user. At most 100 names of each
     /// kind.
     ///
-    /// `notRead` holds the names that were not looked for because the answer was full. Ask for them again.
-    /// Throws TOO_MANY_ITEMS.
+    /// `notRead` holds the names that were not looked up because the answer was full. Ask for them again. Throws
+    /// TOO_MANY_ITEMS.
     public func getUsers(
         _ names: [UserName], options: CallOptions = .init()
     ) async throws(Failure) -> (users: [User], notFound: [UserName], notRead: [UserName]) {
@@ -51,8 +51,8 @@ extension TenantAdmin {
 
     /// Finds the users that meet all conditions. `pageSize`: 1...1,000; 0 = 100.
     ///
-    /// A condition that no index answers is checked user by user, so that a rare one takes many calls.
-    /// Throws INVALID_QUERY.
+    /// A condition without an index is checked user by user, so that a rare match takes many calls. Throws
+    /// INVALID_QUERY.
     public func queryUsers(
         _ conditions: UserConditions, pageSize: Int32 = 0, options: CallOptions = .init()
     ) -> Listing<User> {
@@ -68,9 +68,9 @@ extension TenantAdmin {
 
     /// Changes all users that meet the conditions, as `updateUser` does. Nil means every user of the tenant.
     ///
-    /// `claimsPatch` is a JSON object that is merged into the custom claims; null removes one. With `validateOnly`
-    /// nothing is changed. Returns how many users were changed, and those that could not be. A call that fails has
-    /// changed the users before; it may be repeated.
+    /// `claimsPatch` is a JSON object that is merged into the custom claims; null removes a claim. With `validateOnly`
+    /// nothing is changed. Returns how many users were changed, and the users that could not be changed. A call that
+    /// fails has changed the earlier users; it may be repeated.
     public func updateUsers(
         where conditions: UserConditions?, disabled: Bool? = nil, claimsPatch: Text? = nil, revokeTokens: Bool = false,
         validateOnly: Bool = false, options: CallOptions = .init()

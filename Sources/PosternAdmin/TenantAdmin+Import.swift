@@ -3,10 +3,11 @@ public import Messages
 public import PosternClient
 
 extension TenantAdmin {
-    /// Exports all users in the order of their uids' bytes, as `importUsers` takes them, some in each message.
+    /// Exports all users in the order of their uids' bytes, in the form that `importUsers` takes, several in each
+    /// message.
     ///
-    /// Another export goes on behind a message whose `cursor` is given. The cursor of the last message is empty: a
-    /// stream that ends without such a message is not complete. Password hashes need an API key with
+    /// An export with the `cursor` of a message continues after that message. The cursor of the last message is empty:
+    /// a stream that ends without such a message is not complete. Password hashes need an API key with
     /// `exportPasswordHashes`. Throws PASSWORD_HASH_EXPORT_NOT_ALLOWED, INVALID_PAGE_TOKEN.
     public func exportUsers(
         after cursor: Text = .empty, includingPasswordHashes: Bool = false, options: CallOptions = .init()
@@ -16,17 +17,17 @@ extension TenantAdmin {
         return try await users.export(request, options: options)
     }
 
-    /// Imports users with the password hashes that they have, in batches.
+    /// Imports users with their password hashes, in batches.
     ///
     /// `spec` says how the passwords were hashed; users without passwords need none. `progress` gets the report after
     /// each batch. The server refuses rows one by one (`ImportReport.rejections`). An error ends the import, and its
     /// metadata `checkpoint` is the number of settled rows. Throws INVALID_HASH_SPEC.
     ///
-    /// A connection that is lost when rows are settled already is handled by `onConflict`:
+    /// If the connection is lost after rows are settled, `onConflict` decides:
     ///
     /// - `.skip` and `.replace`: the import connects again and repeats the unsettled rows, up to the channel's
     ///   `retry.attemptsMax` losses in a row.
-    /// - `.fail`: the loss is thrown, because a repeated row would be refused as its own duplicate. Go on behind the
+    /// - `.fail`: the loss is thrown, because a repeated row would be refused as its own duplicate. Continue after the
     ///   checkpoint with `.skip`.
     public func importUsers(
         _ users: some Sequence<ImportUser>, spec: PasswordHashSpec? = nil, onConflict: ImportConflict = .fail,

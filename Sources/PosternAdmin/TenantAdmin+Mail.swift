@@ -23,7 +23,8 @@ extension TenantAdmin {
         return try await required(sendOnce(emailConfigs.update, request, options).config)
     }
 
-    /// Sends one test mail by the tenant's settings, and returns what became of it. A tenant may send ten an hour.
+    /// Sends one test mail with the tenant's settings, and returns the result. A tenant may send ten test mails an
+    /// hour.
     ///
     /// Throws INVALID_EMAIL, TOO_MANY_ATTEMPTS_TRY_LATER.
     public func testEmailConfig(
@@ -32,8 +33,8 @@ extension TenantAdmin {
         try await emailConfigs.test(EmailConfigsTestRequest(tenantID: tenantID, to: recipient), options: options)
     }
 
-    /// Returns what a mail of this kind would say to a made-up user, and sends nothing. `template`: one that is not
-    /// stored yet; its own kind and language count.
+    /// Returns the mail of this kind that a made-up user would get, and sends nothing. `template`: a template that is
+    /// not stored yet; its own kind and language are used.
     ///
     /// Throws MISSING_REQ_TYPE, INVALID_LOCALE, INVALID_TEMPLATE.
     public func previewMail(

@@ -25,7 +25,8 @@ extension TenantAdmin {
         return try required(response.user?.secondFactors.first { $0.factorID == response.factorID })
     }
 
-    /// Removes a second factor, for example of a user who lost the phone. With the last one the recovery codes go.
+    /// Removes a second factor, for example of a user who lost the phone. Removing the last one removes the recovery
+    /// codes.
     ///
     /// Throws USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
     @discardableResult
@@ -47,7 +48,7 @@ extension TenantAdmin {
 
     /// Changes the tenant's settings, and then ends every session that did not show a second factor. Returns how many.
     ///
-    /// Where second factors become mandatory, sessions of before would otherwise go on until their user signs in again.
+    /// When second factors become mandatory, older sessions would otherwise go on until their user signs in again.
     /// Throws what `updateSettings` throws.
     public func updateSettingsEndingSessionsWithoutSecondFactor(
         _ change: TenantSettingsChange, options: CallOptions = .init()

@@ -41,7 +41,7 @@ extension TenantAdmin {
 // MARK: - Imports
 
 extension TenantAdmin {
-    /// Says under which parameters a password has the hash of another system: a trial before `importUsers`.
+    /// Finds the parameters with which a password has the hash of another system: a trial before `importUsers`.
     public func verifyHashSpec(
         _ spec: PasswordHashSpec, password: Secret, hash: Secret, salt: [UInt8] = [], options: CallOptions = .init()
     ) async throws(Failure) -> UsersVerifyHashSpecResponse {

@@ -46,8 +46,8 @@ extension TenantAdmin {
         }
     }
 
-    /// Changes a user, everything at once. A new password, a new email, `disabled = true` and `revokeTokens` end the
-    /// user's sessions.
+    /// Changes a user, all properties at once. A new password, a new email, `disabled = true` and `revokeTokens` end
+    /// the user's sessions.
     ///
     /// Throws what `createUser`, `setCustomUserClaims`, `linkProvider` and `unlinkProvider` throw, and
     /// INVALID_UPDATE_MASK for an empty change.

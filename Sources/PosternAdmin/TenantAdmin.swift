@@ -18,7 +18,7 @@ public struct TenantAdmin: Sendable {
     /// The tenant's id. Empty: the tenant that the credential is bound to, or else the default pool.
     public let tenantID: Text
 
-    /// Creates an administrator that calls over `channel`. Asks the server nothing.
+    /// Creates an administrator that calls over `channel`. Makes no call.
     public init(channel: Channel, tenantID: Text) {
         self.channel = channel
         self.tenantID = tenantID
@@ -38,8 +38,8 @@ extension TenantAdmin {
 
     /// Changes the tenant's settings. They hold for every request that starts after the answer, on every connection.
     ///
-    /// `revision` is the one that the change was decided over; nil for any. Throws INVALID_UPDATE_MASK for an empty
-    /// change, INSUFFICIENT_PERMISSION for settings of a project-admin, and REVISION_MISMATCH.
+    /// `revision` is the revision of the settings that the change is based on; nil for any. Throws INVALID_UPDATE_MASK
+    /// for an empty change, INSUFFICIENT_PERMISSION for settings of a project-admin, and REVISION_MISMATCH.
     @discardableResult
     public func updateSettings(
         _ change: TenantSettingsChange, ifRevision revision: Int64? = nil, options: CallOptions = .init()
@@ -63,9 +63,8 @@ extension TenantAdmin {
 // MARK: - What the toggles refused
 
 extension TenantAdmin {
-    /// Lists what the self-service switches refused, the newest first: the last 10,000 refusals. `from` is inclusive,
-    /// `to` is exclusive. With an email or a phone number only what was refused to it, with a decision id
-    /// only the refusal that a user quotes.
+    /// Lists the refusals of the self-service switches, the newest first: the last 10,000. An email or a phone number
+    /// selects its refusals, a decision id the one refusal that a user quotes. `from` is inclusive, `to` is exclusive.
     public func listDenials(
         from: Timestamp? = nil, to: Timestamp? = nil, email: Text = .empty, phoneNumber: Text = .empty,
         decisionID: Text = .empty, pageSize: Int32 = 0, options: CallOptions = .init()
@@ -90,7 +89,7 @@ extension TenantAdmin {
     }
 
     /// Follows the refusals as they happen, without a gap. `sequence` is the last refusal to leave out: 0 begins with
-    /// the oldest that is kept, nil begins now.
+    /// the oldest refusal that is kept, nil begins now.
     public func watchDenials(after sequence: Int64? = nil, options: CallOptions = .init()) -> DenialFeed {
         DenialFeed(admin: self, after: sequence, options: options)
     }

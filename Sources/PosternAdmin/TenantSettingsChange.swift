@@ -59,12 +59,12 @@ public struct TenantSettingsChange: Sendable {
     public var allowLoopbackContinueURL: Bool?
     /// Allows signing in with a code sent to a phone number.
     public var enablePhoneSignin: Bool?
-    /// The regions whose numbers are sent codes, as ISO 3166-1 codes. Empty: all that are not blocked. Replaces the
+    /// The regions whose numbers get codes, as ISO 3166-1 codes. Empty: all regions that are not blocked. Replaces the
     /// list.
     public var allowedSMSRegions: [Text]?
-    /// The regions whose numbers are sent nothing. Replaces the whole list.
+    /// The regions whose numbers get no codes. Replaces the whole list.
     public var blockedSMSRegions: [Text]?
-    /// Numbers that are sent nothing and have a fixed code; at most 10. Replaces the whole list.
+    /// Phone numbers that get no SMS and have a fixed code; at most 10. Replaces the whole list.
     public var testPhoneNumbers: [TestPhoneNumber]?
     /// Says whether users may have second factors, or must. See also
     /// `TenantAdmin.updateSettingsEndingSessionsWithoutSecondFactor`.

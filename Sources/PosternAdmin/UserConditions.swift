@@ -1,7 +1,7 @@
 public import Base
 public import Messages
 
-/// Which users a query asks for: those that meet all conditions. A condition that is empty or nil is none.
+/// The conditions of a query, which finds the users that meet all of them. An empty or nil condition does not count.
 ///
 /// Letters A-Z count as a-z in emails and display names.
 ///
@@ -18,9 +18,9 @@ public struct UserConditions: Sendable, Equatable {
     public var displayNamePrefix: Text
     /// How the phone number begins, from its plus sign.
     public var phoneNumberPrefix: Text
-    /// The user has an identity of this provider. "password" and "phone" are taken as well.
+    /// The user has an identity of this provider. "password" and "phone" are allowed too.
     public var providerID: Text
-    /// With `providerID`: what the provider calls the user.
+    /// With `providerID`: the user's id at the provider.
     public var rawID: Text
     /// Whether the user is disabled.
     public var disabled: Bool?
@@ -36,7 +36,7 @@ public struct UserConditions: Sendable, Equatable {
     public var lastSignInBefore: Timestamp?
     /// The user has this custom claim.
     public var claimName: Text
-    /// With `claimName`: what the claim is, in JSON. An array has the value when it is one of its items.
+    /// With `claimName`: the claim's value, in JSON. An array has the value if one of its items is the value.
     public var claimValueJSON: Text
     /// The order of the users. `.unspecified` is the order that costs least.
     public var order: UserOrder

@@ -37,7 +37,7 @@ extension Auth {
         return info.email
     }
 
-    /// Returns what a code is for. The code stays valid. `code` is the mailed code or the whole link.
+    /// Returns the purpose of a code. The code stays valid. `code` is the mailed code or the whole link.
     ///
     /// Throws expiredActionCode, invalidActionCode.
     public func checkActionCode(_ code: String) async throws -> ActionCodeInfo {
@@ -65,8 +65,8 @@ extension Auth {
         try await mail(.emailSignin, email: email, settings: settings)
     }
 
-    /// Says whether a link that opened the application is a sign-in link: true for links of `sendSignInLink`. Asks
-    /// nobody.
+    /// Says whether a link that opened the application is a sign-in link: true for links of `sendSignInLink`. Makes no
+    /// call.
     public func isSignIn(withEmailLink link: String) -> Bool {
         let link = ActionLink(link)
         return link.mode == "signIn" && link.code != nil

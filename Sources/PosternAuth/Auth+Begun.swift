@@ -3,7 +3,7 @@ import Messages
 import PosternClient
 import Synchronization
 
-// A sign-up whose answer this process, or the one before it, did not get: it can be gone on with by its attempt.
+// A sign-up whose answer this process, or an earlier one, did not get. With its attempt id the server answers again.
 
 extension Auth {
     /// Notes in the storage that a sign-up is under way (`attempt`), or that none is (nil). An error of the storage is

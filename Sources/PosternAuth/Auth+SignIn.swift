@@ -34,7 +34,7 @@ extension Auth {
 
     /// Signs in with a credential of any kind.
     ///
-    /// Throws what the kind of credential is refused with, for example invalidCredential. Throws
+    /// Throws an error that depends on the kind of credential, for example invalidCredential. Throws
     /// accountExistsWithDifferentCredential when an account has the email already and signs in another way: sign in
     /// that way, then link the error's `updatedCredential`. Throws secondFactorRequired, as every method that signs in
     /// does, with a `multiFactorResolver` for a user who has a second factor.
@@ -88,7 +88,7 @@ extension Auth {
 
     /// Makes the user of the answer the current user.
     ///
-    /// `isBegun`: the server can be asked again for the answer by the attempt alone, so that the storage has it first.
+    /// `isBegun`: the attempt alone can get the answer from the server again, so the storage has it before the call.
     func signIn(
         _ backend: Backend, isBegun: Bool = false, _ body: ([UInt8]) async throws(AuthError) -> Answer
     ) async throws -> (user: User, answer: Answer) {
@@ -99,7 +99,7 @@ extension Auth {
         do {
             answer = try await cancellable { () throws(AuthError) in try await body(attempt) }
         } catch {
-            // What was refused did not begin anything; the user of before, or nobody, is in the storage again.
+            // A refused call began nothing: the former user, or nobody, is in the storage again.
             if isBegun, (error as? AuthError)?.isLostAnswer == false { await keepBegun(nil) }
             throw error
         }

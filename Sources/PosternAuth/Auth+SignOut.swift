@@ -2,15 +2,15 @@ import Base
 import Synchronization
 
 extension Auth {
-    /// How long signing out waits for the server to hear of it.
+    /// The longest time that signing out waits for the server to end the session.
     private static let sessionEndWaitMax = Duration.seconds(2)
 
     /// Signs the current user out: at once for this `Auth`, and durably in the storage when this returns. Without a
     /// current user nothing happens.
     ///
-    /// The `User` object goes on working for those who hold it. The server's session ends when nobody holds the object
-    /// any more. If `signOut` dropped the last reference, it waits until the server has ended the session, for two
-    /// seconds at most.
+    /// The `User` object still works for code that holds it. The server's session ends when the last reference to the
+    /// object is dropped. If `signOut` dropped the last reference, it waits until the server has ended the session, for
+    /// two seconds at most.
     ///
     /// Throws keychainError when the storage cannot be written: the next run of the application would find the user
     /// signed in. Call `signOut` again to try again.
@@ -42,7 +42,7 @@ extension Auth {
         return Leaving(user: user, sessionEnd: user.sessionEnd)
     }
 
-    /// Ends a user's being the current one, at the application's wish or the server's.
+    /// Makes a user no longer the current user, because the application or the server wants it.
     func forget(_ user: User, _ error: AuthError?, written: Promise<StorageWriter.Outcome>? = nil) {
         change { state in
             guard state.currentUser === user else {

@@ -1,6 +1,6 @@
 extension Auth {
     /// Starts, keeps or ends the watch. There is a watch exactly while a user is signed in and somebody listens. A
-    /// refused watch gets another chance with the next tokens, because the server takes calls again then.
+    /// refused watch is started again with the next tokens, because the server then takes calls again.
     func rearmWatching(_ state: inout State, hasNewTokens: Bool) {
         let wanted = state.observers.isEmpty ? nil : state.currentUser
         if let watching = state.watching {

@@ -23,7 +23,7 @@ public final class Auth: Sendable {
     struct Refreshing {
         let number: Int
         let task: Task<Void, Never>
-        /// By the monotonic clock. The task looks again by then, so that later tokens need no other task.
+        /// The time, by the monotonic clock, by which the task looks again, so that later tokens need no other task.
         var wakesAt: Instant
     }
 
@@ -52,7 +52,7 @@ public final class Auth: Sendable {
     /// Reads the storage, blocking the thread meanwhile. A user whom the storage holds is the current user at once,
     /// without a call to the server.
     ///
-    /// Throws for an address or a key that is malformed. A storage that cannot be read does not keep the application
+    /// Throws for an address or a key that is malformed. A storage that cannot be read does not stop the application
     /// from starting: see `storageError`.
     public init(configuration: Configuration) throws(AuthError) {
         let channel: Channel
@@ -93,9 +93,9 @@ public final class Auth: Sendable {
 
     static func channelOptions(timeout: Duration) -> ChannelOptions {
         var options = ChannelOptions()
-        // A line that died without a word would leave the user's stream open for ever.
+        // Without PINGs, a dead connection would leave the user's stream open for ever.
         options.keepalive = .minutes(1)
-        // A person waits: the server is tried again soon, and calls wait for it as long as they may.
+        // A person waits: the channel soon tries the server again, and calls wait for it until their timeout.
         options.reconnect.firstDelay = .milliseconds(500)
         options.reconnect.delayMax = .seconds(3)
         options.waitsForConnection = true
@@ -186,7 +186,7 @@ extension Auth {
 
     func userEnded(_ user: User, _ error: AuthError?) { forget(user, error) }
 
-    /// Returns when the storage has what the user is now, or has failed to take it.
+    /// Returns when the storage has the user's present state, or has failed to take it.
     func save(user: User) async {
         let written = Promise<StorageWriter.Outcome>()
         state.withLock { state in

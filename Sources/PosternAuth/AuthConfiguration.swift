@@ -26,7 +26,7 @@ public struct AuthConfiguration: Sendable {
     /// The longest time that a call may take, waiting for a connection included. With `init(channel:)` the
     /// channel's options hold instead.
     public var timeout = Duration.seconds(10)
-    /// TLS, and what the server is known by. Nil: plain text, which is for servers on the same machine. With
+    /// TLS, and how the server is verified. Nil: plain text, which is for servers on the same machine. With
     /// `init(channel:)` the channel's options hold instead.
     public var tls: TLSOptions?
     /// The name of this device in the user's list of sessions, for example "Ada's laptop". At most 256 bytes.

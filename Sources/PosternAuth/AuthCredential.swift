@@ -22,11 +22,11 @@ public struct AuthCredential: Sendable {
         case idToken(Secret, rawNonce: String)
         case accessToken(Secret)
         case authorizationCode(Secret, redirectURI: String, codeVerifier: Secret, rawNonce: String)
-        /// From a refusal: the identity it proved.
+        /// From a refusal: the identity that the user proved.
         case pending(Secret)
         case customToken(Secret)
         case phone(verificationID: String, code: Secret)
-        /// From a refusal: the number whose code was shown.
+        /// From a refusal: the phone number that the user proved with a code.
         case temporaryProof(Secret, phoneNumber: String)
     }
 }

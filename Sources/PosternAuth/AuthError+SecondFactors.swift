@@ -12,7 +12,7 @@ extension AuthError {
     /// SECOND_FACTOR_ENROLLMENT_REQUIRED.
     public var multiFactorEnrollment: MultiFactorEnrollment? { wayOn as? MultiFactorEnrollment }
 
-    /// The error with what finishes the sign-in, where the server wants a second factor.
+    /// The error with the object that finishes the sign-in, if the server wants a second factor.
     func withWayOn(for refused: RefusedSignIn) -> AuthError {
         var error = self
         if self.is(.secondFactorRequired), let text = failure?.metadataValue("pending_credential") {

@@ -1,7 +1,7 @@
 public import Base
 import PosternClient
 
-/// A `MultiFactorResolver` or a `MultiFactorEnrollment`. They know `Auth`, which an error does not.
+/// A `MultiFactorResolver` or a `MultiFactorEnrollment`. Both know the `Auth`; an error does not.
 protocol WayOn: Sendable {}
 
 /// The error of every method: FirebaseAuth's code, and everything that the server reported.
@@ -52,7 +52,7 @@ public struct AuthError: Error, Sendable {
     /// The identity that the user has proved, as a credential: link it after signing in another way, or sign in to its
     /// own account. Valid for ten minutes.
     public var updatedCredential: AuthCredential?
-    /// What finishes the sign-in, where the server wants a second factor.
+    /// The object that finishes the sign-in, if the server wants a second factor.
     var wayOn: (any WayOn)?
     /// How long to wait before calling again. Nil: the server did not say.
     public var retryAfter: Duration?
@@ -67,7 +67,7 @@ public struct AuthError: Error, Sendable {
     /// The error of the RPC. Nil for errors that this library found before calling the server.
     public let failure: Failure?
 
-    /// What the library refuses itself. `code` is the reason's own, where nothing else is said.
+    /// Makes the error of a call that the library itself refuses. Without `code`, the error has the reason's own code.
     init(_ reason: Reason, as code: AuthErrorCode? = nil, _ message: String) {
         self.code = code ?? AuthErrorCode(reason) ?? AuthErrorCode(reason.status)
         self.reason = reason.name

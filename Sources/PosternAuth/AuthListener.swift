@@ -2,7 +2,7 @@ import Base
 import Synchronization
 
 /// A listener's closure, called with each new state. The closure runs on its actor if it has one. Otherwise it runs on
-/// a thread that lives while there is news, where it may block.
+/// a thread that lives while events wait, where it may block.
 final class AuthListener: AuthObserver {
     private struct State {
         var newest: NewestEvent

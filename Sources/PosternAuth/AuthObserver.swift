@@ -14,13 +14,13 @@ protocol AuthObserver: Sendable {
 enum Interest: Sendable {
     /// Changes of `Auth.currentUser` only: then no token needs to be refreshed ahead of time.
     case users
-    /// And each new ID token.
+    /// Changes of `Auth.currentUser`, and each new ID token.
     case tokens
     /// Every event.
     case events
 }
 
-/// The newest event, and whether it is news for an observer who was told of a user before.
+/// The newest event, and whether it is new for an observer that has got an event of a user before.
 ///
 /// Users are compared as objects. Somebody whose session ended and who signed in again is a new `User` with the same
 /// uid, and the old object is of no use any more.
@@ -44,7 +44,7 @@ struct NewestEvent: Sendable {
     /// False: there is nothing new to take.
     mutating func put(_ event: IDTokenEvent) -> Bool {
         if case .profileChanged = event.change {
-            // An event that waits tells of the same user object, which has the new properties already.
+            // A waiting event has the same user object, which has the new properties already.
             guard interest == .events, self.event == nil else { return false }
         }
         self.event = event

@@ -95,12 +95,12 @@ public struct IDTokenEventsSequence: AsyncSequence, Sendable {
     }
 }
 
-// An iterator is one task's.
+// An iterator belongs to one task.
 @available(*, unavailable) extension AuthStateChangesSequence.Iterator: Sendable {}
 @available(*, unavailable) extension IDTokenChangesSequence.Iterator: Sendable {}
 @available(*, unavailable) extension IDTokenEventsSequence.Iterator: Sendable {}
 
-/// An iterator's place among the observers; given up with its last copy.
+/// An iterator's registration as an observer. The registration ends with its last copy.
 final class Subscription: Sendable {
     let mailbox: EventMailbox
     private let auth: Auth

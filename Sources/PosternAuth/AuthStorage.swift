@@ -3,8 +3,8 @@ import Synchronization
 
 /// A place where an `Auth` keeps its signed-in user between runs of the application.
 ///
-/// The storage holds one record of a few KiB. The record grants what the user may do, so nobody else may read it. One
-/// `Auth` of one process uses a record at a time.
+/// The storage holds one record of a few KiB. With the record anybody can act as the user, so nobody else may read it.
+/// One `Auth` of one process uses a record at a time.
 ///
 /// Methods are called by one thread at a time, which may block; it is never a thread of Swift's default pool. `load` is
 /// called once, by the thread that makes the `Auth`.

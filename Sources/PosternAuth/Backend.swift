@@ -17,7 +17,7 @@ struct Backend: Sendable {
     let language: Language
     let device: KnownDevice
 
-    /// Runs calls and translates every failure to an `AuthError`. `attempted` is the credential that they prove.
+    /// Runs calls and translates every failure to an `AuthError`. `attempted` is the credential that the calls present.
     func call<Result>(
         attempting attempted: AuthCredential? = nil, _ body: () async throws -> Result
     ) async throws(AuthError) -> Result {
@@ -26,7 +26,8 @@ struct Backend: Sendable {
         } catch let failure as Failure {
             throw AuthError(failure, attempted: attempted)
         } catch {
-            // Closures without a signature throw `any Error`; those that are given here throw what the stubs do.
+            // Closures without a signature throw `any Error`; the closures that callers pass throw only the stubs'
+            // errors.
             preconditionFailure("a call failed with \(error)")
         }
     }
@@ -43,14 +44,14 @@ struct Backend: Sendable {
     /// Runs a call that must be done only once, even if its answer is lost. The server recognises it by a key:
     /// `attempt` in hexadecimal digits.
     ///
-    /// A server keeps a limited number of keys per end user. Beyond that the call goes without a key.
+    /// A server keeps a limited number of keys per end user. Above the limit, the call is sent without a key.
     func callOnce<Result>(
         _ attempt: [UInt8], _ body: (CallOptions) async throws -> Result
     ) async throws(AuthError) -> Result {
         try await once(attempt) { options throws(AuthError) in try await call { try await body(options) } }
     }
 
-    /// Does the same for a body that translates failures itself.
+    /// Does the same as `callOnce` for a body that translates failures itself.
     func once<Result>(
         _ attempt: [UInt8], _ body: (CallOptions) async throws(AuthError) -> Result
     ) async throws(AuthError) -> Result {
@@ -62,8 +63,8 @@ struct Backend: Sendable {
         }
     }
 
-    /// Tells the server to end a session, as best effort. A session whose end the server does not hear of ends when it
-    /// was unused for too long.
+    /// Tells the server to end a session, as best effort. If the call fails, the session ends after it was unused for
+    /// too long.
     func endSession(of refreshToken: Text) async {
         let request = SessionsSignOutRequest(tenantID: tenantID, refreshToken: refreshToken)
         _ = try? await sessions.signOut(request)
@@ -108,7 +109,7 @@ final class KnownDevice: Sendable {
 
     var token: Text { newest.withLock { $0 } }
 
-    /// Answers without a token change nothing.
+    /// Keeps the token of an answer. An answer without a token changes nothing.
     func remember(_ token: Text) {
         if !token.isEmpty { newest.withLock { $0 = token } }
     }
@@ -132,7 +133,7 @@ struct Answer: Sendable {
     let tokens: TokenPair?
     var isNewUser = false
     var provider: ProviderInfo?
-    /// Made when a second factor was added and the user had none.
+    /// The recovery codes that the server made, because a second factor was added and the user had no codes.
     var recoveryCodes: [Secret] = []
 
     init(_ account: Messages.User?, _ tokens: TokenPair?, isNewUser: Bool = false, provider: ProviderInfo? = nil)

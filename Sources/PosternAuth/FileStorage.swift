@@ -30,7 +30,7 @@ public struct FileStorage: AuthStorage {
     /// Reads the file. Throws `inUse`, `unreadable`, `exposed`, and `damaged` for a file that is larger than any
     /// record.
     public func load() throws(AuthStorageError) -> [UInt8]? {
-        // Where no lock can be made, nothing can be saved either, and a record that is only read cannot be lost.
+        // If no lock can be made, nothing can be saved either, and reading alone loses no record.
         if case .taken = try lock.take() { removeLeftOvers() }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         if descriptor < 0, errno == ENOENT { return nil }

@@ -27,7 +27,7 @@ struct FormFields {
     /// Whether the field is there and has exactly these bytes.
     func has(_ name: Text, _ value: String) -> Bool { values[name]?.bytes.elementsEqual(value.utf8) == true }
 
-    /// Nil when it is malformed or the result is no text.
+    /// The decoded name or value. Nil: it is malformed, or its bytes are not text.
     private static func decoded(_ encoded: ArraySlice<UInt8>) -> Text? {
         var bytes: [UInt8] = []
         var rest = encoded

@@ -1,8 +1,8 @@
 import Base
 import JSON
 
-/// The claims of an ID token, not verified: the token came from the server over our own connection, and nothing is
-/// granted by it.
+/// The claims of an ID token. They are not verified: the token came from the server over our own connection, and the
+/// library grants nothing by them.
 struct IDTokenPayload: Sendable {
     let claims: JSONValue
     let issuedAt: Timestamp

@@ -25,12 +25,12 @@ public struct MultiFactor: Sendable {
     /// How many recovery codes are left.
     public var recoveryCodeCount: Int { user.state.withLock { Int($0.account.recoveryCodeCount) } }
 
-    /// Begins an enrolment. Asks the server nothing; FirebaseAuth does.
+    /// Begins an enrolment. Makes no call to the server; FirebaseAuth makes one.
     public func session() async throws -> MultiFactorSession {
         MultiFactorSession(.enrollment(user), backend: user.backend)
     }
 
-    /// Adds the factor whose code the assertion has. `displayName` is what the user calls the factor, at most 64 bytes.
+    /// Adds the factor whose code the assertion has. `displayName` is the user's name for the factor, at most 64 bytes.
     ///
     /// Needs a recent login and a verified email. The user is mailed a link that removes the factor again. Throws
     /// invalidVerificationCode, secondFactorAlreadyEnrolled, maximumSecondFactorCountExceeded.
@@ -47,7 +47,7 @@ public struct MultiFactor: Sendable {
         return await MultiFactorEnrollmentResult(user, answer, codesBefore: codesBefore)
     }
 
-    /// Removes a factor. With the last one the recovery codes go.
+    /// Removes a factor. With the last factor the recovery codes are removed too.
     ///
     /// Needs a recent login that showed a factor. Throws requiresRecentLogin, multiFactorInfoNotFound.
     public func unenroll(with factorInfo: any MultiFactorInfo) async throws {
@@ -68,7 +68,7 @@ public struct MultiFactor: Sendable {
         }
     }
 
-    /// Makes ten new recovery codes. Those of before are void. The server tells them once.
+    /// Makes ten new recovery codes. The former codes become void. The server returns the new codes only once.
     ///
     /// Needs a recent login that showed a factor. Throws requiresRecentLogin, and multiFactorInfoNotFound for a user
     /// without a factor.
@@ -86,7 +86,7 @@ public struct MultiFactor: Sendable {
 }
 
 extension User {
-    /// The user's second factors: what there are, and adding and removing them.
+    /// The user's second factors: a list, and the methods that add and remove factors.
     public var multiFactor: MultiFactor { MultiFactor(self) }
 }
 
@@ -99,14 +99,15 @@ extension User {
 public struct MultiFactorEnrollmentResult: Sendable {
     /// The user who has the factor.
     public let user: User
-    /// The recovery codes, with each of which the user can sign in once without a factor. They come where the user has
-    /// none, as with the first factor, and only now: show them and let the user keep them. Empty otherwise.
+    /// The recovery codes, with each of which the user can sign in once without a factor. The server makes them if the
+    /// user has none, as with the first factor, and returns them only now: show them and let the user keep them. Empty
+    /// otherwise.
     public let recoveryCodes: [String]
 
     /// `codesBefore`: how many recovery codes the user had.
     ///
-    /// An answer that was lost and given again has no recovery codes. Those that it had are replaced, for nobody knows
-    /// them. If that fails, the application can call `renewRecoveryCodes` itself.
+    /// A repeated answer has no recovery codes. The codes of the lost answer are replaced, because nobody knows them.
+    /// If that fails, the application can call `renewRecoveryCodes` itself.
     init(_ user: User, _ answer: Answer, codesBefore: Int) async {
         self.user = user
         let areLost = answer.recoveryCodes.isEmpty && codesBefore == 0 && answer.account.recoveryCodeCount > 0

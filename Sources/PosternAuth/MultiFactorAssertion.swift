@@ -78,7 +78,7 @@ public enum TOTPMultiFactorGenerator {
     }
 }
 
-/// Makes assertions of recovery codes, for users who do not have their phone. FirebaseAuth has none.
+/// Makes assertions of recovery codes, for users who do not have their phone. FirebaseAuth has no recovery codes.
 ///
 /// ```swift
 /// let assertion = RecoveryCodeMultiFactorGenerator.assertionForSignIn(withRecoveryCode: code)

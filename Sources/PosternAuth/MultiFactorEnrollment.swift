@@ -3,9 +3,9 @@ import Messages
 import PosternClient
 
 /// Adds a second factor to the account of a user who cannot sign in without one: the tenant requires a second factor,
-/// and the user has none. An error with the reason SECOND_FACTOR_ENROLLMENT_REQUIRED has one.
+/// and the user has none. An error with the reason SECOND_FACTOR_ENROLLMENT_REQUIRED carries this object.
 ///
-/// A factor needs a verified email. It can be verified before the factor is added.
+/// A factor needs a verified email. The email can be verified before the factor is added.
 ///
 /// ```swift
 /// do {
@@ -25,7 +25,7 @@ public struct MultiFactorEnrollment: WayOn, Sendable {
     let credential: Text
     let refused: RefusedSignIn
 
-    /// Adds the factor and signs in: the user becomes the current user. `displayName` is what the user calls the
+    /// Adds the factor and signs in: the user becomes the current user. `displayName` is the user's name for the
     /// factor, at most 64 bytes.
     ///
     /// Throws unverifiedEmail; invalidVerificationCode for a wrong code: ask again.
@@ -52,7 +52,7 @@ public struct MultiFactorEnrollment: WayOn, Sendable {
     /// Mails a link to `email`. The link makes `email` the user's email, which is then verified. For users without an
     /// email, who signed in by phone for example.
     ///
-    /// The link ends this enrolment, as a new email ends every session: sign in again, for another one.
+    /// The link ends this enrolment, because a new email ends every session: sign in again to get another enrolment.
     public func sendEmailVerification(
         beforeUpdatingEmail email: String, actionCodeSettings settings: ActionCodeSettings = ActionCodeSettings()
     ) async throws {

@@ -69,7 +69,7 @@ public struct TOTPMultiFactorInfo: MultiFactorInfo, Equatable {
 }
 
 extension SecondFactor {
-    /// What an application sees of the factor. Nil for a kind that this library does not know.
+    /// The factor as an application sees it. Nil for a kind that this library does not know.
     var info: (any MultiFactorInfo)? {
         let date = Timestamp(microseconds: enrolledAtMicros)
         switch kind {
@@ -84,7 +84,7 @@ extension SecondFactor {
         }
     }
 
-    /// Reads a hint of a refused sign-in (metadata `second_factors`). Nil for what is no hint.
+    /// Reads a hint of a refused sign-in (metadata `second_factors`). Nil for a value that is not a hint.
     init?(hint: JSONValue) {
         guard let id = hint["factorId"]?.text, let kindName = hint["kind"]?.text else { return nil }
         let kind: SecondFactorKind =

@@ -2,7 +2,8 @@ import Base
 import Messages
 import PosternClient
 
-/// Finishes a sign-in that waits for a second factor: an error with the code `secondFactorRequired` has one.
+/// Finishes a sign-in that waits for a second factor: an error with the code `secondFactorRequired` carries this
+/// object.
 ///
 /// A sign-in waits for five minutes and five wrong codes. A reauthentication may wait likewise.
 ///
@@ -29,8 +30,8 @@ public struct MultiFactorResolver: WayOn, Sendable {
     /// Finishes the sign-in: the user becomes the current user. After a reauthentication the user has new tokens.
     ///
     /// Throws invalidVerificationCode for a wrong code: ask again, and use this resolver again. Throws
-    /// invalidMultiFactorSession when the sign-in is over, and it has to begin anew; tooManyRequests with
-    /// `retryAfter`; sessionExpired when a new SMS is needed.
+    /// invalidMultiFactorSession when the sign-in is over and has to begin anew; tooManyRequests with `retryAfter`;
+    /// sessionExpired when a new SMS is needed.
     @discardableResult
     public func resolveSignIn(with assertion: MultiFactorAssertion) async throws -> AuthDataResult {
         let backend = session.backend
@@ -68,7 +69,7 @@ public struct MultiFactorResolver: WayOn, Sendable {
         return request
     }
 
-    /// The factor that the code was sent for. Where another session sent it: the user's phone, if there is one only.
+    /// The factor that the code was sent for. If another session sent the code: the user's phone, if there is only one.
     private func factorID(ofCodeIn sessionInfo: Secret) throws(AuthError) -> Text {
         if let id = session.factorID(ofCodeIn: sessionInfo) { return id }
         let phones = hints.compactMap { $0 as? PhoneMultiFactorInfo }

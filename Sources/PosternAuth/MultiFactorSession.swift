@@ -23,7 +23,7 @@ public final class MultiFactorSession: Sendable {
 
     let purpose: Purpose
     let backend: Backend
-    /// The codes that were sent, by what the server calls their session, and the factors they were sent for.
+    /// The codes that were sent: the server's `session_info` of each code, and the factor for which it was sent.
     private let sentCodes = Mutex<[(sessionInfo: Secret, factorID: Text)]>([])
 
     init(_ purpose: Purpose, backend: Backend) {

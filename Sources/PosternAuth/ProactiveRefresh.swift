@@ -48,7 +48,7 @@ extension Auth {
                 state.refreshing = nil
                 return nil
             }
-            // A server whose tokens are good for nothing is not asked for the next one at once.
+            // If the server's tokens are useless from the start, the next ones are not requested at once.
             let wait = max(user.timeUntilRefresh(at: now) - early, Self.retryDelayMin - user.tokenAge(at: now), .zero)
             let delay = retryDelay ?? wait
             state.refreshing?.wakesAt = now.advanced(by: delay)
@@ -69,7 +69,7 @@ extension Auth {
 }
 
 extension User {
-    /// From now until the ID token must be replaced; negative when it is time.
+    /// The time from now until the ID token must be replaced; negative when it is time.
     fileprivate func timeUntilRefresh(at now: Instant) -> Duration {
         state.withLock { $0.tokens.remaining(at: now) - $0.tokens.margin }
     }
@@ -87,7 +87,7 @@ extension User {
 }
 
 extension RandomSource {
-    /// 0 ..< 1.
+    /// A random number in 0 ..< 1.
     func fraction() -> Double {
         let bits = bytes(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
         return Double(bits) / Double(UInt64(1) << 32)

@@ -4,8 +4,8 @@ import Messages
 
 /// The record of the signed-in user that is kept between runs: JSON with a version.
 ///
-/// `attempt` is there while a refresh is under way. With it the next run asks the same question again, and gets the
-/// answer that this run may have lost.
+/// `attempt` is there while a refresh is under way. With it the next run repeats the same request, and gets the answer
+/// that this run may have lost.
 struct SavedState: Sendable, Equatable {
     static let version: Int64 = 1
 
@@ -14,7 +14,7 @@ struct SavedState: Sendable, Equatable {
     var idToken: Text
     var refreshToken: Text
     var lifetime: Duration
-    /// By the wall clock.
+    /// The time of the request for the tokens, by the wall clock.
     var askedAt: Timestamp
     var attempt: RefreshAttempt?
     /// The token by which the server recognises this device at the next sign-in.
@@ -101,7 +101,7 @@ struct SavedState: Sendable, Equatable {
         self.refreshToken = refreshToken
         self.lifetime = .microseconds(lifetime)
         self.askedAt = Timestamp(microseconds: askedAt)
-        // Records of before have none.
+        // Older records have none.
         self.deviceToken = json["device_token"]?.text ?? .empty
         self.begun = Self.begun(in: record, tenantID: tenantID)
     }
@@ -127,7 +127,7 @@ extension AuthStorageError {
 }
 
 extension Messages.User {
-    /// The fields a client is told; what is empty is left out.
+    /// The fields that a client receives. Empty fields are left out.
     fileprivate var saved: JSONValue {
         var members: [JSONValue.Member] = [.init("uid", .string(uid))]
         func add(_ name: Text, _ text: Text) {

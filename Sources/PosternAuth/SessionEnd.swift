@@ -1,7 +1,7 @@
 import Base
 import Synchronization
 
-/// The end of a user's session at the server. It outlives the user, for those who wait for it.
+/// The end of a user's session at the server. It outlives the `User` object, so that callers can wait for it.
 final class SessionEnd: Sendable {
     private struct State {
         var isTried = false
@@ -10,7 +10,7 @@ final class SessionEnd: Sendable {
 
     private let state = Mutex(State())
 
-    /// Completes the waiting: the server was told, cannot be told, or need not be.
+    /// Lets all waiters go on: the server was told, cannot be told, or need not be told.
     func wasTried() {
         let waiters = state.withLock { state in
             state.isTried = true

@@ -9,12 +9,12 @@ import Messages
 struct TokenSet: Sendable, Equatable {
     let idToken: Text
     let refreshToken: Text
-    /// Expiry minus issue, as the token says.
+    /// The token's time of expiry minus its time of issue.
     let lifetime: Duration
     /// When the token was asked for: never later than it was issued.
     let asked: Moment
 
-    /// A token with no more than this left is renewed before it is handed out.
+    /// A token whose remaining life is not above this is renewed before it is handed out.
     static let marginMax = Duration.minutes(5)
 
     init(idToken: Text, refreshToken: Text, lifetime: Duration, asked: Moment) {
@@ -42,12 +42,12 @@ struct TokenSet: Sendable, Equatable {
             asked: Moment(monotonic: now.monotonic.advanced(by: .zero - age), wall: askedAt))
     }
 
-    /// Negative once it has expired.
+    /// The remaining life of the ID token. Negative: the token has expired.
     func remaining(at now: Instant) -> Duration {
         lifetime - .nanoseconds(now.nanoseconds(since: asked.monotonic))
     }
 
-    /// Five minutes; half of the lifetime for tokens that live less than ten.
+    /// Five minutes, or half of the lifetime for tokens that live less than ten minutes.
     var margin: Duration { min(Self.marginMax, lifetime / 2) }
 
     func isValid(at now: Instant) -> Bool { remaining(at: now) > margin }

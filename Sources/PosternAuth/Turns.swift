@@ -13,7 +13,7 @@ final class Turns: Sendable {
 
     private let state = Mutex(State())
 
-    /// A cancelled task waits for its turn too: it is short, and then finds itself cancelled.
+    /// Waits for the turn. A cancelled task waits too: its turn is short, because the task then finds itself cancelled.
     func take() async {
         let turn = state.withLock { state -> Promise<Void>? in
             guard state.isTaken else {

@@ -110,7 +110,7 @@ extension User {
                 }
                 guard wasLostBefore, error.is(.userNotFound) else { throw error }
             }
-            // In turn: what the server tells of it by itself comes after.
+            // In turn, so that the server's own message about the deletion is handled afterwards.
             end(nil)
         }
     }

@@ -44,8 +44,9 @@ extension User {
         }
     }
 
-    /// A change whose answer replaces the tokens. It is done once, and its answer asked for until it comes: here, and
-    /// before this user's next call. Cancelling the task does not cut it short: half of it would be of no use.
+    /// Makes a change whose answer replaces the tokens. The change is made once, and its answer is asked for until it
+    /// comes: here, and before this user's next call. Cancelling the task does not stop the change: half of it would be
+    /// useless.
     func exchange(
         _ cause: TokenRefreshCause,
         _ change: @escaping @Sendable (Text, CallOptions) async throws(AuthError) -> Answer
@@ -69,8 +70,8 @@ extension User {
         _ idToken: Text, _ cause: TokenRefreshCause,
         _ change: @escaping @Sendable (Text, CallOptions) async throws(AuthError) -> Answer
     ) async throws(AuthError) -> Answer {
-        // A refresh whose answer is not known may have moved the session on already: a change after it could not be
-        // told from that of a thief.
+        // A refresh whose answer is not known may have moved the session on already. The server could not tell a change
+        // after it from the change of a thief.
         var idToken = idToken
         if state.withLock({ $0.attempt != nil }) { idToken = try await refreshInTurn(.expired).idToken }
         let attempt = await beginAttempt()
@@ -113,7 +114,7 @@ extension User {
             state.attempt = attempt
             return attempt
         }
-        // A storage that fails is reported there; the change is made all the same.
+        // The writer reports an error of the storage; the change is made all the same.
         for auth in observers { await auth.save(user: self) }
         return attempt
     }

@@ -4,7 +4,7 @@ import PosternClient
 import Synchronization
 
 extension User {
-    /// Takes in a message that the server sent by itself. Returns false after the last one.
+    /// Handles a message that the server sent by itself. Returns false after the last one.
     ///
     /// The message is handled in turn. A call under way may have caused the message and bring the news itself, or it
     /// may have begun before. Only the server knows which of the two is newer, so it is asked.
@@ -17,7 +17,7 @@ extension User {
             if !isKnown { self.end(end) }
             return false
         }
-        // That others who share the session have new tokens changes nothing for ours; the user comes along with it.
+        // New tokens of others who share the session change nothing for ours, but their message carries the user.
         guard let account = told.user, account.uid.bytes.elementsEqual(uid.utf8) else { return true }
         let (isAlone, idToken) = state.withLock { ($0.answerCount == answerCount, $0.tokens.idToken) }
         if isAlone {
@@ -46,7 +46,7 @@ extension User {
 }
 
 extension AuthError {
-    /// What the next call would be refused with; nil while the session lives.
+    /// The error with which the next call would be refused. Nil while the session lives.
     fileprivate init?(endingBy told: SessionsWatchAuthStateResponse) {
         let failure: Failure
         switch told.change {

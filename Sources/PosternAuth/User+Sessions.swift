@@ -59,7 +59,7 @@ extension User {
         let sessionID = try backend.text(id)
         try await inTurn { idToken throws(AuthError) in
             _ = try await revoke(.sessionID(sessionID), idToken)
-            // Hexadecimal digits, which are written either way.
+            // Compared as bytes, because hexadecimal digits may be written in upper or lower case.
             let own = try IDTokenPayload(idToken).sessionID.flatMap { Hex.decode($0.utf8) }
             if let own, own == Hex.decode(id.utf8) { end(nil) }
         }

@@ -36,7 +36,7 @@ extension User {
 
     private enum Need {
         case nothing(TokenSet)
-        /// `from`: the tokens to be replaced, by whoever comes first.
+        /// `from`: the tokens that the first caller replaces.
         case refresh(Promise<Result<TokenSet, AuthError>>, from: TokenSet, isFirst: Bool)
     }
 
@@ -53,7 +53,7 @@ extension User {
             return tokens
         }
         if isFirst {
-            // Of its own, so that a caller who gives up does not take the others' answer away.
+            // A task of its own, so that a caller that is cancelled does not take away the answer of the others.
             Task { await self.refreshForAll(replacing: old, cause: cause) }
         }
         guard let result = try? await promise.cancellableValue() else { throw .cancelled }
@@ -66,7 +66,7 @@ extension User {
         do throws(AuthError) {
             try await settleInTurn()
             let current = state.withLock { $0.tokens }
-            // Whoever had the turn before may have brought new ones.
+            // The call that had the turn before may have brought new tokens.
             result = .success(current == old ? try await refreshInTurn(cause) : current)
         } catch {
             result = .failure(error)
@@ -94,7 +94,7 @@ extension User {
             state.attempt = attempt
             return attempt
         }
-        // A storage that fails is reported there; not to refresh would sign the user out for it.
+        // The writer reports an error of the storage. Without the refresh the user would be signed out for that error.
         for auth in observers { await auth.save(user: self) }
         let asked = backend.clock.moment()
         let request = TokensRefreshRequest(
@@ -120,8 +120,8 @@ extension User {
 }
 
 extension User {
-    /// The reason why a refresh was refused for good. A deleted account has no session left that could tell; a call
-    /// with the ID token still gets that answer.
+    /// The reason why a refresh was refused for good. A deleted account has no session left that could tell the reason,
+    /// but a call with the ID token still gets it.
     private func whySessionEnded(_ refusal: AuthError, doubt: AuthError?) async -> AuthError {
         if refusal.is(.userDisabled) || refusal.is(.userNotFound) { return refusal }
         if let doubt, doubt.endsSession {

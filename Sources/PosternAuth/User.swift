@@ -48,14 +48,14 @@ public final class User: Sendable, Identifiable {
 
     init(_ account: Messages.User, _ tokens: TokenSet, attempt: RefreshAttempt? = nil, backend: Backend) {
         self.uid = account.uid.string
-        // The server's word: a key that is bound to a tenant needs no name of it.
+        // From the server's answer: with a key that is bound to a tenant, the request need not name the tenant.
         self.tenantID = account.tenantID.stringOrNil
         self.backend = backend
         self.state = Mutex(State(account: account, tokens: tokens, attempt: attempt))
     }
 
-    /// Ends the session of a user who was signed out or replaced, and whom nobody holds any more: nobody could use its
-    /// tokens.
+    /// Ends the session of a user who was signed out or replaced, when the last reference is dropped: nobody could use
+    /// its tokens any more.
     deinit {
         let end = state.withLock { $0.keeperCount == 0 && !$0.isOver ? $0.tokens.refreshToken : nil }
         guard let token = end else { return sessionEnd.wasTried() }
@@ -86,7 +86,7 @@ public final class User: Sendable, Identifiable {
     public var providerID: String { "Firebase" }
     /// The ways to sign in that are linked to the account.
     public var providerData: [UserInfo] { account.providers.map { UserInfo($0) } }
-    /// The refresh token of the next refresh. It grants what the user may do, so keep it out of logs.
+    /// The refresh token of the next refresh. With it anybody can act as the user, so keep it out of logs.
     public var refreshToken: String? { state.withLock { $0.tokens.refreshToken.string } }
 
     /// When the account was created, and when its user last signed in.
@@ -126,7 +126,7 @@ extension User {
 
     var observers: [Auth] { state.withLock { $0.observers.compactMap(\.auth) } }
 
-    /// Takes in an answer, and tells the `Auth` that have this user as their current user. `asked` is a moment before
+    /// Applies an answer, and tells the `Auth` that have this user as their current user. `asked` is a moment before
     /// the call.
     func apply(_ answer: Answer, asked: Moment, cause: TokenRefreshCause) throws(AuthError) {
         let tokens: TokenSet? =

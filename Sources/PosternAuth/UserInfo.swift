@@ -44,6 +44,6 @@ public struct UserMetadata: Sendable, Equatable {
 }
 
 extension Text {
-    /// Nil for nothing: on the wire an absent text is an empty one.
+    /// The text as a string. Nil for an empty text: on the wire an absent text is an empty one.
     var stringOrNil: String? { isEmpty ? nil : string }
 }

@@ -26,7 +26,7 @@ struct AllocationsCommand {
         if let thresholdsPath { try check(measured, thresholdsPath) }
     }
 
-    /// Calls of malloc a run of `body`; exact, as the codec does the same each time.
+    /// The calls of malloc in one run of `body`; exact, because the codec does the same each time.
     private static func count(_ counter: Counter, _ body: () -> Void) -> Int {
         let runs = 64
         body()  // fills what is made once and kept
@@ -35,7 +35,7 @@ struct AllocationsCommand {
         return (Int(counter() - before) + runs / 2) / runs
     }
 
-    /// Each path needs a threshold, and each threshold a path: nothing passes by being misspelt.
+    /// Each path needs a threshold, and each threshold a path: a misspelt name is an error.
     private func check(_ measured: [(name: String, count: Int)], _ path: String) throws {
         guard let thresholds = try JSONValue(parsing: TextFile.read(path)).object else {
             throw BenchError(.notReady, "\(path) must hold an object of numbers")

@@ -2,9 +2,9 @@ import Base
 import JSON
 import Messages
 
-/// `postern-bench conns`: what a connection that does nothing costs the server, or one that waits for news.
+/// `postern-bench conns`: what an idle connection costs the server, or one whose stream waits for messages.
 struct ConnsCommand {
-    /// What each connection waits for.
+    /// The stream that each connection opens.
     private enum Stream: String, CaseIterable {
         case none
         case revocations
@@ -36,7 +36,7 @@ struct ConnsCommand {
         }
         raiseFileLimit()
         let population = try population()
-        // The first few make the server set things up that later ones share.
+        // The first few connections make the server set things up that later ones share.
         let first = try (0..<16).map { try connect($0, population) }
         let before = try process.usage()
         let openers = (0..<threads).map { index in
@@ -48,7 +48,7 @@ struct ConnsCommand {
         for opener in openers { opening.merge(try opener.finish()) }
         let seconds = Double(max(1, Instant.now.nanoseconds(since: begin))) / 1e9
         let opened = try process.usage()
-        // The server takes back what a stream's first moments needed once it is quiet.
+        // The server frees what a stream needed in its first moments, once the stream is quiet.
         if stream != .none { pause(microseconds: 7_000_000) }
         let after = try process.usage()
         try withExtendedLifetime((first, openers)) { try report(before, opened, after, opening, seconds) }

@@ -13,7 +13,7 @@ struct CostCommand {
     struct Row {
         var name: String
         var result: RunResult
-        /// Calls of malloc a request; nil when nobody counts.
+        /// Calls of malloc a request. Nil: they are not counted.
         var allocations: Double?
     }
 
@@ -50,7 +50,7 @@ struct CostCommand {
                 Row(name: operation.name, result: result, allocations: result.server?.allocationsPerRequest(result)))
         }
         try TextFile.printOut(format == .table ? Self.table(rows) : Self.json(rows))
-        // Figures over failures look cheap.
+        // Failed requests make the figures look cheap.
         for row in rows { try row.result.check(failuresMaxPercent: 0) }
     }
 

@@ -1,4 +1,4 @@
-/// What `postern-bench --help` prints. A test holds it to what the commands ask for: every flag with its default.
+/// The text of `postern-bench --help`. A test compares it with the commands: every flag with its default.
 enum Help {
     static let text = """
         postern-bench: load for a Postern server, and what it costs there. docs/bench.md explains the figures.
@@ -10,7 +10,8 @@ enum Help {
 
             """
 
-    /// A command's part; `common` is what commands with a server share, `load` what those with a load.
+    /// The part of each command. `common` has the flags of commands with a server, `load` those of commands with a
+    /// load.
     static let sections: [(name: String, text: String)] = [
         (
             "seed",

@@ -1,4 +1,4 @@
-/// A run with the objectives it is held to, and the files its result goes to: what `run` and `replay` have in common.
+/// A run with its objectives and the files of its result. `run` and `replay` share it.
 struct JudgedRun {
     let options: LoadOptions
     let plan: RunPlan

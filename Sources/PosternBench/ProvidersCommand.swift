@@ -5,9 +5,9 @@ import Messages
 /// `postern-bench providers`: what identity providers of many tenants cost the server's memory, each with an issuer of
 /// its own and one user who signed in with it.
 struct ProvidersCommand {
-    /// The first few make the server set things up that later ones share.
+    /// The first few tenants make the server set things up that later ones share.
     private static let warmUpCount = 16
-    /// Tenants that are filled before the next ones are made: bounds what this process holds.
+    /// The tenants that are filled before the next ones are made, which limits the memory of this process.
     private static let batchMax = 50
 
     private let target: Target

@@ -6,8 +6,8 @@ import PosternClient
 import PosternVerifier
 import Synchronization
 
-/// `postern-bench revocation`: how long a revoked token goes on being taken by those who verify for themselves, and
-/// what it costs the server to tell them.
+/// `postern-bench revocation`: how long services that verify tokens themselves still accept a revoked token, and what
+/// it costs the server to tell them.
 struct RevocationCommand {
     private let target: Target
     private let statePath: String
@@ -26,7 +26,7 @@ struct RevocationCommand {
         try arguments.finish()
     }
 
-    /// One user is revoked after the other, each once all verifiers were told of the one before.
+    /// Revokes one user after the other, each once all verifiers were told of the revocation before.
     func run() throws {
         let admin = try Connection(to: target.address, authorization: target.authorization)
         let population = try Population.load(statePath, over: admin).ofFirstTenant
@@ -38,7 +38,7 @@ struct RevocationCommand {
         let process = target.process
         let before = try process?.usage()
         let followers = try Followers(target, tenantID: population.tenantID, count: verifiers)
-        // The server takes back what a connection's first moments needed once it is quiet.
+        // The server frees what a connection needed in its first moments, once the connection is quiet.
         usleep(7_000_000)
         let idle = try process?.usage()
         let verifications = try Verifications(target, population, perSecond: verificationsPerSecond)
@@ -99,7 +99,7 @@ struct RevocationCommand {
         }
     }
 
-    /// What one verification of a token that was seen before takes in a real `TokenVerifier`, while its feed is open.
+    /// The time of one verification of a token that was seen before, in a real `TokenVerifier`, while its feed is open.
     private func offlineNanoseconds(_ population: Population) throws -> Double {
         let tokens = population.sessions.prefix(1_000).map { String(decoding: $0.idToken, as: UTF8.self) }
         let address = target.address.description
@@ -138,7 +138,7 @@ struct RevocationCommand {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 private struct RevocationReport {
     let hashes: Hashes
     let verifiers: Int
@@ -148,7 +148,7 @@ private struct RevocationReport {
     /// Nil when the server's process is not known.
     var bytesPerVerifier: Double?
     var anonymousByteCount = 0
-    /// Only without other load.
+    /// Measured only without other load.
     var wakeMicroseconds: Double?
     var offlineNanoseconds = 0.0
 

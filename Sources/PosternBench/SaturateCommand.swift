@@ -12,7 +12,7 @@ struct SaturateCommand {
     private let outstanding: Int?
     private let files: ResultFiles
 
-    /// The search ends however the answers fall.
+    /// The most steps, so that the search ends whatever the answers are.
     private static let stepsMax = 60
 
     init(_ arguments: inout Arguments) throws {
@@ -69,14 +69,14 @@ struct SaturateCommand {
             warmup: warmup, seconds: seconds)
     }
 
-    /// A rate that was not achieved is not held, whatever its latencies were.
+    /// A rate that was not achieved does not hold, whatever its latencies were.
     private func holds(_ step: RunResult) -> Bool {
         let boundsErrors = objectives.contains { if case .errorRate = $0.metric { true } else { false } }
         return step.verdicts.allSatisfy(\.holds) && (step.achievedShare ?? 0) > 0.97
             && (boundsErrors || step.errorShare == 0)
     }
 
-    /// Why the lowest rate that failed did: because of the load tool, it says nothing of the server.
+    /// The reason why the lowest failed rate failed. If it is the load tool, the rate says nothing about the server.
     private func limit(_ search: RateSearch, _ steps: [RunResult]) -> RunResult.Limit {
         let failed = search.lowestFailed.map(Double.init)
         return steps.last { $0.target == failed && !holds($0) }?.limit ?? .server

@@ -4,18 +4,18 @@ import Wire
 
 /// `postern-bench seed`: tenants with users, passwords and sessions, and the state file that `run` reads.
 ///
-/// May be run again: what is there stays. A run that was cut short goes on where it stopped; a whole one begins the
-/// sessions anew, whose tokens do not last.
+/// The command may be run again: existing data stays. After a run that was cut short it goes on where that run stopped.
+/// After a complete run it begins the sessions anew, because their tokens do not last.
 struct SeedCommand {
-    /// Below what one tenant may queue for hashing, so that nothing is refused.
+    /// Below the number of hashes that one tenant may queue, so that nothing is refused.
     private static let callsInFlight = 16
-    /// So many users or sessions are made between two looks at whether to stop.
+    /// The users or sessions that are made between two checks for an interruption.
     private static let chunk = 500
     /// An ID token lasts an hour: sessions of a run that was cut short are of use for half of it.
     private static let sessionsKeptMicroseconds: Int64 = 30 * 60 * 1_000_000
 
     private let target: Target
-    /// What is wanted; its sessions are those that are there.
+    /// The population that is wanted, without sessions.
     private let wanted: Population
     private let hashes: Hashes
     private let sessionCount: Int
@@ -54,9 +54,9 @@ struct SeedCommand {
                 + "\(population.sessions.count) sessions; \(hashes)\n")
     }
 
-    /// The tenants, and what an earlier run left of the same plan on the same server.
+    /// Makes the tenants, and takes over what an earlier run of the same plan left on the same server.
     private func begin(_ connection: Connection) throws -> Population {
-        // Before anything is made: a file that is of something else stays as it is.
+        // Checked before anything is made: the state file of another server stays as it is.
         var earlier: Population?
         if TextFile.exists(statePath) {
             let found = try StateFile.read(statePath)
@@ -70,14 +70,14 @@ struct SeedCommand {
         population.done = earlier.done
         population.done.isComplete = false
         let age = Clock.system.now().microseconds - earlier.done.sessionsBeganAt
-        // A clock that was set back makes no session young.
+        // A clock that was set back does not make a session young.
         if !earlier.done.isComplete, (0..<Self.sessionsKeptMicroseconds).contains(age) {
             population.sessions = Array(earlier.sessions.prefix(sessionCount))
         }
         return population
     }
 
-    /// With other shares of the tenants, other numbers are missing.
+    /// Whether an earlier run had the same plan. With other shares of the tenants, other numbers would be missing.
     private func isSamePlan(_ earlier: Population) -> Bool {
         guard earlier.tenantName == wanted.tenantName, earlier.tenantCount == wanted.tenantCount else { return false }
         return wanted.tenantCount == 1
@@ -114,7 +114,7 @@ struct SeedCommand {
         let shares = TenantShares(of: wanted.userCount, in: wanted)
         var created = 0
         for number in 0..<wanted.tenantCount where shares.count(number) > 0 {
-            // What is there is skipped by the server, at a few microseconds each.
+            // The server skips existing users, at a few microseconds each.
             created += try ImportStream.importUsers(
                 shares.count(number), tenantID: wanted.tenantID(number), over: connection)
             try stopIfAsked(population)
@@ -143,7 +143,7 @@ struct SeedCommand {
             try stopIfAsked(population)
             let next = min(sessionCount, population.sessions.count + Self.chunk)
             population.sessions += try users.signUpOrIn(population.sessions.count..<next, inFlight: Self.callsInFlight)
-            // All of the file is written each time: seldom enough that it is a small part of the work.
+            // The whole file is written each time, but seldom enough that it is a small part of the work.
             if population.sessions.count >= savedCount + savedCount / 2 {
                 try StateFile.write(population, to: statePath)
                 savedCount = population.sessions.count

@@ -2,10 +2,10 @@ import Base
 public import Messages
 
 extension ServerStream where Element == ProjectBackupResponse {
-    /// Gives the bytes of a backup to `write`, one piece behind the other, and returns how many there were.
+    /// Passes the bytes of a backup to `write`, piece by piece, and returns their count.
     ///
-    /// Throws what the stream and `write` throw, and STREAM_ENDED where the backup was broken off: what was written is
-    /// a backup only when this returns.
+    /// Throws the errors of the stream and of `write`, and STREAM_ENDED if the backup was broken off: the written bytes
+    /// are a backup only when this method returns.
     public func forEachPiece(_ write: ([UInt8]) async throws -> Void) async throws -> Int64 {
         var byteCount: Int64 = 0
         for try await message in self {

@@ -40,7 +40,7 @@ final class Call: @unchecked Sendable {
     var request: (any Message)?
     /// Completed when the first message of a bidirectional stream went out.
     var requestSent: Promise<Void>?
-    /// The messages after it that wait for the stream's window or for the connection.
+    /// The later messages, which wait for the stream's window or for the connection.
     var outbox: [OutgoingMessage] = []
     /// True if no message follows the outbox.
     var isFinishing = false

@@ -1,10 +1,10 @@
 import Base
 import Messages
 
-// What a channel does when time passes, and how long it can be left alone.
+// A channel's timers: the work that is due, and the time at which more becomes due.
 
 extension ChannelCore {
-    /// When `checkTimes` has something to do.
+    /// The next time at which `checkTimes` has something to do.
     func findWakeUp() -> Instant {
         var next = min(nextDeadline, nextConnecting)
         for connection in connections.all { next = min(next, connection.nextCheck) }

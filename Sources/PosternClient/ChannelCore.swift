@@ -21,20 +21,20 @@ final class ChannelCore: LoopWork {
 
     var connections: ConnectionSet
     var balancer: LoadBalancer
-    /// What workers do for this channel.
+    /// The work that workers are doing for this channel.
     var preparations: [Preparation] = []
     var preparationCount = 0
-    /// When a further connection for streams may be tried again.
+    /// The time at which a further connection for streams may be tried again.
     var nextFurther = Instant.distantFuture
     /// Bidirectional streams that open with their first message.
     var unopened: [Call] = []
     /// The calls that have started and have no stream yet, in order.
     var waiting: [Call] = []
-    /// At or before the first deadline of all calls: finding the exact one again at each answer would cost more than
-    /// waking up for nothing now and then.
+    /// A time at or before the first deadline of all calls. Finding the exact deadline after each answer would cost
+    /// more than a needless wake-up now and then.
     var nextDeadline = Instant.distantFuture
 
-    /// How soon after a failed attempt a call that waits may cause another one.
+    /// The time after a failed attempt from which a waiting call may cause the next attempt.
     private static let attemptInterval = Duration.milliseconds(200)
 
     init(mailbox: Mailbox, poller: Poller) {
@@ -185,7 +185,7 @@ final class ChannelCore: LoopWork {
         waiting.removeAll { $0.isSettled }
     }
 
-    /// Settles what ended connections leave behind. True: there is something to do before sleeping.
+    /// Removes ended connections and settles their calls. True: there is more to do before sleeping.
     private func removeEnded(now: Instant) -> Bool {
         var mustGoOn = false
         for connection in connections.all {
@@ -202,7 +202,7 @@ final class ChannelCore: LoopWork {
         return mustGoOn
     }
 
-    /// Watches a connection for what it wants now. One that cannot be watched ends.
+    /// Watches a connection for the events that it wants now. A connection that cannot be watched ends.
     private func watch(_ connection: ClientConnection) {
         let events = connection.wantedEvents
         if connection.watchedEvents == events { return }
@@ -231,7 +231,7 @@ final class ChannelCore: LoopWork {
         connections.remove(connection)
     }
 
-    /// Lets calls that the server did not process wait again, where nothing was sent that is gone now.
+    /// Makes calls that the server did not process wait again. A call fails if messages that it sent are lost.
     private func requeue(_ unprocessed: [Call]) -> Bool {
         for call in unprocessed {
             call.refusalCount += 1

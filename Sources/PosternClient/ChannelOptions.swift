@@ -12,7 +12,7 @@ public enum Credentials: Sendable {
     /// No credential: for calls that need none, or that carry `CallOptions.authorization`.
     case none
 
-    /// As HELLO and the metadata of the same name carry it.
+    /// The credential as HELLO and the metadata entry `authorization` carry it.
     var authorization: Text {
         get throws(Failure) {
             switch self {
@@ -43,7 +43,7 @@ public struct ChannelOptions: Sendable {
     public var timeout = Duration.seconds(10)
     /// The threads that the channel works on.
     public var loops = ChannelLoops.shared
-    /// TLS, and what the server is known by. Nil: plain text, which is for servers on the same machine.
+    /// TLS, and how the server is verified. Nil: plain text, which is for servers on the same machine.
     public var tls: TLSOptions?
     /// The longest time that connecting to one address may take, with the TLS handshake and the server's first answer.
     /// Looking up a name may take as long again.
@@ -55,11 +55,11 @@ public struct ChannelOptions: Sendable {
     /// Makes every call wait for a connection until its deadline, as `CallOptions.waitsForConnection` does for one
     /// call.
     public var waitsForConnection = false
-    /// Makes each server of a cluster answer only when it has seen what this channel wrote, on whichever server. A
-    /// server that lags asks its cluster first. Without meaning outside of a cluster.
+    /// Makes each server of a cluster answer only after it has seen this channel's writes, whichever server took them.
+    /// A server that lags asks its cluster first. Has no effect outside of a cluster.
     public var readsOwnWrites = true
     /// The most connections of the channel. When streams hold three quarters of a connection's places, the next stream
-    /// gets another connection, so that calls find places. Further streams fail with RESOURCE_EXHAUSTED.
+    /// gets another connection, so that calls find places. Above the limit, streams fail with RESOURCE_EXHAUSTED.
     public var connectionsMax = 8
     /// The rules for repeating calls.
     public var retry = RetryPolicy()
@@ -72,7 +72,7 @@ public struct ChannelOptions: Sendable {
     /// Sends these PINGs also while no call is in flight, so that a connection which died meanwhile is replaced before
     /// the next call needs it.
     public var keepaliveWithoutCalls = false
-    /// How long the channel waits for the answer to a PING before it gives the connection up.
+    /// How long the channel waits for the answer to a PING before it gives up the connection.
     public var keepaliveTimeout = Duration.seconds(15)
     /// The bounds of messages from the server.
     public var limits = Self.clientLimits
@@ -80,7 +80,7 @@ public struct ChannelOptions: Sendable {
     /// Creates the defaults.
     public init() {}
 
-    /// A page of users holds far more than any request: the server is not one stranger among many.
+    /// Above the server's limits: a page of users holds far more than any request, and the server is a known peer.
     private static let clientLimits: Limits = {
         var limits = Limits()
         limits.messages.fieldsPerMessageMax = 65_536
@@ -114,8 +114,8 @@ public struct CallOptions: Sendable {
     /// Makes the call wait for a connection until its deadline instead of failing at once. The channel then tries to
     /// connect at once, unless it did within the last 200 ms.
     public var waitsForConnection: Bool
-    /// Makes a server of a cluster answer only when it has seen everything that was acknowledged, on any server, before
-    /// the call. It asks its cluster first. Without meaning outside of a cluster.
+    /// Makes a server of a cluster answer only after it has seen everything that was acknowledged, on any server,
+    /// before the call. The server asks its cluster first. Has no effect outside of a cluster.
     public var readsLatest: Bool
 
     /// Creates the options of a call.

@@ -1,9 +1,9 @@
 public import Base
 
-/// How a channel gets its connections, where that is not TCP to an address: from a server in the same process, as tests
-/// have it, or through something that the application has connected itself.
+/// Makes a channel's connections without TCP to an address: to a server in the same process, as in tests, or through a
+/// socket that the application has connected itself.
 ///
-/// Bytes, TLS, back-off and everything else are those of any other channel.
+/// TLS, back-off and everything else work as on any other channel.
 ///
 /// ```swift
 /// let transport = ChannelTransport(name: "in-process", connect: makeConnection)
@@ -16,10 +16,10 @@ public struct ChannelTransport: Sendable {
     let connect: @Sendable () throws(Failure) -> Int32
 
     /// `connect` makes one connection and returns its descriptor: a stream socket, such as one end of socketpair(2).
-    /// The descriptor belongs to the channel then.
+    /// From then on the channel owns the descriptor.
     ///
-    /// `connect` is called on the thread that the channel shares with others, so it must not block. What it throws is
-    /// the reason of the calls' failure.
+    /// `connect` is called on the thread that the channel shares with others, so it must not block. The error that it
+    /// throws is the reason of the calls' failure.
     public init(name: String, connect: @escaping @Sendable () throws(Failure) -> Int32) {
         self.name = name
         self.connect = connect

@@ -2,7 +2,7 @@ import Base
 import Messages
 import Wire
 
-// The calls on a connection: which find room, and how their messages get into the output.
+// The calls on a connection: the room for them, and the way of their messages into the output.
 
 extension ClientConnection {
     /// Whether `open` would find room.
@@ -19,7 +19,7 @@ extension ClientConnection {
 
     private var hasSpace: Bool { sending.readableByteCount + queued.readableByteCount < Self.unsentByteCountMax }
 
-    /// Sends a call's REQUEST. False: not now, and the call is unchanged.
+    /// Sends a call's REQUEST. False: the call cannot be sent now, and is unchanged.
     func open(_ call: Call, now: Instant) -> Bool {
         let stream: UInt32
         do {
@@ -61,7 +61,7 @@ extension ClientConnection {
         return true
     }
 
-    /// What a server of a cluster has to have seen before it answers.
+    /// Adds how much of the journal a server of a cluster must have seen before it answers.
     private func addFreshness(_ call: CallOptions, to metadata: inout OutgoingMetadata) {
         if call.readsLatest {
             metadata.others.append(OutgoingMetadata.Entry(key: "x-postern-consistency", value: "latest"))
@@ -72,7 +72,7 @@ extension ClientConnection {
         }
     }
 
-    /// Gives a call up: the server is told, and the caller is answered.
+    /// Gives up a call: tells the server, and fails the call.
     func cancel(stream: UInt32, _ code: WireCode, _ failure: Failure) {
         state.cancel(stream: stream, code)?.append(to: &queued)
         calls.removeValue(forKey: stream)?.fail(failure)
@@ -92,7 +92,7 @@ extension ClientConnection {
             let fits = queued.appendData(stream: stream, payloadMax: state.peerPayloadMax) {
                 outgoing.message.encode(into: &$0)
             }
-            // Before HELLO was answered, only small messages go: the others wait for it.
+            // Before the answer to HELLO, only small messages are sent: the others wait for the answer.
             if !fits, !isWelcomed { break }
             sentCount += 1
             if fits {

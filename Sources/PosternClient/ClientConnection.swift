@@ -5,8 +5,8 @@ import Wire
 
 /// One TCP connection of a channel: the shell around `ClientConnectionState` that reads, writes and settles calls.
 ///
-/// Owned and run by the thread of the channel's loop. It never closes itself: `end` says that it is over, and the
-/// channel's core settles it.
+/// Owned and run by the thread of the channel's loop. It never closes itself: `end` marks it as ended, and the
+/// channel's core settles its calls.
 /// This file has the connection and its bytes; ClientConnection+Calls.swift has the calls on it.
 final class ClientConnection {
     enum Phase {
@@ -24,9 +24,9 @@ final class ClientConnection {
     /// Above this, calls and messages wait until the server reads.
     static let unsentByteCountMax = 1024 * 1024
 
-    /// What the load balancer was told of the connection.
+    /// The last report about the connection to the load balancer.
     enum Standing {
-        /// Nothing since it was begun. Next: `welcomed`.
+        /// No report since the connection was begun. Next: `welcomed`.
         case begun
         /// Next: `lost`.
         case welcomed
@@ -37,27 +37,28 @@ final class ClientConnection {
     /// The id of the endpoint that it leads to.
     let endpoint: Int
     var standing = Standing.begun
-    /// The loop's name for the connection, and the events that it watches. Nil: it does not watch it.
+    /// The loop's key for the connection, and the events that the loop watches. Nil: the loop does not watch it.
     var watchKey: UInt64?
     var watchedEvents: Int16?
     private(set) var stream: ClientStream
     private(set) var phase: Phase
-    /// The server must have answered by then.
+    /// The time by which the server must have answered.
     private let connectDeadline: Instant
     var state: ClientConnectionState
     let options: ChannelOptions
     let journal: JournalMemory
     private var decoder: FrameDecoder
     private var input = ByteBuffer()
-    /// What is being written, whole frames at its end; then what comes after it. A PING is answered between the two.
+    /// `sending` is being written and ends with a whole frame; `queued` comes after it. A PING is answered between the
+    /// two.
     var sending = ByteBuffer()
     var queued = ByteBuffer()
     var calls: [UInt32: Call] = [:]
-    /// Calls the server gave back without having processed them.
+    /// Calls that the server gave back without having processed them.
     private(set) var unprocessed: [Call] = []
     /// The first frame came: the server's limits are known, and it is worth connecting to again.
     private(set) var isWelcomed = false
-    /// GOAWAY came: what is in flight ends here, new calls go elsewhere.
+    /// GOAWAY came: calls in flight end here, new calls go elsewhere.
     var isLeaving = false
     /// The number of streams that the server took before it refused one. Its limit for unknown callers is below the one
     /// in its HELLO.
@@ -148,7 +149,7 @@ final class ClientConnection {
         if let hello = state.hello { queued.appendHello(hello) }
     }
 
-    /// When `checkTime` has something to do.
+    /// The next time at which `checkTime` has something to do.
     var nextCheck: Instant {
         switch phase {
         case .connecting, .handshake: return connectDeadline
@@ -182,7 +183,7 @@ final class ClientConnection {
 
     // Bytes
 
-    /// Writes what there is, as far as the socket takes it.
+    /// Writes the output, as far as the socket takes it.
     func flush() {
         guard isOpen else { return }
         while true {
@@ -206,7 +207,7 @@ final class ClientConnection {
         let space = input.reserve(Self.readByteCount)
         let result = stream.read(into: space, byteCount: Self.readByteCount)
         if case .handshake = phase {
-            // Nothing was sent before: whoever waits may try another server.
+            // No call was sent yet: waiting calls may try another server.
             if case .failed(let reason) = result { return end(.connectionFailed(reason)) }
             if stream.isEstablished { open() }
         }

@@ -1,7 +1,7 @@
 import Base
 import TLS
 
-/// The bytes of a client's connection: those of its socket, or what TLS makes of them. Its one owner closes it once.
+/// The byte stream of a client's connection: plain, or through TLS. Its one owner closes it once.
 struct ClientStream {
     enum Result {
         /// This many bytes; 0 from a read is the peer's end.
@@ -12,13 +12,13 @@ struct ClientStream {
 
     let socket: ClientSocket
     private let session: TLSSession?
-    /// A read goes on when the socket takes bytes.
+    /// A read can continue only when the socket is writable.
     private(set) var isReadBlockedByWrite = false
 
-    /// The server's KeyUpdates: so many, and one more for each MiB that it sends.
+    /// The most KeyUpdates of the server. Each MiB that it sends allows one more.
     private static let keyUpdateCountMax = 16
 
-    /// Closes the socket where TLS cannot be begun on it.
+    /// Closes the socket if TLS cannot be started on it.
     init(owning socket: ClientSocket, tls: ClientTLS?) throws(Failure) {
         self.socket = socket
         guard let tls else {
@@ -36,10 +36,10 @@ struct ClientStream {
         }
     }
 
-    /// False during the handshake: reading goes on with it, and nothing is written before.
+    /// False during the TLS handshake. Reads drive the handshake, and nothing is written before its end.
     var isEstablished: Bool { session?.isEstablished ?? true }
 
-    /// Whether there is something to read that the socket does not announce.
+    /// Whether there is input for which the socket does not become readable.
     var hasPendingInput: Bool { session?.hasPendingInput ?? false }
 
     mutating func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> Result {
@@ -89,7 +89,7 @@ struct ClientStream {
     }
 }
 
-/// What a channel connects with: its files, read for this time.
+/// The TLS settings of one connection, from files that were read for it.
 struct ClientTLS {
     let context: TLSContext
     let serverName: String

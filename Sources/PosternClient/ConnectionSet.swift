@@ -1,14 +1,14 @@
 import Base
 import Wire
 
-/// A channel's connections: those that take new calls, and those that end with what is in flight on them.
+/// A channel's connections: those that take new calls, and those that only finish the calls in flight.
 struct ConnectionSet {
     let policy: LoadBalancingPolicy
-    /// Round robin: where to look first for the next call.
+    /// The index at which round robin looks first for the next call.
     private var turn = 0
-    /// In the order they were made.
+    /// The connections that take new calls, in the order in which they were made.
     private(set) var taking: [ClientConnection] = []
-    /// The connections that the server told to leave.
+    /// The connections that the server told the client to leave.
     private var leaving: [ClientConnection] = []
 
     var all: [ClientConnection] { taking + leaving }

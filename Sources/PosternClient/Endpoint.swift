@@ -1,6 +1,6 @@
 import Base
 
-/// One address that a channel may connect to, and how that went so far.
+/// One address that a channel may connect to, and the outcome of its attempts so far.
 struct Endpoint {
     /// The time in which no connection is made to the endpoint.
     struct Pause: Equatable {
@@ -16,10 +16,10 @@ struct Endpoint {
         case lookingUp
         /// Next: `ready`, `pausing`.
         case connecting
-        /// The server has answered on so many connections, at least one. Next: `left`.
+        /// The server has answered on this many connections, at least one. Next: `left`.
         case ready(connectionCount: Int)
-        /// The last connection was lost, or the server told its clients to leave. Others are tried first; round robin
-        /// comes back at `until`. Next: `idle`, `lookingUp`, `connecting`.
+        /// The last connection was lost, or the server told its clients to leave. Other endpoints are tried first;
+        /// round robin comes back at `until`. Next: `idle`, `lookingUp`, `connecting`.
         case left(until: Instant)
         /// Connecting failed. Next: `lookingUp`, `connecting`.
         case pausing(Pause)
@@ -32,7 +32,7 @@ struct Endpoint {
     let address: ResolvedAddress?
     var state = State.idle
     var backoff: ReconnectBackoff
-    /// Further connections, beside those which are ready, failed.
+    /// The pause after a further connection failed, while other connections are ready.
     var furtherPause: Pause?
 
     var isReady: Bool { if case .ready = state { true } else { false } }
@@ -58,7 +58,7 @@ struct Endpoint {
         }
     }
 
-    /// An attempt to connect failed, or to look the name up.
+    /// An attempt to connect, or to look up the name, failed.
     mutating func failed(_ failure: Failure, now: Instant, using generator: inout some RandomNumberGenerator) {
         let until = now.advanced(by: backoff.failed(using: &generator))
         let pause = Pause(since: now, until: until, failure: failure)
@@ -78,7 +78,7 @@ struct Endpoint {
         state = .left(until: now.advanced(by: backoff.first(using: &generator)))
     }
 
-    /// Ends pauses sooner: not before `interval` after they began.
+    /// Shortens pauses to `interval` from their start.
     mutating func hasten(interval: Duration) {
         if case .pausing(var pause) = state {
             pause.hasten(interval: interval)

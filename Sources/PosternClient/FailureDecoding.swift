@@ -1,4 +1,4 @@
-// google.rpc.Status and its details back into the Failure the server made them from.
+// Turns google.rpc.Status and its details back into the Failure from which the server made them.
 
 public import Base
 public import Messages

@@ -1,8 +1,8 @@
 import Base
 import Synchronization
 
-/// The place in a cluster's journal that a channel's servers told of: its calls bring it along, so that whichever
-/// server answers has seen what the channel wrote. Servers outside of a cluster tell none. Any thread.
+/// The newest position in a cluster's journal that a channel's servers reported. The channel's calls carry it, so that
+/// any server that answers has seen the channel's writes. Servers outside of a cluster report none. Any thread.
 final class JournalMemory: Sendable {
     private let told = Mutex(Text.empty)
     /// The id of the cluster and the point behind it: 32 hexadecimal digits and one byte.
@@ -10,10 +10,10 @@ final class JournalMemory: Sendable {
     /// As above, and the digits of a UInt64.
     private static let byteCountMax = 53
 
-    /// Empty: nothing was told.
+    /// The position. Empty: no server has reported one.
     var position: Text { told.withLock { $0 } }
 
-    /// Takes over a position, unless it is before the one that is known. Another cluster's takes its place.
+    /// Keeps a position, unless it is before the known one. A position of another cluster replaces the known one.
     func note(_ text: UnsafeRawBufferPointer) {
         guard (Self.prefixByteCount + 1...Self.byteCountMax).contains(text.count), let new = Text(validating: text)
         else { return }
@@ -23,7 +23,7 @@ final class JournalMemory: Sendable {
         }
     }
 
-    /// A server refused it: the cluster is another one, or was begun anew.
+    /// A server refused the position: the cluster is another one, or was created anew.
     func forget() { told.withLock { $0 = .empty } }
 
     /// Whether both are of one cluster, and `one` has the smaller number. Numbers have no zeros in front.

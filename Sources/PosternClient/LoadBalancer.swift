@@ -1,16 +1,16 @@
 import Base
 
 /// Decides which servers a channel connects to, and when: the policy, the order, the pauses. Pure; the channel's loop
-/// does what it says and tells it what came of it.
+/// carries out the actions and reports their results.
 ///
-/// Connections name their endpoint by its id. What is told about an id that is gone has no effect.
+/// Connections name their endpoint by its id. A report about an id that is gone has no effect.
 struct LoadBalancer {
     enum Action: Equatable {
         case lookUp(server: Int)
         case connect(endpoint: Int)
     }
 
-    /// What may be done for one more connection beside those that are ready.
+    /// The way to one more connection beside those that are ready.
     enum Further {
         case connect(endpoint: Int)
         case wait(server: Int, Endpoint.Pause)
@@ -18,7 +18,7 @@ struct LoadBalancer {
         case none
     }
 
-    /// What is known of a server's name.
+    /// The state of the look-ups of a server's name.
     private struct Name {
         var isRunning = false
         /// An endpoint of the name failed or was lost since: perhaps the name has other addresses by now.
@@ -61,9 +61,9 @@ struct LoadBalancer {
     var hasReady: Bool { endpoints.contains(where: \.isReady) }
     var isUnderway: Bool { endpoints.contains(where: \.isUnderway) }
 
-    // What to do
+    // Actions
 
-    /// The next thing to begin; nil: there is none for now. The caller begins it, and asks again.
+    /// The next action. Nil: there is none for now. The caller begins the action, and asks again.
     mutating func next(now: Instant) -> Action? {
         guard let index = nextIndex(now: now) else { return nil }
         let server = endpoints[index].server
@@ -108,7 +108,7 @@ struct LoadBalancer {
         return last.advanced(by: lookupIntervalMin) <= now
     }
 
-    /// When `next` may have something to do that it has not now.
+    /// The next time at which `next` may return an action that it does not return now.
     func nextAttempt() -> Instant {
         switch policy {
         case .pickFirst: if hasReady || isUnderway { return .distantFuture }
@@ -124,7 +124,7 @@ struct LoadBalancer {
         }
     }
 
-    /// The endpoint for one more connection: of those that are ready, the one with the fewest.
+    /// The endpoint for one more connection: the ready endpoint with the fewest connections.
     func further(now: Instant) -> Further {
         var best: (endpoint: Endpoint, count: Int)?
         for endpoint in endpoints {
@@ -138,7 +138,8 @@ struct LoadBalancer {
         return .wait(server: best.endpoint.server, pause)
     }
 
-    /// Why no server can be reached, and until when none is tried. Nil: one is there, or on its way, or may be tried.
+    /// Why no server can be reached, and the time of the next attempt. Nil: some endpoint is ready, in progress, or
+    /// due.
     func outage(now: Instant) -> Failure? {
         guard let newest, !hasReady, !isUnderway else { return nil }
         var until = Instant.distantFuture
@@ -162,7 +163,7 @@ struct LoadBalancer {
         for index in endpoints.indices { endpoints[index].hasten(interval: interval) }
     }
 
-    // What came of it
+    // Results
 
     /// The server's name was looked up. Returns the endpoints that are gone: their connections take no more calls.
     mutating func lookedUp(
@@ -188,7 +189,7 @@ struct LoadBalancer {
                 endpoints[index].failed(failure, now: now, using: &generator)
                 newest = (server, failure)
             } else {
-                // The addresses of before may still be good.
+                // The former addresses may still be good.
                 endpoints[index].state = .idle
             }
         }

@@ -1,13 +1,13 @@
 import Base
 
-/// What a loop does for one of those that share it. Made, run and dropped on the loop's thread.
+/// A loop's work for one of the members that share it. Made, run and dropped on the loop's thread.
 protocol LoopWork: AnyObject {
-    /// The loop is going to give a turn.
+    /// True if the loop is going to call `takeTurn`.
     var isTouched: Bool { get set }
-    /// When `checkTimes` has something to do.
+    /// The next time at which `checkTimes` has something to do.
     var wakeUp: Instant { get }
 
-    /// Takes what other threads asked for. False: it is over, everything is settled, and there are no more turns.
+    /// Takes the commands of other threads. False: the work is over, everything is settled, and no more turns come.
     func takeCommands(now: Instant) -> Bool
     /// A socket that the poller watches under `key` is ready.
     func becameReady(key: UInt64, events: Int16, now: Instant)
@@ -16,7 +16,7 @@ protocol LoopWork: AnyObject {
     func takeTurn(now: Instant)
 }
 
-/// What other threads put into a loop's inbox when it holds something new.
+/// A member of a loop. Other threads put it into the loop's inbox when it holds something new.
 protocol LoopMember: AnyObject, Sendable {
     /// Called once, on the loop's thread, when the member comes for the first time.
     func makeWork(with poller: Poller) -> any LoopWork

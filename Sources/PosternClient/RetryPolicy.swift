@@ -22,14 +22,14 @@ public struct RetryPolicy: Sendable {
     /// Creates the defaults.
     public init() {}
 
-    /// How long to wait after attempt number `attempt` (from 1) failed: anything up to a bound that doubles.
+    /// The wait after attempt number `attempt` (from 1) failed: a random time up to a bound that grows by `multiplier`.
     func delay(afterAttempt attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {
         var bound = firstDelayMax
         for _ in 1..<max(attempt, 1) { bound = min(bound * multiplier, delayMax) }
         return bound * Double.random(in: 0...1, using: &generator)
     }
 
-    /// UNAVAILABLE, unless nothing would change by asking again at once: connecting has a back-off of its own.
+    /// True for UNAVAILABLE, unless a retry at once would change nothing: connecting has a back-off of its own.
     func isWorthRetrying(_ failure: Failure) -> Bool {
         failure.code == .unavailable && !failure.is(.connectionFailed)
             && !failure.is(.channelClosed)

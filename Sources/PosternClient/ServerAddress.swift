@@ -8,7 +8,7 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
     /// The address, if the host is a numeric one, or for a Unix domain socket. Nil: the host is a name, which has to be
     /// looked up.
     let numeric: ResolvedAddress?
-    /// Of a Unix domain socket; its host is this machine.
+    /// The path of a Unix domain socket, whose host is this machine.
     let path: String?
 
     var description: String {
@@ -61,7 +61,7 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
     }
 
     private static let unixPrefix = "unix:"
-    /// What `sockaddr_un` has room for, with the NUL behind it (unix(7)).
+    /// The longest path that fits into `sockaddr_un`, with a NUL after it (unix(7)).
     private static let pathByteCountMax = 107
 
     private static func malformed(_ text: String) -> Failure {
@@ -105,7 +105,7 @@ struct ResolvedAddress: Sendable, Equatable {
         self.bytes = bytes
     }
 
-    /// Of a Unix domain socket; the path is short enough for a `sockaddr_un`.
+    /// The address of a Unix domain socket. The path is short enough for a `sockaddr_un`.
     init(path: String) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

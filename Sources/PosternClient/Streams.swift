@@ -42,7 +42,7 @@ public struct ServerStream<Element: Message>: AsyncSequence, Sendable {
 
 /// A stream in both directions: `send` messages, `finish`, and read the answers as they come.
 ///
-/// One task may read and one may send; they may be the same. The stream opens with the first message.
+/// One task may read and one may send; both may be the same task. The stream opens with the first message.
 ///
 /// ```swift
 /// let stream = try await UsersClient(channel: channel).import()
@@ -65,8 +65,8 @@ public struct BidirectionalStream<Request: Message, Element: Message>: AsyncSequ
     /// whole stream.
     public func send(_ message: Request) async throws(Base.Failure) { try await call.send(message) }
 
-    /// Says that no message follows. The answers still come. Without any message there was no stream: the reader gets
-    /// STREAM_CLOSED.
+    /// Says that no message follows. The answers still come. If no message was sent, there was no stream: the reader
+    /// gets STREAM_CLOSED.
     public func finish() { call.finishSending() }
 
     /// Cancels the stream in both directions.

@@ -1,7 +1,7 @@
 import Base
 import TLS
 
-/// How a channel speaks TLS, and what it knows its server by. The server's certificate is always verified.
+/// A channel's TLS: how it verifies its server, and its own certificate. The server's certificate is always verified.
 ///
 /// The files are read each time the channel connects, so that they may be renewed while it is in use.
 ///
@@ -21,7 +21,7 @@ public struct TLSOptions: Sendable, Equatable {
     /// See `certificateFile`.
     public var keyFile: String
 
-    /// Creates the options: by default the system's certificates are trusted, and none is shown.
+    /// Creates the options: by default the system's certificates are trusted, and no certificate is shown.
     public init(caFile: String = "", serverName: String = "", certificateFile: String = "", keyFile: String = "") {
         self.caFile = caFile
         self.serverName = serverName

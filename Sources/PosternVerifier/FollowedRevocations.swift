@@ -11,7 +11,7 @@ final class FollowedRevocations: Sendable {
         var incoming: RevocationState?
         var cursor = Text.empty
         var isComplete = false
-        /// The server's time in the newest message, and ours when it came.
+        /// The server's time in the newest message, and our own time when the message came.
         var heardAt: (server: Timestamp, local: Instant)?
     }
 
@@ -23,7 +23,8 @@ final class FollowedRevocations: Sendable {
         self.state = Mutex(State(revocations: RevocationState(retention: retention, now: Self.time(local))))
     }
 
-    /// What is forgotten goes by what passed here: the server's clock may have been wrong, and be set right.
+    /// Entries are forgotten by the clock of this process: the server's clock may have been wrong, and may be
+    /// corrected.
     private static func time(_ local: Instant) -> Timestamp { Timestamp(microseconds: local.nanoseconds / 1_000) }
 
     /// The place where a new stream continues. Empty before the first snapshot is whole.
@@ -50,7 +51,7 @@ final class FollowedRevocations: Sendable {
             }
             guard state.incoming == nil else { return }
             state.cursor = message.cursor
-            // While more follows, something that is not told yet may have been revoked long ago.
+            // While more messages follow, a revocation that has not come yet may be old.
             guard !message.continues else { return }
             state.isComplete = true
             state.heardAt = (now, local)

@@ -5,8 +5,8 @@ import Tokens
 /// The revocations of a feed, as far as they concern tokens that have not expired. A value: no clock, no input or
 /// output.
 ///
-/// Entries are forgotten a whole generation at a time. Looking one up takes two steps, and at most twice the entries of
-/// one retention are kept.
+/// Entries are forgotten a whole generation at a time. A look-up takes two steps, and at most twice the entries of one
+/// retention are kept.
 struct RevocationState: Sendable {
     private struct Generation: Sendable {
         var begunAt: Timestamp
@@ -64,7 +64,7 @@ struct RevocationState: Sendable {
         [current, previous].compactMap { $0 }.reduce(0) { $0 + $1.users.count + $1.sessions.count }
     }
 
-    /// Takes in a revocation. `now` is the time of the message that brought it.
+    /// Applies a revocation. `now` is the time of the message that brought it.
     mutating func apply(_ revocation: Revocation, now: Timestamp) {
         if now - current.begunAt > retention {
             previous = current
@@ -81,7 +81,7 @@ struct RevocationState: Sendable {
         case .tenantEnabled: disabledTenants.remove(revocation.tenantID)
         case .tenantDeleted: deletedTenants.insert(revocation.tenantID)
         case .signingKey: revokedKeys.insert(revocation.keyID)
-        // A newer server's: it cannot be about what this one was made to refuse.
+        // A kind that only a newer server knows: this version cannot refuse anything by it.
         case .unspecified: break
         }
     }

@@ -67,7 +67,7 @@ public final class TokenVerifier: Sendable {
     /// The time since the feed was last heard. Revocations since then may be unknown here.
     public var staleness: Duration { followed.heard(.nowWithSleep)?.staleness ?? .zero }
 
-    /// Verifies a token with what is known here, without waiting.
+    /// Verifies a token with the keys and revocations that the verifier has, without waiting.
     ///
     /// Throws INVALID_ID_TOKEN or INVALID_SESSION_COOKIE, TOKEN_EXPIRED (metadata `cause` EXPIRED or REVOKED),
     /// TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE.

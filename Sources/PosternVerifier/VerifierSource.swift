@@ -74,7 +74,7 @@ struct VerifierSource: Sendable {
             }
             messages = nil
             followed.streamEnded()
-            // Quickly at first: revocations are not heard meanwhile.
+            // The first pauses are short, because no revocations arrive meanwhile.
             let milliseconds = min(5_000, 50 << min(failureCount, 7))
             try? await Task.sleep(for: .milliseconds(Int.random(in: milliseconds / 2...milliseconds)))
         }

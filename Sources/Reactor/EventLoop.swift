@@ -9,19 +9,19 @@ public protocol EndOfTurn: AnyObject {
     func turnEnded()
 }
 
-/// One thread, one libevent base, one serial executor: what is pinned to a loop runs on its thread, one at a time.
+/// One thread, one libevent base, one serial executor: jobs pinned to a loop run on its thread, one at a time.
 ///
 /// A turn is: socket events, timers and signals; at most `jobsPerTurn` jobs, in the order they were enqueued; the
 /// end-of-turn calls. An actor joins a loop by keeping it (`nonisolated let loop`) and returning
 /// `loop.asUnownedSerialExecutor()` as its `unownedExecutor`; callbacks enter it by `assumeIsolated`. Priorities of
 /// tasks are ignored. Never block on a loop.
 ///
-/// It is a task executor too: start tasks with `Task.immediate(executorPreference: loop)`. Without the preference the
-/// runtime resumes every continuation (a `Promise`, `Task.value`) on Swift's own pool, which then hops to the loop: two
-/// thread wake-ups of several microseconds each, instead of a job of its own loop.
+/// It is a task executor too: start tasks with `Task.immediate(executorPreference: loop)`. Without the preference, the
+/// runtime resumes every continuation (a `Promise`, `Task.value`) on Swift's own pool, which then hops to the loop.
+/// That costs two thread wake-ups of several microseconds each, instead of a job of the loop itself.
 public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
-    // Unchecked: the `var`s and the base are touched only by the loop's thread while it runs, and before `start()` or
-    // after `join()` by whoever owns the loop (`checkOwner`); pthread_create(3) and pthread_join(3) order the three.
+    // Unchecked: the `var`s and the base are touched only by the loop's thread while it runs, and by the loop's owner
+    // before `start()` or after `join()` (`checkOwner`); pthread_create(3) and pthread_join(3) order the three.
 
     private struct Inbox {
         var jobs: [UnownedJob] = []
@@ -46,11 +46,12 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
     /// A bound on the jobs of one turn, so that jobs that enqueue jobs do not keep sockets and timers waiting.
     static let jobsPerTurn = 256
-    /// How many turns a stopped loop works off its queue. Jobs that are still enqueued after that are never run.
+    /// How many turns a stopped loop still runs its queue. Jobs that are still enqueued after that are never run.
     static let turnsAfterStopMax = 1_024
 
     public let name: String
-    /// How many connections the loop carries: `EventLoopGroup.next()` adds one, whoever closes one takes it off.
+    /// The number of connections of the loop: `EventLoopGroup.next()` adds one, and the code that closes a connection
+    /// subtracts one.
     public let connections = Gauge()
 
     private let inbox = Mutex(Inbox())
@@ -82,7 +83,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         self.wakeup = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
         precondition(wakeup >= 0, "eventfd failed: errno \(errno)")
         self.wakeupEvent = .allocate(capacity: 1)
-        // Edge-triggered: every write is an edge of its own, so nobody has to read the counter back.
+        // Edge-triggered: every write is an edge of its own, so that the counter need not be read.
         let interest = Int16(EV_READ) | Int16(EV_PERSIST) | Int16(EV_ET)
         event_assign(wakeupEvent, base, wakeup, interest, { _, _, _ in }, nil)
         event_add(wakeupEvent, nil)
@@ -134,9 +135,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         self.thread.withLock { $0 = thread }
     }
 
-    /// Asks the loop to work off what is queued and to end; returns at once. From any thread.
+    /// Asks the loop to run the queued jobs and to end; returns at once. From any thread.
     ///
-    /// What is enqueued after the end is never run: a forced shutdown may leave late answers behind. Sockets and
+    /// Jobs that are enqueued after the end are never run: a forced shutdown may leave late answers behind. Sockets and
     /// timers are no longer served; their owners cancel them before, or after `join()`.
     public func stop() {
         let mustWake = inbox.withLock { inbox in
@@ -153,7 +154,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         thread.withLock { $0.take() }?.join()
     }
 
-    /// Calls `body` on the loop, in the order of the calls; from any thread, before `start()` too.
+    /// Calls `body` on the loop, in the order of the calls. From any thread, also before `start()`.
     ///
     /// It allocates: for set-up and rare hand-overs; everything else is an actor.
     public func run(_ body: @escaping @Sendable () -> Void) {
@@ -166,8 +167,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
     /// Calls `flushable.turnEnded()` when this turn ends; on the loop only.
     ///
-    /// Added twice it is called twice: the caller keeps its own "is dirty" flag. What is added during those calls is
-    /// called at the end of the next turn, which follows at once.
+    /// An object that is added twice is called twice: the caller keeps its own "is dirty" flag. An object that is added
+    /// during those calls is called at the end of the next turn, which follows at once.
     public func atEndOfTurn(_ flushable: any EndOfTurn) {
         precondition(isCurrent, "not on \(name)")
         ending.append(flushable)
@@ -176,7 +177,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     /// On the loop's thread, or while no thread runs the loop.
     public var mayTouchBase: Bool { isCurrent || state.load(ordering: .acquiring) != State.running.rawValue }
 
-    /// Traps where `mayTouchBase` is false.
+    /// Traps if `mayTouchBase` is false.
     public func checkOwner() { precondition(mayTouchBase, "not on \(name)") }
 
     // MARK: The turn
@@ -199,7 +200,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         state.store(State.ended.rawValue, ordering: .releasing)
     }
 
-    /// Returns true when there is nothing to do. From then on, threads that fill the inbox write to the eventfd.
+    /// Returns true if there is nothing to do. From then on, threads that fill the inbox write to the eventfd.
     private func fallAsleep() -> Bool {
         guard jobs.isEmpty && ending.isEmpty else { return false }
         return inbox.withLock { inbox in
@@ -213,7 +214,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         jobs.isEmpty && ending.isEmpty && inbox.withLock { $0.jobs.isEmpty && $0.calls.isEmpty }
     }
 
-    /// Moves the jobs of other threads behind those that wait here, and runs the calls. Returns whether to stop.
+    /// Moves the jobs of other threads after those that wait here, and runs the calls. Returns whether to stop.
     private func takeInbox() -> Bool {
         let (calls, isStopping) = inbox.withLock { inbox in
             inbox.isAsleep = false
@@ -230,7 +231,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     }
 
     private func runJobs() {
-        // Both, as SE-0417 asks of such an executor: a task that prefers the loop then awaits its actors inline.
+        // Both executors, as SE-0417 requires: then a task that prefers the loop awaits the loop's actors inline.
         let serialExecutor = asUnownedSerialExecutor()
         let taskExecutor = asUnownedTaskExecutor()
         var count = 0
@@ -254,8 +255,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     }
 }
 
-/// libevent writes warnings to standard error, some of which a peer can provoke; each of them also reaches us as a
-/// return code or a closed connection. What it dies of is printed.
+/// Drops libevent's warnings, which it would write to standard error: a peer can provoke some of them, and each also
+/// reaches us as a return code or a closed connection. Errors that end libevent are printed.
 private let quietLibevent: Void = event_set_log_callback { severity, message in
     guard severity >= EVENT_LOG_ERR, let message else { return }
     _ = write(STDERR_FILENO, message, strlen(message))

@@ -5,7 +5,7 @@ import Glibc
 public final class EventLoopGroup: Sendable {
     public let loops: [EventLoop]
 
-    /// One loop per core unless told otherwise; `count` is at least 1.
+    /// By default there is one loop per core; `count` is at least 1.
     public init(count: Int = EventLoopGroup.coreCount, name: String = "loop") {
         precondition(count > 0, "a group needs a loop")
         self.loops = (0..<count).map { EventLoop(name: "\(name)-\($0)") }
@@ -14,7 +14,7 @@ public final class EventLoopGroup: Sendable {
     /// Cores that are switched on.
     public static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
-    /// The loop with the fewest connections, counted up by one: whoever closes the connection takes it off again by
+    /// The loop with the fewest connections, whose count rises by one. The code that closes the connection calls
     /// `loop.connections.add(-1)`. From any thread; two callers at once may get the same loop.
     public func next() -> EventLoop {
         var best = loops[0]
@@ -27,7 +27,7 @@ public final class EventLoopGroup: Sendable {
         return best
     }
 
-    /// The loop of a hash. The same hash always has the same loop.
+    /// The loop for a hash. The same hash always has the same loop.
     public func loop(for hash: UInt64) -> EventLoop { loops[Int(hash % UInt64(loops.count))] }
 
     /// The loop whose thread this is; nil on any other thread.

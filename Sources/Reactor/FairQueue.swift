@@ -12,7 +12,7 @@ struct FairQueue<Element> {
         var elements: [Element] = []
         /// The sum of costs in nanoseconds, on the queue's own time scale.
         var spent: Int64
-        /// Its place in `turns`, where it stands while it has elements.
+        /// The number of its turn in `turns`, where it stands while it has elements.
         var turnNumber: UInt64 = 0
         /// The tenant's elements that began and did not end.
         var runningCount = 0
@@ -20,7 +20,7 @@ struct FairQueue<Element> {
 
     private struct Turn {
         let spent: Int64
-        /// Among equals the tenant goes first whose last turn is longest ago.
+        /// Among equals, the tenant whose last turn is longest ago goes first.
         let number: UInt64
         let tenant: Text
     }
@@ -53,8 +53,8 @@ struct FairQueue<Element> {
         enterTurns(tenant)
     }
 
-    /// Takes out the oldest element that `mayBegin`, given how many of its tenant's run, of the first tenant that has
-    /// one. The tenant goes behind those that have had as much.
+    /// Takes out the oldest element that `mayBegin` accepts, from the first tenant that has one. `runningCount` is the
+    /// number of the tenant's running elements. The tenant then goes behind the tenants that have had as much time.
     mutating func popFirst(where mayBegin: (Element, _ runningCount: Int) -> Bool = { _, _ in true }) -> Element? {
         var place: Int?
         let index = turns.lastIndex { turn in
@@ -82,7 +82,7 @@ struct FairQueue<Element> {
     /// The element for which `cost` was charged has ended; it took `actual`.
     mutating func ended(tenant: Text, cost: Int64, actual: Int64) {
         runningCount -= 1
-        // Nobody waits for anybody: nobody owes anything.
+        // Nobody waits for anybody, so all debts are dropped.
         if runningCount == 0 && count == 0 { return reset() }
         lines[tenant]!.runningCount -= 1
         charge(tenant, max(Self.costMin, actual) - max(Self.costMin, cost))
@@ -113,7 +113,7 @@ struct FairQueue<Element> {
 
     // MARK: Accounts
 
-    /// The spent time at which a tenant starts that is new or comes back.
+    /// The spent time at which a tenant starts if it is new or comes back.
     private var least: Int64 { min(time, turns.last?.spent ?? time) }
 
     private mutating func charge(_ tenant: Text, _ difference: Int64) {
@@ -136,7 +136,7 @@ struct FairQueue<Element> {
         turns.remove(at: place(lines[tenant]!.spent, lines[tenant]!.turnNumber))
     }
 
-    /// The index of the turn with these values, or where it belongs.
+    /// The index of the turn with these values, or the index where it belongs.
     private func place(_ spent: Int64, _ number: UInt64) -> Int {
         var range = turns.startIndex..<turns.endIndex
         while let middle = range.isEmpty ? nil : range.lowerBound + range.count / 2 {

@@ -11,11 +11,11 @@ public protocol SocketEvents: AnyObject {
 
 /// Interest in one descriptor's readiness on one loop.
 ///
-/// Used on the loop's thread only (or while the loop does not run). The watch keeps its handler, and a handler usually
-/// keeps its watch: `cancel()` ends that, also from within the handler. Nothing is allocated per event.
+/// Used on the loop's thread only (or while the loop does not run). The watch retains its handler, and a handler
+/// usually retains its watch: `cancel()` ends that, also from within the handler. Nothing is allocated per event.
 ///
-/// Cancel before close(2). libevent takes a deleted event off its list of active ones (event_del, event.c), so a
-/// cancelled watch is never called again and a later one on the same number gets only events of its own.
+/// Cancel before close(2). libevent removes a deleted event from its list of active events (event_del, event.c), so a
+/// cancelled watch is never called again, and a later watch on the same number gets only events of its own.
 public final class FileWatch {
     public let loop: EventLoop
     public let fileDescriptor: Int32
@@ -34,7 +34,7 @@ public final class FileWatch {
         self.handler = handler
         self.readEvent = .allocate(capacity: 1)
         self.writeEvent = .allocate(capacity: 1)
-        // Unretained: both events are deleted before the watch goes (`deinit`).
+        // Unretained: both events are deleted before the watch is freed (`deinit`).
         let this = Unmanaged.passUnretained(self).toOpaque()
         event_assign(
             readEvent, loop.base, fileDescriptor, Int16(EV_READ) | Int16(EV_PERSIST),
@@ -58,7 +58,7 @@ public final class FileWatch {
         writeEvent.deallocate()
     }
 
-    /// Switches the read interest: one epoll_ctl(2) when it changes, nothing otherwise. Without effect once cancelled.
+    /// Switches the read interest: one epoll_ctl(2) if it changes, nothing otherwise. Without effect after `cancel()`.
     public func setReading(_ isOn: Bool) {
         loop.checkOwner()
         guard isOn != isReading, handler != nil else { return }
@@ -66,7 +66,8 @@ public final class FileWatch {
         set(readEvent, isOn)
     }
 
-    /// Switches the write interest, as `setReading`: on only while output waits for room, or it calls every turn.
+    /// Switches the write interest, as `setReading`: keep it on only while output waits for room, else it calls every
+    /// turn.
     public func setWriting(_ isOn: Bool) {
         loop.checkOwner()
         guard isOn != isWriting, handler != nil else { return }
@@ -74,7 +75,7 @@ public final class FileWatch {
         set(writeEvent, isOn)
     }
 
-    /// Ends all interest for good and lets the handler go. A second call does nothing.
+    /// Ends all interest for good and releases the handler. A second call does nothing.
     public func cancel() {
         setReading(false)
         setWriting(false)
@@ -83,7 +84,7 @@ public final class FileWatch {
 
     private func set(_ event: UnsafeMutablePointer<event>, _ isOn: Bool) {
         let code = isOn ? event_add(event, nil) : event_del(event)
-        // epoll refuses what it cannot watch (a regular file) and what was closed before: our own mistakes.
+        // epoll refuses a descriptor that it cannot watch (a regular file) or that was closed before: our own mistakes.
         precondition(code == 0, "descriptor \(fileDescriptor) cannot be watched")
     }
 }

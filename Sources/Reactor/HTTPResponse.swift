@@ -2,7 +2,7 @@
 public struct HTTPResponse: Sendable {
     public var status: Int
     public var contentType: String
-    /// Further header fields, such as `Cache-Control`. Ours alone: never text from outside.
+    /// Further header fields, such as `Cache-Control`. Only our own text, never text from outside.
     public var fields: [(name: String, value: String)]
     public var body: [UInt8]
 

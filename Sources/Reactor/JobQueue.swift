@@ -1,5 +1,5 @@
-/// First in, first out, without an allocation per job and without moving what waits: one array fills while the other
-/// is worked off, then they change places.
+/// A queue, first in, first out, without an allocation per job and without moving waiting jobs: one array fills while
+/// the jobs of the other run, then they change places.
 struct JobQueue: ~Copyable {
     private var filling: [UnownedJob] = []
     private var emptying: [UnownedJob] = []

@@ -3,12 +3,12 @@ import Synchronization
 
 /// Tells whether event loops still turn.
 ///
-/// Each question has every loop run a small job. A loop that has not run the job of an earlier question within
-/// `patience` is stuck. Nothing runs between the questions. Any thread.
+/// With each question, every loop is given a small job. If a loop has not run the job of an earlier question within
+/// `patience`, it is stuck. Nothing runs between the questions. Any thread.
 public final class LoopPulse: Sendable {
     private final class Beat: Sendable {
         let loop: EventLoop
-        /// When the loop was asked; nil once it has answered.
+        /// When the loop was asked; nil after it has answered.
         let askedAt = Mutex<Instant?>(nil)
 
         init(_ loop: EventLoop) { self.loop = loop }
@@ -27,16 +27,16 @@ public final class LoopPulse: Sendable {
     private let beats: [Beat]
     private let patience: Duration
 
-    /// `patience`: much longer than any turn takes.
+    /// `patience` must be much longer than any turn takes.
     public init(_ loops: [EventLoop], patience: Duration = .seconds(10)) {
         self.beats = loops.map(Beat.init)
         self.patience = patience
     }
 
-    /// False from `patience` after the first question that a loop did not answer, until it has.
+    /// False if a loop has not answered a question for `patience`, until it answers.
     public var isBeating: Bool {
         let now = Instant.now
-        // All are asked, also behind one that is stuck.
+        // All loops are asked, also those after a stuck one.
         return beats.map { $0.isHeard(within: patience, now: now) }.allSatisfy { $0 }
     }
 }

@@ -3,22 +3,22 @@ import Glibc
 
 /// Calls a handler on a loop when the process gets one of the signals.
 ///
-/// No signal is blocked: libevent's handler runs on whichever thread the kernel picks and writes the number into a
-/// socket that the loop reads. libevent serves signals on one base per process (evsignal_new, event.h): all watches
-/// go on the same loop. Used on the loop's thread only (or while the loop does not run).
+/// No signal is blocked: libevent's handler runs on any thread that the kernel picks, and writes the number into a
+/// socket that the loop reads. libevent serves signals on one base per process (evsignal_new, event.h), so all watches
+/// must be on the same loop. Used on the loop's thread only (or while the loop does not run).
 public final class SignalWatch {
     public let loop: EventLoop
     private let events: UnsafeMutableBufferPointer<event>
     private let handler: (Int32) -> Void
     private var isActive = true
 
-    /// Watches at once, replacing the signals' own actions; `cancel()` restores them. The watch keeps `handler`.
+    /// Watches at once, replacing the signals' own actions; `cancel()` restores them. The watch retains `handler`.
     public init(on loop: EventLoop, signals: [Int32], handler: @escaping (Int32) -> Void) {
         loop.checkOwner()
         self.loop = loop
         self.handler = handler
         self.events = .allocate(capacity: signals.count)
-        // Unretained: the events are deleted before the watch goes (`deinit`).
+        // Unretained: the events are deleted before the watch is freed (`deinit`).
         let this = Unmanaged.passUnretained(self).toOpaque()
         for (index, signal) in signals.enumerated() {
             let event = events.baseAddress! + index
@@ -47,7 +47,7 @@ public final class SignalWatch {
         deleteEvents()
     }
 
-    /// Makes a write to a closed socket an error (EPIPE) instead of the end of the process. Once, at the start.
+    /// Makes a write to a closed socket an error (EPIPE) instead of the end of the process. Called once, at the start.
     public static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
 
     private func deleteEvents() {

@@ -5,23 +5,23 @@ import Glibc
 /// A one-shot timer on a loop that can be armed again and again.
 ///
 /// Used on the loop's thread only (or while the loop does not run). Moving the deadline later costs a comparison: the
-/// kernel's timer stays, and when it fires early it is set again. Resolution about a millisecond, never early.
-/// The timer keeps `handler` for its whole life: capture the owner weakly or unowned.
+/// kernel's timer stays, and if it fires early it is set again. Resolution about a millisecond, never early.
+/// The timer retains `handler` for its whole life: capture the owner weakly or unowned.
 public final class Timer {
     public let loop: EventLoop
-    /// When the handler will run; nil when not armed.
+    /// When the handler will run; nil if the timer is not armed.
     public private(set) var deadline: Instant?
 
     private let event: UnsafeMutablePointer<event>
     private let handler: () -> Void
-    /// The time that libevent waits for: `deadline`, or an earlier one, while the timer is armed.
+    /// The time for which libevent waits: `deadline`, or an earlier time, while the timer is armed.
     private var scheduled: Instant?
 
     public init(on loop: EventLoop, handler: @escaping () -> Void) {
         self.loop = loop
         self.handler = handler
         self.event = .allocate(capacity: 1)
-        // Unretained: the event is deleted before the timer goes (`deinit`).
+        // Unretained: the event is deleted before the timer is freed (`deinit`).
         event_assign(
             event, loop.base, -1, 0,
             { _, _, this in Unmanaged<Timer>.fromOpaque(this!).takeUnretainedValue().fire() },
@@ -39,7 +39,7 @@ public final class Timer {
     /// Runs the handler after `delay`. Replaces an earlier deadline.
     public func arm(after delay: Duration) { arm(at: Instant.now.advanced(by: delay)) }
 
-    /// Runs the handler at `deadline`, in the next turn if that has passed.
+    /// Runs the handler at `deadline`, or in the next turn if `deadline` has passed.
     public func arm(at deadline: Instant) {
         loop.checkOwner()
         self.deadline = deadline

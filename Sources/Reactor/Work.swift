@@ -2,18 +2,18 @@ import Base
 
 /// A piece of blocking work and the way to answer its caller.
 ///
-/// Either `execute` is called or `fail`. `execute` may be called twice, on two threads: the first answer counts.
+/// Either `execute` or `fail` is called. `execute` may be called twice, on two threads: the first answer counts.
 final class Work: Sendable {
     let tenant: Text
     let deadline: Instant
-    /// Takes less than a millisecond: its answer may wait for that of the next one.
+    /// Whether it takes less than a millisecond, so that its answer may wait for that of the next work.
     let isShort: Bool
     let cost: WorkCost
     /// Does the work. Calling the result answers the caller.
     let execute: @Sendable () -> @Sendable () -> Void
     let fail: @Sendable (any Error) -> Void
 
-    /// Other works may have to wait for it longer than they can.
+    /// Whether other works would have to wait for it for too long.
     var isLong: Bool { cost.time > WorkAdmission.longWork }
 
     init(
@@ -33,17 +33,17 @@ final class Work: Sendable {
 public struct WorkerPoolCounts: Sendable, Equatable {
     public var queued = 0
     public var running = 0
-    /// Ran to its end, with a result or an error.
+    /// Work that ran to its end, with a result or an error.
     public var done: UInt64 = 0
-    /// Turned away because a queue was full.
+    /// Work that was refused because a queue was full.
     public var refused: UInt64 = 0
-    /// Never run: the deadline passed before its turn came.
+    /// Work that never ran because its deadline passed before its turn came.
     public var expired: UInt64 = 0
-    /// Never run: the waiting task was cancelled.
+    /// Work that never ran because the waiting task was cancelled.
     public var cancelled: UInt64 = 0
-    /// Begun once more by the first worker: the one that had begun it got no processor.
+    /// Work that the first worker began once more, because the worker that had begun it got no processor.
     public var repeated: UInt64 = 0
-    /// The memory that the running work may hold, and the most that it ever held at a time.
+    /// The memory that the running work may hold, and the highest value of that so far.
     public var memoryByteCount = 0
     public var memoryPeakByteCount = 0
 }

@@ -17,11 +17,11 @@ public struct WorkCost: Sendable, Equatable {
     var nanoseconds: Int64 { time.microseconds.multipliedReportingOverflow(by: 1_000).partialValue }
 }
 
-/// Which work may begin beside those that run. Pure.
+/// Decides which work may begin beside the running works. It is pure.
 ///
-/// - Together they hold at most `memoryMax`; a work that is larger runs while no other holds memory.
-/// - One tenant has at most half of the workers while another could use one.
-/// - One worker never takes a long work, so that short ones need not wait for the end of a long one.
+/// - Together they hold at most `memoryMax`; a work that is larger runs while no other work holds memory.
+/// - One tenant has at most half of the workers while another tenant could use one.
+/// - One worker never takes a long work, so that short works need not wait for the end of a long one.
 struct WorkAdmission: Sendable {
     let memoryMax: Int
     private let workersPerTenant: Int
@@ -30,8 +30,8 @@ struct WorkAdmission: Sendable {
     private(set) var memoryByteCount = 0
     private(set) var memoryPeak = 0
     private var longCount = 0
-    /// The work that lacks memory, and how often other work began before it. After `passesMax` times no other work that
-    /// needs memory begins, so that this one is not put off for ever.
+    /// The work that lacks memory, and how often other work began before it. After `passesMax` times, no other work
+    /// that needs memory begins, so that this work is not put off for ever.
     private var waitsForMemory: Work?
     private var passes = 0
 
@@ -61,7 +61,7 @@ struct WorkAdmission: Sendable {
         return memoryByteCount == 0 || (!overflow && sum <= memoryMax)
     }
 
-    /// `passedOver`: the first in line that could not begin for want of memory.
+    /// `passedOver`: the first work in line that could not begin for lack of memory.
     mutating func began(_ work: Work, passedOver: Work?) {
         memoryByteCount += work.cost.memoryByteCount
         memoryPeak = max(memoryPeak, memoryByteCount)
@@ -70,7 +70,7 @@ struct WorkAdmission: Sendable {
         waitsForMemory = passedOver
     }
 
-    /// The work left the line without having begun. From now on nothing is held up for it.
+    /// Notes that the work left the line without having begun. From now on, nothing is held up for it.
     mutating func left(_ work: Work) {
         guard waitsForMemory === work else { return }
         waitsForMemory = nil

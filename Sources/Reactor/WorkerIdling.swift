@@ -2,9 +2,9 @@ import Base
 
 /// The actions of a pool's thread while it has no work.
 public struct WorkerIdling: Sendable {
-    /// Called when no work waits any more. The answers of what was done have been given.
+    /// Called when no work waits any more, after the finished works were answered.
     let pause: @Sendable () -> Void
-    /// Called once when no work came for `restAfter`, and before the thread ends.
+    /// Called once if no work came for `restAfter`, and before the thread ends.
     let rest: @Sendable () -> Void
     let restAfter: Duration
 

@@ -1,17 +1,17 @@
 public import Base
 public import Messages
 
-/// A user with what only the server may see: the value every account rule works on.
+/// A user with the data that only the server may see: the value that every account rule works on.
 public struct Account: Sendable, Equatable {
     public var user: User
-    /// As `PasswordCredential` writes it; empty = no password.
+    /// The hash as `PasswordCredential` writes it; empty = no password.
     public var passwordHash: Text
     public var passwordUpdatedAt: Timestamp
     /// Whether the user signs in with links sent to the email.
     public var signsInByEmailLink = false
-    /// Why `user.tokensValidAfterMicros` was moved last; unspecified while it says when the account was made.
+    /// Why `user.tokensValidAfterMicros` was moved last; unspecified while it is the time when the account was made.
     public private(set) var tokensRevokedFor = SessionEnd.unspecified
-    /// Somebody who guesses elsewhere does not make the user wait at these.
+    /// The addresses at which the user need not wait because somebody guesses elsewhere.
     public var knownAddresses = KnownAddresses()
 
     public init(user: User, passwordHash: Text = .empty, passwordUpdatedAt: Timestamp = .zero) {
@@ -43,13 +43,13 @@ public struct Account: Sendable, Equatable {
 
     public var hasPassword: Bool { !passwordHash.isEmpty }
 
-    /// Nothing is known by which its user could sign in again, but custom tokens, which no account tells of.
+    /// Whether the account has no way to sign in again. Custom tokens do not count, because no account records them.
     public var hasNoWayIn: Bool {
         user.email.isEmpty && user.phoneNumber.isEmpty && user.providers.isEmpty && passwordHash.isEmpty
     }
 
-    /// How its user can sign in after typing the email address, by the names of Identity Toolkit's `signinMethods`.
-    /// "phone" is none of them: a phone number is another identifier.
+    /// The ways to sign in after typing the email address, by the names of Identity Toolkit's `signinMethods`. "phone"
+    /// is not one of them: a phone number is another identifier.
     public var signInMethodsByEmail: [Text] {
         user.providers.flatMap { provider -> [Text] in
             if provider.isFederated { return [provider.providerID] }
@@ -58,7 +58,7 @@ public struct Account: Sendable, Equatable {
         }
     }
 
-    /// The "password" and "phone" entries follow from the account; they are never set by hand.
+    /// Derives the "password" and "phone" entries from the account; they are never set by hand.
     ///
     /// "password" is there while there are an email and a password or a sign-in by link, as in Firebase; "phone" while
     /// there is a phone number.
@@ -76,7 +76,7 @@ public struct Account: Sendable, Equatable {
         }
     }
 
-    /// Refuses every ID token signed until now, for the reason `end`. Never goes back, even if the clock did.
+    /// Refuses every ID token signed until now, for the reason `end`. The time never goes back, even if the clock did.
     public mutating func revokeTokens(_ end: SessionEnd, now: Timestamp) {
         tokensRevokedFor = end
         user.tokensValidAfterMicros = max(now.microseconds, user.tokensValidAfterMicros &+ 1)

@@ -1,14 +1,14 @@
 public import Base
 public import Messages
 
-/// What a user changes of its own account. Checked when made; applying is pure.
+/// A user's change of its own account. It is checked when it is made; applying it is pure.
 public struct ProfileChange: Sendable {
     public var displayName: Text?
     public var photoURL: Text?
     public var newPasswordHash: Text?
     public var newEmail: Email?
 
-    /// Whoever else is signed in may be the reason for the change.
+    /// Why the change ends the other sessions: somebody else who is signed in may be the reason for the change.
     public var endsOtherSessions: SessionEnd? {
         if newPasswordHash != nil { return .passwordChanged }
         return newEmail != nil ? .signedOut : nil
@@ -41,7 +41,7 @@ public struct ProfileChange: Sendable {
     }
 }
 
-/// What an admin changes of an account: each non-nil value is set, an empty text removes.
+/// An admin's change of an account: each non-nil value is set, an empty text removes.
 public struct AdminChange: Sendable {
     public var email: Email??
     public var emailVerified: Bool?
@@ -52,23 +52,24 @@ public struct AdminChange: Sendable {
     public var phoneNumber: Text?
     public var disabled: Bool?
     public var customClaims: [UInt8]?
-    /// Removed before anything else changes, so that another identity of a provider can take the place of one.
+    /// Providers to unlink before anything else changes, so that another identity of a provider can take the place of
+    /// one.
     public var unlinkedProviderIDs: [Text] = []
     public var linkedProviders: [ProviderInfo] = []
     public var revokesTokens = false
 
     public init() {}
 
-    /// What a change brings with it.
+    /// The further effects of a change.
     public struct Effect: Sendable {
         /// Ends every session with this reason, and all older tokens.
         public var end: SessionEnd?
-        /// Voids every code that was sent on the account's behalf, the ways back to earlier emails included: those are
-        /// for changes its user is said to have made.
+        /// Voids every code that was sent for the account, also the ways back to earlier emails: those are for changes
+        /// that were made in the user's name.
         public var voidsCodes = false
         public var kind: EventKind
         public var detail: Text
-        /// Events besides: of a change that does several things.
+        /// Further events, of a change that does several things.
         public var others: [(kind: EventKind, detail: Text)] = []
     }
 
@@ -108,8 +109,8 @@ public struct AdminChange: Sendable {
         return Effect(end: end, voidsCodes: isEmailChange, kind: first.kind, detail: first.detail, others: events)
     }
 
-    /// The events that tell of the change: one of the account's own fields, one for each way to sign in that comes or
-    /// goes, one of revoked tokens. Never none.
+    /// The events of the change: one for the account's own fields, one for each way to sign in that is added or
+    /// removed, one for revoked tokens. There is always at least one.
     private var events: [(kind: EventKind, detail: Text)] {
         let names: [(String, Bool)] = [
             ("email", email != nil), ("email_verified", emailVerified != nil), ("password", passwordHash != nil),

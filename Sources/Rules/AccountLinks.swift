@@ -1,7 +1,7 @@
 public import Base
 public import Messages
 
-// How ways to sign in join an account and leave it. Pure.
+// Adding ways to sign in to an account, and removing them. Pure.
 
 extension Account {
     /// Whether the identity proves this account's email, which nobody proved before.
@@ -10,7 +10,7 @@ extension Account {
         return own == Email(stored: identity.email)
     }
 
-    /// The account that an identity nobody knows comes to own.
+    /// The new account of an identity that no account has.
     public static func made(
         from identity: FederatedIdentity, tenantID: Text, uid: Text, now: Timestamp
     ) -> Account {
@@ -19,7 +19,7 @@ extension Account {
         return account
     }
 
-    /// An account without a way to sign in, that begins now.
+    /// A new account without a way to sign in.
     public static func new(tenantID: Text, uid: Text, now: Timestamp) -> Account {
         var account = Account(user: User(tenantID: tenantID, uid: uid))
         account.user.createdAtMicros = now.microseconds
@@ -28,8 +28,8 @@ extension Account {
         return account
     }
 
-    /// A sign-in with an identity the account has: its entry says what the provider says now. The email stays: it may
-    /// be another account's by now.
+    /// Renews the entry of an identity of the account with what the provider says now. The account's email stays: the
+    /// provider's may be another account's by now.
     public mutating func renew(_ identity: FederatedIdentity) {
         setProvider(identity)
         if user.displayName.isEmpty { user.displayName = identity.displayName }
@@ -37,7 +37,7 @@ extension Account {
         deriveProviders()
     }
 
-    /// Joins the identity: its entry is renewed or added, empty profile properties are filled, full ones stay.
+    /// Joins the identity: its entry is renewed or added, empty profile properties are filled, filled ones stay.
     public mutating func adopt(_ identity: FederatedIdentity) {
         renew(identity)
         if let email = Email(stored: identity.email) {
@@ -47,9 +47,9 @@ extension Account {
         deriveProviders()
     }
 
-    /// Leaves nothing of the account's that was not proved just now; the uid and what admins set stay.
+    /// Removes everything of the account that was not proved just now; the uid and what admins set stay.
     ///
-    /// `identity` is what proved the email; nil when a code sent to it did.
+    /// `identity` proved the email; nil when a code that was sent to the email proved it.
     public mutating func keepOnlyProved(by identity: FederatedIdentity?) -> Text {
         let kept = identity.map { IdentityName($0.entry) }
         let removed = user.providers.filter { entry in
@@ -91,8 +91,8 @@ extension Account {
         user.providers.append(provider)
     }
 
-    /// The account with an email and a password. PROVIDER_ALREADY_LINKED; INVALID_EMAIL when it has another email: that
-    /// is changed by proving the new one, not by linking.
+    /// The account with an email and a password. PROVIDER_ALREADY_LINKED; INVALID_EMAIL when it has another email: an
+    /// email is changed by proving the new one, not by linking.
     public func linkingPassword(_ hash: Text, email: Email, now: Timestamp) throws(Failure) -> Account {
         // An account whose address was rejected may have a password that nobody can sign in with.
         if hasPassword, !user.email.isEmpty { throw .providerAlreadyLinked("password") }
@@ -108,7 +108,8 @@ extension Account {
         return account
     }
 
-    /// The account with signing in by mail, whose address was just proved. INVALID_EMAIL when it has another email.
+    /// The account with sign-in by email link, after its address was just proved. INVALID_EMAIL when it has another
+    /// email.
     public func linkingEmailLink(_ email: Email) throws(Failure) -> Account {
         var account = self
         if user.email.isEmpty {
@@ -122,8 +123,9 @@ extension Account {
         return account
     }
 
-    /// The account without a way to sign in, as its user may leave it: the last one only if forced, and then only where
-    /// end users may delete accounts, because nobody can enter it again. NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD.
+    /// The account after its user removed a way to sign in. The last way is removed only if forced, and then only where
+    /// end users may delete accounts, because nobody can enter the account again. NO_SUCH_PROVIDER,
+    /// LAST_SIGN_IN_METHOD.
     public func unlinking(_ providerID: Text, isForced: Bool, settings: TenantSettings) throws -> Account {
         var account = self
         try account.unlink(providerID)
@@ -133,8 +135,8 @@ extension Account {
         return account
     }
 
-    /// Removes a way to sign in. NO_SUCH_PROVIDER. "password" means the password and sign-in by link; the email stays:
-    /// it is the account's, and nobody else may come to own it this way.
+    /// Removes a way to sign in. NO_SUCH_PROVIDER. "password" means the password and sign-in by link; the email stays
+    /// with the account, so that nobody else can get it this way.
     public mutating func unlink(_ providerID: Text) throws(Failure) {
         guard user.providers.contains(where: { $0.providerID == providerID }) else {
             throw Failure(.noSuchProvider, "This account has no identity of \(providerID).")
@@ -161,7 +163,7 @@ extension Failure {
             "This account has an identity of \(providerID) already; unlink it first to link another.")
     }
 
-    /// Names no foreign user; `detail` says what the credential collides with.
+    /// Does not name the other user; `detail` says what the credential collides with.
     public static func credentialInUse(detail: Reason) -> Failure {
         Failure(
             .credentialAlreadyInUse,

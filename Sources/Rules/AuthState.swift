@@ -24,7 +24,7 @@ extension AuthState {
 
     public var mark: Mark {
         var account = user
-        // What signing in elsewhere changes is no news of the account.
+        // A sign-in elsewhere changes this time, and that is no news of the account.
         account?.lastSignInAtMicros = 0
         return Mark(
             account: account?.encoded().hashValue ?? 0, counter: session?.counter ?? 0,
@@ -32,7 +32,7 @@ extension AuthState {
     }
 }
 
-/// What became of a session between two looks at it. Pure; the most final thing comes first, and ends the watching.
+/// The change of a session between two looks at it. Pure; the most final change comes first, and ends the watching.
 public enum AuthStateStep: Sendable, Equatable {
     case none
     case deleted
@@ -48,8 +48,8 @@ public enum AuthStateStep: Sendable, Equatable {
         }
     }
 
-    /// Against no mark only the end of the session is a step. A refreshed token says what the profile says: both
-    /// together are the refresh, which brings the user along.
+    /// Without an old mark only the end of the session is a step. When both the token and the profile changed, the step
+    /// is the refresh, whose message has the user.
     public static func between(
         _ old: AuthState.Mark?, _ new: AuthState, settings: TenantSettings, now: Timestamp
     ) -> AuthStateStep {

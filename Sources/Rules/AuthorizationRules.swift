@@ -1,15 +1,15 @@
 public import Base
 public import Messages
 
-/// What a caller may put into an authorization request to a provider. Pure.
+/// The rules for what a caller may put into an authorization request to a provider. Pure.
 public enum AuthorizationRules {
     static let scopesMax = 20
     static let scopeByteCountMax = 256
     static let parametersMax = 20
     static let nameByteCountMax = 64
     static let valueByteCountMax = 1_024
-    /// The parameters that nobody else may set: the request's own, those that would replace it (RFC 9101) and the way
-    /// the answer comes.
+    /// The parameters that nobody else may set: the request's own, those that would replace it (RFC 9101) and those for
+    /// the way the answer comes.
     static let ownParameters: Set<Text> = [
         "response_type", "response_mode", "client_id", "client_secret", "redirect_uri", "scope", "state", "nonce",
         "code_challenge", "code_challenge_method", "request", "request_uri", "registration",
@@ -29,8 +29,8 @@ public enum AuthorizationRules {
         try checkParameters(request.customParameters)
     }
 
-    /// As for a continue URL; also a scheme of an application's own, which has a dot (RFC 8252 §7.1). Without a
-    /// fragment (RFC 6749 §3.1.2).
+    /// Checks the same as for a continue URL, but allows an application's own scheme, which has a dot (RFC 8252 §7.1),
+    /// and refuses a fragment (RFC 6749 §3.1.2).
     private static func checkRedirect(_ uri: Text, limits: Limits) throws(Failure) {
         let text = uri.bytes
         let scheme = text.prefix { $0 != UInt8(ascii: ":") }

@@ -1,9 +1,11 @@
 public import Base
 public import Messages
 
-/// Who calls: an API key, a service account or the holder of a certificate, with a role and a scope. Immutable.
+/// The caller of a request: an API key, a service account or the holder of a certificate, with a role and a scope.
+/// Immutable.
 public final class Caller: Sendable {
-    /// The API key's id, the service account's email, or `certificate:` and the mapping's id: none looks like another.
+    /// The API key's id, the service account's email, or `certificate:` and the mapping's id: the three kinds never
+    /// look alike.
     public let id: Text
     public let role: Role
     /// Nil: all tenants. Otherwise this one only; "" is the default pool.
@@ -12,22 +14,22 @@ public final class Caller: Sendable {
     public let trustsEndUserIP: Bool
     /// Whether it may export password hashes.
     public let exportsPasswordHashes: Bool
-    /// What a project-admin set for this credential; 0 = the server's defaults.
+    /// The quotas that a project-admin set for this credential; 0 = the server's defaults.
     public let quotas: CallerQuotas
     /// When the credential ends by itself; nil: never.
     public let expiresAt: Timestamp?
-    /// Of an API key: the networks that it may be used from; none: any.
+    /// The networks that an API key may be used from; empty: any.
     public let allowedNetworks: [IPNetwork]
-    /// Of an API key: the SHA-256 of the secret that was shown.
+    /// The SHA-256 of the API key's secret that was shown.
     public let secretHash: [UInt8]
-    /// Of a service account's JWT.
+    /// The id of the key that signed a service account's JWT.
     public let keyID: Text?
-    /// Of the holder of a certificate.
+    /// The id of the mapping, for the holder of a certificate.
     public let certificateMappingID: Text?
-    /// For an API key or a JWT that came over the connection of a certificate's holder: both of them.
+    /// For an API key or a JWT that came over the connection of a certificate's holder: both callers.
     public let both: (shown: Caller, mapped: Caller)?
 
-    /// `isPrevious`: the secret that was shown is the one before the present one.
+    /// `isPrevious`: the secret that was shown is the previous one.
     public init(_ key: ApiKey, secretHash: [UInt8] = [], isPrevious: Bool = false) {
         let ends = [key.expiresAtMicros, isPrevious ? key.previousSecretUntilMicros : 0].filter { $0 != 0 }
         self.expiresAt = ends.min().map { Timestamp(microseconds: $0) }
@@ -59,8 +61,8 @@ public final class Caller: Sendable {
         self.both = nil
     }
 
-    /// The caller of a credential that came over the connection of a certificate's holder: what both may do. Throws
-    /// INSUFFICIENT_PERMISSION where they are bound to different tenants.
+    /// The caller of a credential that came over the connection of a certificate's holder, with the rights that both
+    /// have. Throws INSUFFICIENT_PERMISSION where they are bound to different tenants.
     public init(_ shown: Caller, boundBy mapped: Caller) throws(Failure) {
         if let own = shown.tenantID, let other = mapped.tenantID, own != other {
             throw Failure(
@@ -104,7 +106,7 @@ public final class Caller: Sendable {
         role == mapping.role && tenantID == mapping.scope?.onlyTenantID
     }
 
-    /// The metadata of a refusal that names the tenant that was asked for.
+    /// The metadata key under which a refusal names the requested tenant.
     public static let requestedTenantKey = "requested_tenant"
 
     /// A role includes the lower ones.
@@ -115,7 +117,7 @@ public final class Caller: Sendable {
     public func tenant(requested: Text) throws(Failure) -> Text {
         guard let tenantID else { return requested }
         guard requested.isEmpty || requested == tenantID else {
-            // What can be a tenant's id, and nothing longer.
+            // A string that is too long for a tenant's id is not named.
             let named = requested.byteCount <= 64 ? [Failure.Entry(Self.requestedTenantKey, requested.string)] : []
             throw Failure(
                 .insufficientPermission,
@@ -125,7 +127,7 @@ public final class Caller: Sendable {
         return tenantID
     }
 
-    /// Whether a connection from `peer`, a numeric address, may be the caller's. ADDRESS_NOT_ALLOWED.
+    /// Checks that the caller may connect from `peer`, a numeric address. ADDRESS_NOT_ALLOWED.
     public func checkAddress(_ peer: Text) throws(Failure) {
         guard !allowedNetworks.isEmpty else { return }
         let address = peer.byteCount <= EndUserAddress.byteCountMax ? IPAddress(peer.string) : nil

@@ -1,7 +1,7 @@
 public import Base
 
-/// Who holds a certificate: a name that its authority wrote into it, and that authority by its key. The common name
-/// does not matter, nor does whoever signed the authority.
+/// The holder of a certificate: a name that the authority wrote into it, and the authority, known by its key. The
+/// common name does not matter, nor does the signer of the authority.
 public struct CertificateIdentity: Sendable, Equatable {
     public enum Name: Sendable, Equatable {
         case uri(Text)
@@ -17,7 +17,7 @@ public struct CertificateIdentity: Sendable, Equatable {
     /// RFC 1035 §2.3.4.
     public static let dnsByteCountMax = 253
 
-    /// INVALID_CERTIFICATE_MAPPING for a name that no certificate can be known by: not of printable ASCII, too long, or
+    /// INVALID_CERTIFICATE_MAPPING for a name that cannot identify a certificate: not of printable ASCII, too long, or
     /// a pattern. Names are compared byte by byte.
     public init(_ name: Name, issuerKeyHash: [UInt8]) throws(Failure) {
         let (bytes, field, most) =
@@ -37,7 +37,7 @@ public struct CertificateIdentity: Sendable, Equatable {
     }
 }
 
-/// A certificate that a client showed, and that an authority of the server's vouches for.
+/// A certificate that a client showed and that one of the server's authorities vouches for.
 public struct ClientCertificate: Sendable, Equatable {
     public let identity: CertificateIdentity
     public let expiresAt: Timestamp

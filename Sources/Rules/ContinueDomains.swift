@@ -1,7 +1,7 @@
 public import Base
 public import Messages
 
-/// Where a tenant's links may lead: the entries of `Tenant.allowed_continue_domains`. Pure; compares bytes.
+/// The places where a tenant's links may lead: the entries of `Tenant.allowed_continue_domains`. Pure; compares bytes.
 public struct ContinueDomains: Sendable {
     static let entryByteCountMax = 253
 
@@ -52,7 +52,7 @@ public struct ContinueDomains: Sendable {
 
     // MARK: Judging a URL
 
-    /// Whether a URL of good form may be led to. `actionPage` is the page that the tenant's links lead to first.
+    /// Whether a link may lead to a URL of good form. `actionPage` is the page that the tenant's links lead to first.
     public func allow(_ url: Text, actionPage: Text) -> Bool {
         guard let target = Target(url.bytes) else { return false }
         switch target {
@@ -74,7 +74,7 @@ public struct ContinueDomains: Sendable {
 
     private enum Target: Equatable {
         case web(Authority)
-        /// With its colon.
+        /// The scheme with its colon.
         case ownScheme([UInt8])
 
         init?(_ url: [UInt8]) {
@@ -91,7 +91,7 @@ public struct ContinueDomains: Sendable {
             guard rest.starts(with: "//".utf8) else { return nil }
             let text = rest.dropFirst(2).prefix { !"/?#".utf8.contains($0) }
             guard let authority = Authority(lowercased(Array(text))) else { return nil }
-            // Without TLS only this machine, where the port says nothing.
+            // Without TLS only this machine is allowed, where the port does not matter.
             guard scheme.count == 5 || authority.isOfThisMachine else { return nil }
             self = .web(authority)
         }
@@ -103,7 +103,7 @@ public struct ContinueDomains: Sendable {
         let host: [UInt8]
         let port: Int?
 
-        /// In lower case.
+        /// `text` is in lower case.
         init?(_ text: [UInt8]) {
             let isLoopbackV6 = text.starts(with: "[::1]".utf8)
             let end = isLoopbackV6 ? 5 : text.firstIndex(of: UInt8(ascii: ":")) ?? text.count

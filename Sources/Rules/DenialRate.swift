@@ -1,7 +1,8 @@
 public import Base
 public import Messages
 
-/// Which refusals are written one by one and which are only counted: a flood must not become a flood of writes. Pure.
+/// Decides which refusals are written one by one and which are only counted: a flood of refusals must not become a
+/// flood of writes. Pure.
 public struct DenialRate: Sendable {
     public enum Verdict: Equatable, Sendable {
         case record

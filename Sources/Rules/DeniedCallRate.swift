@@ -1,12 +1,12 @@
 public import Base
 
-/// Which refused calls are events one by one, and which are only counted: whoever has a credential can be refused a
-/// thousand times a second, and events stay. Pure: time comes in.
+/// Decides which refused calls become events one by one, and which are only counted: a caller can be refused a thousand
+/// times a second, and events stay. Pure: the time is passed in.
 ///
-/// A caller has a few events at once, then one in so many minutes; all callers together have a bound as well. An event
-/// tells how many calls of its caller were counted since the one before.
+/// A caller has a few events at once, then one every few minutes; all callers together have a bound as well. An event
+/// tells how many calls of its caller were counted since the previous event.
 public struct DeniedCallRate: Sendable {
-    /// What counts as one caller: its id, and the tenant it is bound to.
+    /// The key of one caller: its id, and the tenant that it is bound to.
     public struct Caller: Hashable, Sendable {
         public let id: Text
         /// Nil: all tenants.
@@ -26,7 +26,7 @@ public struct DeniedCallRate: Sendable {
     private let limits: Limits
     private var entries: [Caller: Entry] = [:]
     private var all: TokenBucket
-    /// Calls that nothing tells of, because too many callers were refused at the same time.
+    /// Calls that no event counts, because too many callers were refused at the same time.
     public private(set) var forgotten: Int64 = 0
 
     public init(limits: Limits, now: Timestamp) {
@@ -34,7 +34,8 @@ public struct DeniedCallRate: Sendable {
         self.all = TokenBucket(size: Double(limits.deniedCallsAtOnceInAll), now: now)
     }
 
-    /// How many calls of the caller were only counted before this one, if it is an event; nil if it is counted, too.
+    /// How many calls of the caller were only counted before this one, if this call becomes an event; nil if this call
+    /// is only counted, too.
     public mutating func admit(_ caller: Caller, now: Timestamp) -> Int64? {
         if entries[caller] == nil, entries.count >= limits.deniedCallersMax {
             forgetIdle(now: now)
@@ -53,7 +54,7 @@ public struct DeniedCallRate: Sendable {
         return entry.suppressed
     }
 
-    /// The callers whose counted calls can be told of by now, with how many they were.
+    /// The callers whose counted calls may become an event by now, with the number of calls.
     public mutating func takeDue(now: Timestamp) -> [(caller: Caller, count: Int64)] {
         var due: [(Caller, Int64)] = []
         for (caller, entry) in entries where entry.suppressed > 0 {
@@ -67,7 +68,7 @@ public struct DeniedCallRate: Sendable {
         return due
     }
 
-    /// One event. What is added up of fractions may fall short of 1 by a hair.
+    /// One event. A sum of fractions may be slightly less than 1.
     private static let whole = 0.999
 
     /// How much of an event a caller gets back in a second.
@@ -84,7 +85,7 @@ public struct DeniedCallRate: Sendable {
         return true
     }
 
-    /// Forgets callers whose entry says nothing that a new one would not.
+    /// Forgets callers whose entry equals a new one.
     private mutating func forgetIdle(now: Timestamp) {
         let (rate, size) = (perSecond, Double(limits.deniedCallsAtOnce))
         entries = entries.filter { $0.value.suppressed > 0 || $0.value.bucket.isFull(at: rate, size: size) > now }

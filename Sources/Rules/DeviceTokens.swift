@@ -4,12 +4,13 @@ public import Messages
 
 /// Makes and checks device tokens: `version ‖ device id ‖ issue time ‖ HMAC-SHA256`, base64url.
 ///
-/// A sign-in answers one, and the client sends it with the next. It shows that the device signed in to this very
-/// account before, and so buys a bucket of its own in the password throttle; it proves nobody and opens nothing.
-/// Nothing is stored: the HMAC is over the tenant and the uid too, so that a token of another account counts as none.
+/// A sign-in returns a token, and the client sends it with the next sign-in. The token shows that the device signed in
+/// to this very account before, and so gives it a bucket of its own in the password throttle; it proves no identity and
+/// gives no access. Nothing is stored: the HMAC also covers the tenant and the uid, so that a token of another account
+/// does not count.
 ///
-/// It lasts 400 days, and until the account's password is changed: a thief who had the password could have collected
-/// thousands of tokens, each with free guesses at the next password.
+/// A token lasts 400 days, but not beyond a change of the account's password, because a thief who had the password
+/// could have collected thousands of tokens, each with free guesses at the next password.
 public struct DeviceTokens: Sendable {
     public static let idByteCount = 16
     public static let lifetime = Duration.days(400)
@@ -26,14 +27,15 @@ public struct DeviceTokens: Sendable {
 
     /// `device`: 16 bytes, random for a device that had no token of this account.
     public func token(forDevice device: [UInt8], user: User, now: Timestamp) -> Text {
-        // Not before the last change of the password, which revoked the tokens, even if the clock went back since.
+        // The time is not before the last change of the password, which revoked the tokens, even if the clock went back
+        // since.
         let issuedAt = max(now, Timestamp(microseconds: user.tokensValidAfterMicros))
         var body = [Self.version] + device.prefix(Self.idByteCount)
         withUnsafeBytes(of: issuedAt.microseconds.bigEndian) { body += $0 }
         return Text(unchecked: Base64.url.encode(body + tag(of: body, tenantID: user.tenantID, uid: user.uid)))
     }
 
-    /// The id of the device that the token was made for; nil when it counts for nothing.
+    /// The id of the device that the token was made for; nil when the token does not count.
     ///
     /// A token from the future counts: the clock went back, and its owner should not pay for that.
     public func device(
@@ -51,7 +53,8 @@ public struct DeviceTokens: Sendable {
         return Array(body[1...Self.idByteCount])
     }
 
-    /// Neither a tenant id nor a uid holds a zero byte, and the body has a fixed length: nothing can be read two ways.
+    /// Neither a tenant id nor a uid holds a zero byte, and the body has a fixed length: the bytes can be read in one
+    /// way only.
     private func tag(of body: [UInt8], tenantID: Text, uid: Text) -> [UInt8] {
         key.tag(of: Self.purpose + [0] + tenantID.bytes + [0] + uid.bytes + [0] + body)
     }

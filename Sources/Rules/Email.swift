@@ -6,11 +6,12 @@ public import Base
 /// with `Form.international` UTF-8 (RFC 6531). Canonical means A-Z lower-cased and nothing else: no dot or plus rules,
 /// and no Unicode case mapping, which would make the Kelvin sign a "k" and let one person's address become another's.
 public struct Email: Sendable, Hashable {
-    /// Which addresses are taken from outside.
+    /// The addresses that are accepted from outside.
     ///
-    /// What comes into an account follows the tenant's setting (`TenantSettings.emailForm`). What only finds an account
-    /// takes both (`toFind`): when the setting is switched off, the accounts that have an international address keep
-    /// it, their users sign in with it, and whether there are such accounts does not show.
+    /// An address that enters an account follows the tenant's setting (`TenantSettings.emailForm`). An address that
+    /// only finds an account may have both forms (`toFind`): when the setting is switched off, the accounts that have
+    /// an international address keep it, their users sign in with it, and nobody can see whether there are such
+    /// accounts.
     public enum Form: Sendable {
         case ascii, international
 
@@ -24,7 +25,7 @@ public struct Email: Sendable, Hashable {
     /// The form that is compared, hashed and stored as a key.
     public let canonical: Text
 
-    /// An address from outside; nil when it is none we accept.
+    /// An address from outside; nil when it is not acceptable.
     public init?(_ text: Text, form: Form, limits: Limits = Limits()) {
         self.init(text, limits: limits)
         guard isInternational else { return }

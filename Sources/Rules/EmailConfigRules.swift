@@ -1,7 +1,7 @@
 public import Base
 public import Messages
 
-/// A masked change of how a tenant's mail goes out, checked field by field. Pure.
+/// A masked change of a tenant's mail settings, checked field by field. Pure.
 public struct EmailConfigChange: Sendable {
     public let wanted: EmailConfig
     public let mask: UpdateMask<EmailConfig>
@@ -14,11 +14,11 @@ public struct EmailConfigChange: Sendable {
         for path in mask.paths { try EmailConfigRules.check(wanted, path, limits: limits) }
     }
 
-    /// INVALID_TEMPLATE when this change lets a mail be longer than the limit. Looks at all templates, so it runs
-    /// before the transaction; of two changes at once that only together make a mail too long, neither is refused, and
-    /// the mail has our own words.
+    /// INVALID_TEMPLATE when this change lets a mail be longer than the limit. It looks at all templates, so it runs
+    /// before the transaction. When two concurrent changes make a mail too long only together, neither is refused, and
+    /// the mail has the server's own words.
     public func checkMailLengths(after old: EmailConfig, serverActionURL: Text, limits: Limits) throws(Failure) {
-        // Nothing else makes a mail longer; a template of before this rule must not stop other changes.
+        // No other field makes a mail longer; a template from before this rule must not stop other changes.
         guard mask.containsAny(of: .templates, .actionURL) else { return }
         let own = mask.contains(.actionURL) ? wanted.actionURL : old.actionURL
         let templates = mask.contains(.templates) ? wanted.templates : old.templates
@@ -38,7 +38,7 @@ public struct EmailConfigChange: Sendable {
         return secret
     }
 
-    /// Whether the kept secret would go to somebody else than it was given for.
+    /// Whether the kept password would go to another server than the one it was given for.
     func movesPassword(from old: EmailConfig) -> Bool {
         mask.contains(.smtp)
             && (wanted.smtp?.host != old.smtp?.host || wanted.smtp?.port != old.smtp?.port
@@ -67,7 +67,7 @@ public struct EmailConfigChange: Sendable {
 public enum EmailConfigRules {
     static let templatesMax = 50
 
-    /// A field by itself.
+    /// Checks a field by itself.
     public static func check(_ config: EmailConfig, _ path: EmailConfig.Path, limits: Limits) throws(Failure) {
         switch path {
         case .senderName: try Values.checkDisplayName(config.senderName, field: "config.sender_name", limits: limits)
@@ -81,7 +81,7 @@ public enum EmailConfigRules {
                 throw .invalid(.invalidTemplate, field: "config.templates", "must be at most \(templatesMax)")
             }
             for template in config.templates { try check(template, limits: limits) }
-        case .delivery, .allowPrivateAddresses: break  // `checkWhole` looks at what they ask of other fields.
+        case .delivery, .allowPrivateAddresses: break  // `checkWhole` checks them against other fields.
         }
     }
 
@@ -89,14 +89,15 @@ public enum EmailConfigRules {
         if !address.isEmpty { _ = try Values.email(address, field: field, form: .ascii, limits: limits) }
     }
 
-    /// What one field asks of another, after a change of the masked ones. Cheap: it runs in the transaction.
+    /// Checks what one field requires of another, after a change of the masked ones. It is cheap, because it runs in
+    /// the transaction.
     static func checkWhole(_ config: EmailConfig, _ mask: UpdateMask<EmailConfig>) throws(Failure) {
         if let smtp = config.smtp, smtp.security == .none, !config.allowPrivateAddresses {
             throw .invalid(
                 .invalidSmtpServer, field: "config.smtp.security",
                 "clear text goes to this machine only, and needs allow_private_addresses")
         }
-        // A URL of before this rule must not stop other changes.
+        // A URL from before this rule must not stop other changes.
         let touchesWebhook = mask.containsAny(of: .webhook, .delivery, .allowPrivateAddresses)
         if touchesWebhook, !config.allowPrivateAddresses, let webhook = config.webhook,
             HTTPURL(webhook.url)?.isPlaintext == true

@@ -1,18 +1,19 @@
 import Base
 
-/// Which entries of a full table go, so that neither one tenant nor many cheap entries push out what counts.
+/// Chooses the entries of a full table to evict, so that neither one tenant nor many cheap entries push out the entries
+/// that matter.
 ///
-/// A quarter goes: first entries that hold nobody back yet, then the others. Among each, tenants with the most entries
-/// lose theirs down to a common number, and of a tenant go those that were quiet longest.
+/// A quarter is evicted: first entries that hold nobody back yet, then the others. In each group, the tenants with the
+/// most entries lose entries down to a common number, and a tenant loses those that were quiet longest.
 enum Eviction {
     struct Entry {
         let tenant: UInt64
-        /// Holds somebody back: it took several wrong guesses to make.
+        /// Whether the entry holds somebody back: it took several wrong guesses to make.
         let isStrict: Bool
         let lastAt: Timestamp
     }
 
-    /// The indices of the entries that go; of a table that is not empty at least one.
+    /// The indices of the entries to evict; at least one, unless the table is empty.
     static func victims(_ entries: [Entry]) -> [Int] {
         var wanted = max(1, entries.count / 4)
         var victims: [Int] = []
@@ -24,12 +25,12 @@ enum Eviction {
         return victims
     }
 
-    /// `wanted` of these indices, or all.
+    /// Chooses `wanted` of these indices, or all.
     private static func longest(_ wanted: Int, _ indices: [Int], _ entries: [Entry]) -> [Int] {
         guard indices.count > wanted else { return indices }
         let tenants = Dictionary(grouping: indices) { entries[$0].tenant }.values
         let kept = keptCount(wanted, tenants.map(\.count))
-        // Above the common number all go; the tenants then give one more each until there are enough.
+        // All entries above the common number are evicted; then the tenants give one more each until there are enough.
         var victims: [Int] = []
         var next: [Int] = []
         for var indices in tenants where indices.count >= kept {

@@ -11,7 +11,7 @@ extension Failure {
     public static let projectDisabled = Failure(
         .projectDisabled, "Authentication is switched off for this tenant (disable_auth).")
 
-    /// `reason`: what the project-admin wrote.
+    /// The message has the reason that the project-admin wrote.
     public static func tenantSuspended(_ settings: TenantSettings) -> Failure {
         let reason = settings.tenant.suspensionReason
         return Failure(
@@ -68,7 +68,7 @@ extension Failure {
         .credentialTooOldLoginAgain,
         "This change needs a recent login; sign in again and repeat it.")
 
-    /// A credential that is another user's, or nobody's, where the signed-in user's own was asked for.
+    /// The failure for a credential of another user, or of nobody, where one of the signed-in user's own was asked for.
     public static let userMismatch = Failure(
         .userMismatch, "The credential is not one of the signed-in user's.")
 
@@ -78,12 +78,12 @@ extension Failure {
             metadata: [Entry("cause", cause.rawValue)])
     }
 
-    /// An ID token of an older generation; records of before the reason was kept say none.
+    /// The failure for an ID token of an older generation; records from before the reason was kept have none.
     public static func tokenExpired(revokedFor end: SessionEnd) -> Failure {
         tokenExpired(cause: RefreshDecision.RefusedCause(end) ?? .admin)
     }
 
-    /// A genuine token of a session that is gone.
+    /// The failure for a genuine token of a session that is gone.
     public static func sessionGone(_ id: [UInt8], settings: TenantSettings, now: Timestamp) -> Failure {
         tokenExpired(cause: StoredSession.causeOfAbsence(ofSession: id, settings: settings, now: now))
     }

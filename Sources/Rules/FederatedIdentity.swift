@@ -10,15 +10,15 @@ public struct FederatedIdentity: Sendable, Equatable {
     /// The issuer of `rawID` (`ProviderConfiguration.identityIssuer`). Another issuer may give the same identifier to
     /// another person.
     public var issuer: Text
-    /// Empty = the provider told none.
+    /// Empty = the provider stated no email.
     public var email: Text
-    /// What the provider claims; by itself it proves nothing to us.
+    /// The provider's claim; by itself it proves nothing.
     public var isEmailVerifiedByProvider: Bool
     /// Whether this provider is trusted to know that the email is this user's.
     public var isEmailTrusted: Bool
     public var displayName: Text
     public var photoURL: Text
-    /// The last change of the provider's configuration that it was proved under.
+    /// The time of the last change of the provider's configuration under which the identity was proved.
     public var providerUpdatedAt = Timestamp.zero
     /// When the proof ends, if it came in a pending token: a new pending token for it ends no later. Nil: proved just
     /// now.

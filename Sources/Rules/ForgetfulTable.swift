@@ -1,13 +1,13 @@
 public import Base
 
-/// A value that says less and less: from some time on it says nothing that a new value would not say.
+/// A value that loses its meaning: from some time on it means no more than a new value.
 public protocol Fading {
     var meaningfulUntil: Timestamp { get }
 }
 
-/// Values by name, at most so many. A new name takes the place of a value that says nothing any more, or of the one
-/// that says something for the shortest time, among some that are looked at. So a flood of names does not make the
-/// table forget everything at once, and costs no more than looking at these few.
+/// Values by name, up to a maximum count. When the table is full, a new name takes the place of a value that has no
+/// meaning any more, or of the one that has it for the shortest time, among some that are looked at. So a flood of
+/// names does not make the table forget everything at once, and costs no more than looking at these few.
 ///
 /// Pure: times come in with the values.
 public struct ForgetfulTable<Value: Fading> {
@@ -50,7 +50,7 @@ public struct ForgetfulTable<Value: Fading> {
         indices[last.name] = index
     }
 
-    /// Among the next places, in a round. The table is not empty.
+    /// The index of the value that loses its meaning first, among the next places, in turn. The table is not empty.
     private mutating func leastMeaningful() -> Int {
         var found = hand % places.count
         for _ in 0..<min(Self.lookedAtMax, places.count) {

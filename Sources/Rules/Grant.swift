@@ -1,12 +1,12 @@
 public import Base
 public import Messages
 
-/// What a credential may do: a role, over all tenants or one.
+/// The rights of a credential: a role, over all tenants or one.
 public struct Grant: Sendable {
     public let role: Role
     public let scope: Scope
 
-    /// INVALID_ROLE, INVALID_SCOPE. `allowsNoRole`: for a credential that is not only for calling.
+    /// INVALID_ROLE, INVALID_SCOPE. `allowsNoRole`: for a credential that has other uses than calls.
     public init(role: Role, scope: Scope?, allowsNoRole: Bool = false) throws(Failure) {
         let roles: [Role] = [.verifier, .app, .tenantAdmin, .projectAdmin] + (allowsNoRole ? [.unspecified] : [])
         guard roles.contains(role) else {
@@ -24,7 +24,7 @@ public struct Grant: Sendable {
 }
 
 extension Scope {
-    /// Whether a credential of this scope may be about a tenant; "" is the default pool.
+    /// Whether a credential of this scope may act on a tenant; "" is the default pool.
     public func contains(tenantID: Text) -> Bool {
         switch tenants {
         case .all(let all): all

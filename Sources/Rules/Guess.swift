@@ -15,7 +15,7 @@ public struct Guess: Hashable, Sendable {
     public var account: UInt64 = 0
     /// The device or the address; 0 when neither is known.
     public var source: UInt64 = 0
-    /// The source signed in to the account before.
+    /// Whether the source signed in to the account before.
     public var isKnown = false
     /// The end user's address; 0 when it is not known.
     public var address: UInt64 = 0

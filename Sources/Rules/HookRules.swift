@@ -2,7 +2,7 @@ public import Base
 import JSON
 public import Messages
 
-/// When a hook is asked.
+/// The moment at which a hook is asked.
 public enum HookPoint: String, Sendable, CaseIterable {
     case beforeCreate = "before_create"
     case beforeSignIn = "before_sign_in"
@@ -36,7 +36,7 @@ public struct HookConfigChange: Sendable {
             switch path {
             case .beforeCreate: try Self.check(wanted.beforeCreate)
             case .beforeSignIn: try Self.check(wanted.beforeSignIn)
-            case .allowPrivateAddresses: break  // `apply` looks at what it asks of the URLs.
+            case .allowPrivateAddresses: break  // `apply` checks the URLs against it.
             }
         }
     }
@@ -64,7 +64,7 @@ public struct HookConfigChange: Sendable {
         let old = config
         for path in mask.paths { config.copy(path, from: wanted) }
         for point in HookPoint.allCases where mask.contains(point.path) {
-            // A kept secret is for the URL that it was given for.
+            // A secret is kept only for the URL that it was given for.
             let before = old[point]?.webhook
             let hadSecret = before?.hasSigningSecret == true && before?.url == wanted[point]?.webhook?.url
             let hasSecret = newSecret(of: point) != nil || hadSecret
@@ -103,12 +103,12 @@ extension WebhookConfig {
     }
 }
 
-/// What a hook answered.
+/// The answer of a hook.
 public struct HookAnswer: Sendable {
     public static let byteCountMax = 16 * 1024
     private static let messageByteCountMax = 512
 
-    /// Nil: go on. Otherwise what the end user is told.
+    /// Nil: go on. Otherwise the message for the end user.
     public var refusal: Text?
     public var displayName: Text?
     /// A JSON object that replaces the custom claims.
@@ -119,7 +119,7 @@ public struct HookAnswer: Sendable {
 
     public init() {}
 
-    /// Reads `{"allow":true, …}`; nil for what is no such answer. Members that are not known are left alone.
+    /// Reads `{"allow":true, …}`; nil for any other body. Unknown members are ignored.
     public init?(_ body: [UInt8], limits: Limits) {
         guard body.count <= Self.byteCountMax, let json = try? JSONValue(parsing: body, maxDepth: 8),
             let isAllowed = json["allow"]?.bool
@@ -158,14 +158,14 @@ public struct HookAnswer: Sendable {
 }
 
 extension HookAnswer {
-    /// The account as the hooks want it.
+    /// Applies the hooks' changes to the account.
     public func apply(to account: inout Account) {
         if let displayName { account.user.displayName = displayName }
         if let customClaims { account.user.customClaimsJSON = customClaims }
         if isDisabled { account.user.disabled = true }
     }
 
-    /// Two answers, of which the later one counts where both say something.
+    /// Two answers as one; the later one counts where both say something.
     public func followed(by later: HookAnswer) -> HookAnswer {
         var both = self
         both.refusal = refusal ?? later.refusal
@@ -176,7 +176,8 @@ extension HookAnswer {
         return both
     }
 
-    /// Members of the first-factor's own claims win: a custom token says who its user is.
+    /// The claims with the hook's session claims added. The first factor's own members win: a custom token says who its
+    /// user is.
     public func merged(into claims: [UInt8]) -> [UInt8] {
         guard let sessionClaims, !sessionClaims.isEmpty, let added = (try? JSONValue(parsing: sessionClaims))?.object
         else { return claims }

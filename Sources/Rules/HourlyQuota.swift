@@ -1,9 +1,9 @@
 public import Base
 
-/// So many of something an hour, per key. Pure: time comes in.
+/// A limit of uses per hour, for each key. Pure: the time is passed in.
 ///
-/// An hour begins with a key's first use. What is refused costs nothing. Memory: at most `keysMax` keys; when there are
-/// more, those whose hour is over go, and then all, which is generous but bounded.
+/// An hour begins with a key's first use. A refused use is not charged. Memory: at most `keysMax` keys. When there are
+/// more, those whose hour is over are removed, and then all, which is generous but bounded.
 public struct HourlyQuota: Sendable {
     private struct Hour {
         var startedAt: Timestamp

@@ -1,11 +1,11 @@
 public import Base
 public import Messages
 
-/// An identity's name in the unique index. No two accounts of a tenant have one name.
+/// An identity's name in the unique index. No two accounts of a tenant have the same name.
 public struct IdentityName: Hashable, Sendable {
     public var providerID: Text
-    /// Empty for identities that name none: those of before issuers were kept, and those an admin linked or imported
-    /// while the provider was not configured.
+    /// Empty for identities that name no issuer: those from before issuers were kept, and those that an admin linked or
+    /// imported while the provider was not configured.
     public var issuer: Text
     public var rawID: Text
 

@@ -1,22 +1,23 @@
 import Base
 
-/// What an address may hold beyond ASCII. Pure.
+/// The characters beyond ASCII that an address may hold. Pure.
 ///
 /// One address must have one spelling, and look like what it is: nothing that NFC would change (RFC 6532 §3.1), nothing
-/// invisible, nothing that turns the direction of the text, no blank, and no character without a meaning (yet, or for
-/// everybody), because later versions of Unicode may compose it otherwise. Scripts may be mixed: people's names do.
+/// invisible, nothing that turns the direction of the text, no blank, and no character without a fixed meaning
+/// (unassigned or private), because later versions of Unicode may compose it otherwise. Scripts may be mixed: people's
+/// names do.
 enum InternationalEmail {
     static func isAcceptable(_ text: Text) -> Bool {
-        // Text may have been made without a look at its bytes.
+        // A `Text` may have been made without a check of its bytes.
         guard let text = String(validating: text.bytes, as: UTF8.self) else { return false }
         let scalars = text.unicodeScalars
         return scalars.allSatisfy(isAcceptable) && NFC.composed(text).utf8.elementsEqual(text.utf8)
             && scalars.drop { $0 != "@" }.allSatisfy(isAcceptableInDomain)
     }
 
-    /// Nothing that looking a domain up maps to something else (UTS #46 §4): capitals, widths, ligatures. One mailbox
-    /// would have as many addresses, each with its own account and its own share of mails. ASCII capitals are mapped
-    /// here as well.
+    /// Refuses characters that the lookup of a domain maps to others (UTS #46 §4): capitals, widths, ligatures.
+    /// Otherwise one mailbox would have many addresses, each with its own account and its own share of mails. ASCII
+    /// capitals are allowed, because the canonical form maps them as well.
     private static func isAcceptableInDomain(_ scalar: Unicode.Scalar) -> Bool {
         scalar.isASCII || deviations.contains(scalar) || !scalar.properties.changesWhenNFKCCaseFolded
     }
@@ -35,7 +36,8 @@ enum InternationalEmail {
         }
     }
 
-    /// What other software takes for "@" and "." (UTS #46 §2.3, and NFKC): an address must mean the same to all.
+    /// Characters that other software takes for "@" and "." (UTS #46 §2.3, and NFKC): an address must mean the same to
+    /// all.
     private static let separators: Set<Unicode.Scalar> = [
         "\u{FF20}", "\u{FE6B}", "\u{3002}", "\u{FF0E}", "\u{FF61}", "\u{2024}", "\u{FE52}",
     ]

@@ -1,7 +1,7 @@
 public import Base
 public import Messages
 
-// What an administrator may do with API keys. Pure.
+// The rights of an administrator over API keys. Pure.
 
 extension Caller {
     /// Whether the key is one that this administrator sees, changes and revokes: of its tenant, with no higher role.
@@ -12,11 +12,11 @@ extension Caller {
         return key.scope?.tenants == .tenantID(tenantID)
     }
 
-    /// Whoever makes a key, or has a new secret of it, holds it: it may do nothing that its maker may not.
-    /// INSUFFICIENT_PERMISSION.
+    /// Checks that the key has no right that its maker does not have: a caller who makes a key, or a new secret of it,
+    /// can use it. INSUFFICIENT_PERMISSION.
     ///
-    /// A project-admin makes any. The end of a JWT or a certificate is no end of the right to call, so only an API
-    /// key's own end and networks bind what is made with it.
+    /// A project-admin may make any key. The end of a JWT or a certificate does not end the right to call, so only an
+    /// API key's own end and networks limit the keys that are made with it.
     public func checkMayMake(_ key: ApiKey, setsQuotas: Bool? = nil) throws(Failure) {
         if has(.projectAdmin) { return }
         func refuse(_ what: String) -> Failure {

@@ -1,6 +1,6 @@
-/// The addresses a user signed in from, as hashes: the latest last, at most 16.
+/// The addresses that a user signed in from, as hashes: the latest last, at most 16.
 ///
-/// Kept in the user's record, where a sign-in writes anyway, and gone with it.
+/// They are kept in the user's record, which a sign-in writes anyway, and are deleted with it.
 public struct KnownAddresses: Sendable, Equatable {
     public static let countMax = 16
 
@@ -17,7 +17,8 @@ public struct KnownAddresses: Sendable, Equatable {
 
     public func contains(_ address: UInt64) -> Bool { index(of: address) != nil }
 
-    /// The address is the latest now. Nothing changes when it was already: most sign-ins come from where the last did.
+    /// Makes the address the latest. Nothing changes when it is the latest already: most sign-ins come from the same
+    /// address as the last one.
     public mutating func remember(_ address: UInt64) {
         if let index = index(of: address) {
             if index + 8 == bytes.count { return }

@@ -1,7 +1,7 @@
 public import Base
 public import Messages
 
-/// The built-in knowledge about a provider: its endpoints, its dialect, and how far its word on an email is trusted.
+/// The built-in knowledge about a provider: its endpoints, its dialect, and how far it is trusted for an email.
 ///
 /// Sources: the providers' own documentation of OpenID Connect and OAuth 2.0, as named beside each.
 public struct KnownProvider: Sendable {
@@ -27,7 +27,7 @@ public struct KnownProvider: Sendable {
     public let issuer: Text
     /// A second spelling of the issuer that `iss` may have.
     public internal(set) var issuerAlias: Text = .empty
-    /// `iss` holds the user's directory instead of `{tenantid}` in the discovery document.
+    /// Whether `iss` has the user's directory in the place of `{tenantid}` in the discovery document.
     public internal(set) var hasIssuerTemplate = false
     public let endpoints: ProviderEndpoints
     public internal(set) var userInfoShape = UserInfoShape.oidc
@@ -97,7 +97,7 @@ public struct KnownProvider: Sendable {
             jwks: "https://appleid.apple.com/auth/keys", token: "https://appleid.apple.com/auth/token",
             authorization: "https://appleid.apple.com/auth/authorize")
     ) {
-        // Who asks for scopes gets the code in a form.
+        // When scopes are asked for, Apple sends the code in a form.
         $0.authorization = Authorization(
             scopes: ["openid", "email", "name"], parameters: [("response_mode", "form_post")])
         $0.trust = .always
@@ -115,7 +115,7 @@ public struct KnownProvider: Sendable {
         $0.hasIssuerTemplate = true
         $0.trust = .domains(
             ["outlook.com", "hotmail.com"],
-            // The directory of personal accounts: any other's admin can write any email into a token.
+            // The directory of personal accounts: the admin of any other one can write any email into a token.
             requiring: .init(name: "tid", value: "9188040d-6c67-4c5b-b112-36a304b66dad"))
     }
 
@@ -146,7 +146,7 @@ public struct KnownProvider: Sendable {
         $0.tokenCheck = .facebookDebug
     }
 
-    /// docs.x.com: OAuth 2.0 with PKCE; it tells no email and no client.
+    /// docs.x.com: OAuth 2.0 with PKCE; its answers name no email and no client.
     private static let twitter = KnownProvider(
         issuer: .empty,
         endpoints: ProviderEndpoints(

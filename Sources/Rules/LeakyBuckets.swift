@@ -1,10 +1,10 @@
 public import Base
 
-/// The recent spending of many sources. Pure: time comes in, no clock, no lock.
+/// The recent spending of many sources. Pure: the time is passed in, no clock, no lock.
 ///
 /// A bucket holds a number of units and leaks evenly: with 30 units an hour, one every two minutes. So nobody waits
 /// longer than one unit takes to leak, and a quiet source is forgotten after an hour. A refused attempt costs nothing.
-/// There are at most `bucketsMax` buckets; `Eviction` says which go first.
+/// There are at most `bucketsMax` buckets; `Eviction` says which are removed first.
 public struct LeakyBuckets: Sendable {
     public struct Rate: Sendable, Equatable {
         public let capacity: Int
@@ -12,7 +12,7 @@ public struct LeakyBuckets: Sendable {
         let interval: Duration
 
         public init(capacity: Int, perHour: Int) {
-            // Beyond a million its time to leak would not fit the numbers it is counted in.
+            // Above a million the time to leak would not fit in the numbers that hold it.
             self.capacity = min(max(1, capacity), 1_000_000)
             self.interval = .microseconds(3_600_000_000 / Int64(max(1, perHour)))
         }
@@ -61,20 +61,20 @@ public struct LeakyBuckets: Sendable {
             tenant: buckets[key]?.tenant ?? tenant)
     }
 
-    /// Charges units that were spent elsewhere, a while ago. They count as spent no earlier than what was charged last,
-    /// or else the bucket would leak the same time twice.
+    /// Charges units that were spent elsewhere, a while ago. They count as spent no earlier than the last charge, or
+    /// else the bucket would leak twice for the same time.
     public mutating func add(_ key: UInt64, _ rate: Rate, _ count: Int, of tenant: UInt64 = 0, at time: Timestamp) {
         charge(key, rate, count, of: tenant, now: max(time, buckets[key]?.lastAt ?? time))
     }
 
-    /// Takes a unit back that was spent for nothing.
+    /// Gives back a unit that was charged for an attempt that does not count.
     public mutating func giveBack(_ key: UInt64, _ rate: Rate) {
         guard var bucket = buckets[key] else { return }
         bucket.fill -= rate.interval.microseconds
         buckets[key] = bucket.fill > 0 ? bucket : nil
     }
 
-    /// How many units the bucket holds, a begun one as a whole.
+    /// How many units the bucket holds; a part of one counts as a whole.
     public func level(_ key: UInt64, _ rate: Rate, now: Timestamp) -> Int {
         let interval = max(1, rate.interval.microseconds)
         return Int((fill(key, now: now) + interval - 1) / interval)
@@ -86,7 +86,7 @@ public struct LeakyBuckets: Sendable {
         return over <= 0 ? 0 : min(1, Double(over) / Double(max(1, Self.brim(rate) / 4)))
     }
 
-    /// A clock that went back lets nothing leak, and makes nobody wait until it is where it was.
+    /// After the clock went back nothing leaks, and nobody waits until it is where it was.
     private func fill(_ key: UInt64, now: Timestamp) -> Int64 {
         buckets[key]?.fill(now: now) ?? 0
     }

@@ -1,27 +1,28 @@
 public import Base
 import Messages
 
-/// What a proved identity of a provider means for the accounts of a tenant. Pure: the accounts come in, the decision
-/// comes out; `LinkDecision.apply` makes the changed account.
+/// The decision on a proved identity of a provider, for the accounts of a tenant. Pure: the accounts come in, the
+/// decision comes out; `FederatedSignIn` makes the changed account.
 ///
 /// The rule that keeps accounts safe: an email only joins an identity to an account when both sides proved it. The
 /// account proved it when its email is verified, the provider when it is trusted for that email (docs/linking.md).
 public enum LinkDecision: Sendable, Equatable {
-    /// The identity has an account, or nobody knows its email: no account is joined to another.
+    /// `signIn`: the identity has an account. `create`: no account has its email. No account is joined to another.
     case signIn(uid: Text)
     case create
-    /// The same, and the account that has the email loses it: the email was never proved there, and the account is its
-    /// former address's, whose owner can still take it back.
+    /// Like `create`, and the account that has the email loses it: the email was never proved there, and the account
+    /// belongs to the owner of its former address, who can still take it back.
     case createReleasing(uid: Text)
     /// The account's email is verified and the provider is trusted for it: both are the same person.
     case link(uid: Text)
-    /// The account's email was never proved and this identity proves it: everything unproved goes.
+    /// The account's email was never proved and this identity proves it: everything unproved is removed.
     case takeOver(uid: Text)
     /// The email has an account and the provider is not trusted for it: sign in there first, then link.
     case needsLinking(uid: Text)
 
-    /// Decides a sign-in without a user. `owner` has this identity, `emailOwner` has its email as primary one; the
-    /// same account may be both. USER_DISABLED before anything else of an account that would be changed or entered.
+    /// Decides a sign-in without a user. `owner` has this identity, `emailOwner` has its email as primary one; the same
+    /// account may be both. For a disabled account that would be changed or entered, USER_DISABLED comes before
+    /// anything else.
     public static func signIn(
         _ identity: FederatedIdentity, owner: Account?, emailOwner: Account?
     ) throws(Failure) -> LinkDecision {
@@ -36,7 +37,7 @@ public enum LinkDecision: Sendable, Equatable {
         return emailOwner.user.emailVerified ? .link(uid: uid) : .takeOver(uid: uid)
     }
 
-    /// The same decision, knowing whether who proves the email of the account gets the email and not the account.
+    /// The same decision, adjusted when the person who proves the account's email gets the email and not the account.
     public func respecting(_ isAnothers: Bool, owner: Account?) -> LinkDecision {
         guard case .takeOver(let uid) = self, isAnothers else { return self }
         return owner == nil ? .createReleasing(uid: uid) : .signIn(uid: uid)

@@ -6,9 +6,9 @@ public struct MailText: Sendable {
     public let subject: Text
     public let text: Text
     public let html: Text
-    /// There is a template, and it would have made too long a mail.
+    /// Whether there is a template that would have made the mail too long.
     public private(set) var isFallback = false
-    /// The words are a template's.
+    /// Whether the words are a template's.
     public private(set) var isFromTemplate = false
 
     /// The values of a mail's placeholders.
@@ -20,7 +20,7 @@ public struct MailText: Sendable {
         public var displayName: Text
         /// The action link, which is ASCII.
         public var link: Text
-        /// "This was not me"; empty where the kind of mail has none.
+        /// The link "This was not me"; empty for a kind of mail without one.
         public var notMeLink: Text = .empty
 
         public init(
@@ -41,8 +41,9 @@ public struct MailText: Sendable {
         self.html = html
     }
 
-    /// By the tenant's template for this kind and language, else by our own English words. They also stand in for a
-    /// template that would make a mail of more than `byteCountMax` bytes: a mail is never lost to its template.
+    /// Uses the tenant's template for this kind and language, or else the server's own English words. Those also
+    /// replace a template that would make a mail of more than `byteCountMax` bytes: a mail is never lost because of its
+    /// template.
     public init(_ type: OobRequestType, _ values: Values, templates: [EmailTemplate], locale: Text, byteCountMax: Int) {
         let template = Self.template(type, in: templates, locale: locale)
         if let template, let filled = MailText(template, values, byteCountMax: byteCountMax) {
@@ -65,10 +66,10 @@ public struct MailText: Sendable {
         self.init(subject: Self.line(subject), text: Text(unchecked: text), html: Text(unchecked: html))
     }
 
-    /// Whether a mail of this template can never have more than `byteCountMax` bytes, whoever it is for, when links
-    /// begin with `actionURL`.
+    /// Whether every mail of this template has at most `Limits.mailBytesMax` bytes, for any recipient, when links begin
+    /// with `actionURL`.
     public static func fits(_ template: EmailTemplate, actionURL: Text, limits: Limits) -> Bool {
-        // The byte that grows most, in HTML and in a URL.
+        // A text of the byte that grows most, in HTML and in a URL.
         func worst(_ byteCount: Int) -> Text {
             Text(unchecked: [UInt8](repeating: UInt8(ascii: "\""), count: byteCount))
         }
@@ -84,7 +85,7 @@ public struct MailText: Sendable {
         return MailText(template, values, byteCountMax: limits.mailBytesMax) != nil
     }
 
-    /// The language itself, then its primary one ("de" for "de-CH"), then the one for every language.
+    /// The template for the language itself, else for its primary one ("de" for "de-CH"), else for every language.
     private static func template(
         _ type: OobRequestType, in templates: [EmailTemplate], locale: Text
     ) -> EmailTemplate? {
@@ -97,7 +98,7 @@ public struct MailText: Sendable {
         return nil
     }
 
-    /// Tags of languages are ASCII (RFC 5646 §2.1).
+    /// Language tags are ASCII (RFC 5646 §2.1).
     private static func lowercased(_ tag: [UInt8]) -> [UInt8] {
         tag.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
     }
@@ -128,7 +129,8 @@ public struct MailText: Sendable {
         "<p>\(html(sentence))</p>\n<p><a href=\"\(href)\">\(href)</a></p>\n"
     }
 
-    /// One pass from left to right: what a value holds is never taken for a placeholder. Nil above `byteCountMax`.
+    /// Fills a template in one pass from left to right: the content of a value is never taken for a placeholder. Nil
+    /// above `byteCountMax`.
     private static func filled(
         _ template: Text, _ values: Values, byteCountMax: Int, _ encode: (Text) -> [UInt8]
     ) -> [UInt8]? {
@@ -148,7 +150,7 @@ public struct MailText: Sendable {
         return filled
     }
 
-    /// Without what ends a line: the names in it may hold U+2028, which is no control character.
+    /// The text without line ends: the names in it may hold U+2028, which is not a control character.
     private static func line(_ text: [UInt8]) -> Text {
         var line = String.UnicodeScalarView()
         for scalar in String(decoding: text, as: UTF8.self).unicodeScalars {
@@ -160,7 +162,7 @@ public struct MailText: Sendable {
         return Text(unchecked: [UInt8](String(line).utf8))
     }
 
-    /// The first `%NAME%` of capitals that is none of ours.
+    /// The first `%NAME%` of capitals that is not one of the placeholders.
     static func unknownPlaceholder(in template: Text) -> Text? {
         let parts = template.bytes.split(separator: UInt8(ascii: "%"), omittingEmptySubsequences: false)
         let unknown = parts.dropFirst().dropLast().first { part in
@@ -201,7 +203,7 @@ public struct MailText: Sendable {
                 "Follow this link to set a new password for the account of \(email). It is good for one hour:", ignore
             )
         case .rejectEmail:
-            // No mail of its own: its link is in the mails of VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL.
+            // No mail of its own: the link is in the mails of VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL.
             return ("Your address and \(app)", "Follow this link if an account with your address is not yours:", ignore)
         case .emailSignin:
             return (
@@ -234,8 +236,8 @@ public struct MailText: Sendable {
         String(decoding: escaped(Text(unchecked: [UInt8](text.utf8))), as: UTF8.self)
     }
 
-    /// Byte by byte: a `Character` may hold more than one scalar, and a "<" that hides in one is still a "<" to a
-    /// browser.
+    /// Escapes byte by byte: a `Character` may hold more than one scalar, and a "<" that hides in one is still a "<" to
+    /// a browser.
     public static func escaped(_ text: Text) -> [UInt8] {
         var escaped: [UInt8] = []
         escaped.reserveCapacity(text.byteCount)
@@ -253,7 +255,7 @@ public struct MailText: Sendable {
     }
 }
 
-/// The link of a mail: the action page's URL with what the page needs.
+/// The link of a mail: the action page's URL with the parameters that the page needs.
 public enum ActionLink {
     public static func make(
         base: Text, _ type: OobRequestType, code: Text, tenantID: Text, continueURL: Text

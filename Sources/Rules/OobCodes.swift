@@ -2,11 +2,11 @@ public import Base
 import Crypto
 public import Messages
 
-/// What holds for codes sent to a mailbox, by kind. Pure.
+/// The rules for codes that are sent to a mailbox, by kind. Pure.
 ///
-/// A code is 256 random bits, kept as its hash, for one use. A newer one of the same kind for the same account or
-/// address voids the older, except RECOVER_EMAIL: an attacker who changes an email twice must not void what the owner
-/// was sent.
+/// A code is 256 random bits, kept as its hash, for one use. A newer code of the same kind for the same account or
+/// address voids the older one, except RECOVER_EMAIL: an attacker who changes an email twice must not void the code
+/// that the owner was sent.
 public enum OobCodes {
     /// How long a code is good. A recovery has to outlive a holiday: its mailbox is the owner's last way back.
     public static func lifetime(_ type: OobRequestType) -> Duration {
@@ -17,11 +17,11 @@ public enum OobCodes {
         }
     }
 
-    /// How much longer an expired one can be told from one that never was.
+    /// How much longer an expired code can be told from one that never existed.
     public static let rememberedAfterExpiry = Duration.hours(24)
 
     /// A REJECT_EMAIL is voided with its twin only: once the twin was used, a newer mail, perhaps to another mailbox,
-    /// must not void what the first mailbox was sent.
+    /// must not void the code that the first mailbox was sent.
     public static func isVoidedByNewer(_ type: OobRequestType) -> Bool {
         switch type {
         case .recoverEmail, .rejectEmail, .revertSecondFactorAddition: false
@@ -41,8 +41,8 @@ public enum OobCodes {
         return code.requestType != .recoverEmail && Email(stored: code.newEmail) == email
     }
 
-    /// Whose codes void each other, and go together when an account is taken over: an account's, or an address's that
-    /// needs none.
+    /// The subject of a code. Codes with the same subject void each other, and are removed together when an account is
+    /// taken over. The subject is a user, or an email address for a code that needs no user.
     public static func subject(of code: StoredOobCode) -> [UInt8] {
         if code.requestType != .emailSignin, !code.uid.isEmpty { return subject(uid: code.uid) }
         return Digest.sha256([UInt8]("email".utf8) + [0] + (Email(stored: code.email)?.canonical ?? code.email).bytes)
@@ -54,8 +54,8 @@ public enum OobCodes {
 }
 
 extension Account {
-    /// The account after a code was applied that its user got by mail. INVALID_OOB_CODE when the account's email is
-    /// another one by now: the code proved something about the old one.
+    /// The account after a code from a mail was applied. INVALID_OOB_CODE when the account has another email by now:
+    /// the code proved something about the old one.
     public func applying(_ code: StoredOobCode) throws(Failure) -> Account {
         var account = self
         switch code.requestType {
@@ -79,8 +79,8 @@ extension Account {
         return account
     }
 
-    /// The account with the password that a code of PASSWORD_RESET sets. An email nobody had verified is proved only
-    /// now: what was there before goes, and `removed` says what.
+    /// The account with the password that a code of PASSWORD_RESET sets. An email that nobody had verified is proved
+    /// only now: the earlier ways to sign in are removed, and `removed` names them.
     public func resetting(
         passwordHash: Text, by code: StoredOobCode, now: Timestamp
     ) throws(Failure) -> (account: Account, removed: Text) {
@@ -101,7 +101,8 @@ extension Account {
 }
 
 extension StoredOobCode {
-    /// A code made ahead of the time is not: a clock was wrong, and it would live until that time.
+    /// Whether the code is good; a code made in the future is not: a clock was wrong, and the code would live until
+    /// that time.
     public func isGood(at now: Timestamp) -> Bool {
         now < Timestamp(microseconds: expiresAtMicros)
             && Timestamp(microseconds: createdAtMicros) - now <= TimeKeeping.slack
@@ -110,7 +111,8 @@ extension StoredOobCode {
     /// The mailbox a code was sent to.
     public var recipient: Text { newEmail.isEmpty || requestType == .recoverEmail ? email : newEmail }
 
-    /// Of a REJECT_EMAIL: what the account's email was before its twin was used; nil when it was the same, or none.
+    /// For a REJECT_EMAIL: the account's email before the code's twin was used; nil when it was the same, or there was
+    /// none.
     public var formerEmail: Text? { newEmail.isEmpty || email.isEmpty ? nil : email }
 }
 

@@ -1,15 +1,15 @@
 public import Base
 public import Crypto
 
-/// Which bytes of a typed password are hashed.
+/// The bytes of a typed password that are hashed.
 ///
 /// Our own hashes are made of the NFC form (NIST SP 800-63B §3.1.1.2), because keyboards differ in how they compose an
-/// "é". Other systems hashed what was typed, so their hashes are tried with that first.
+/// "é". Other systems hashed the typed bytes, so their hashes are tried with those first.
 ///
 /// Swift's normaliser takes quadratic time over a run of combining marks: 1 MB of them holds a thread for minutes,
 /// 4,096 bytes for 2 ms. So nothing above `byteCountMax` is normalised, whoever asks.
 public enum PasswordBytes {
-    /// The longest password, wherever it comes in.
+    /// The length of the longest password that any call accepts.
     public static let byteCountMax = Limits().passwordMax
 
     public static func canonical(_ password: Secret) -> Secret {

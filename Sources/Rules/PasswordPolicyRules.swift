@@ -9,7 +9,8 @@ extension PasswordPolicy {
         }
     }
 
-    /// What a password lacks, by the names of Identity Platform's policy; empty = it will do.
+    /// The requirements that a password does not meet, by the names of Identity Platform's policy; empty = it meets
+    /// all.
     ///
     /// Characters are Unicode scalars; classes are those of ASCII, everything else is a symbol.
     public func unmet(by password: Secret) -> [String] {
@@ -28,7 +29,7 @@ extension PasswordPolicy {
         return rules.filter { !$0.1 }.map(\.0)
     }
 
-    /// PASSWORD_DOES_NOT_MEET_REQUIREMENTS with all that is unmet.
+    /// PASSWORD_DOES_NOT_MEET_REQUIREMENTS with all unmet requirements.
     public func require(_ password: Secret) throws(Failure) {
         let unmet = unmet(by: password)
         guard !unmet.isEmpty else { return }

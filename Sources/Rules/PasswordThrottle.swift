@@ -1,24 +1,24 @@
 public import Base
 
-/// Slows password guessing down without ever locking an account. Pure: time comes in, no clock, no lock.
+/// Slows password guessing down without ever locking an account. Pure: the time is passed in, no clock, no lock.
 ///
 /// - Per (account, source): the first five wrong passwords are free, then each costs a wait that doubles from one
-///   second to fifteen minutes. A source is a device or an address. One that signed in to the account before is known,
-///   and has this bucket alone, so somebody who guesses from elsewhere cannot make the owner wait.
+///   second to fifteen minutes. A source is a device or an address. A source that signed in to the account before is
+///   known, and only this bucket counts for it, so somebody who guesses from elsewhere cannot make the owner wait.
 /// - Per account, over all sources that are not known: 100 wrong passwords an hour, which a botnet of fresh addresses
 ///   cannot get around.
 /// - Buckets are keyed by a hash of the email whether or not an account has it, so waiting tells nothing.
 ///
 /// An attempt is charged when it is admitted and refunded when it succeeds or never ran, so a hundred guesses sent at
-/// once are not a hundred free ones. A refused attempt costs nothing. Memory: at most `bucketsMax` buckets; which go
-/// first says `Eviction`.
+/// once are not a hundred free ones. A refused attempt costs nothing. Memory: at most `bucketsMax` buckets; `Eviction`
+/// says which are removed first.
 public struct PasswordThrottle: Sendable {
     /// The source and the account of an attempt, as hashes, so that no address or email is kept.
     public struct Subject: Hashable, Sendable {
         public let account: UInt64
         /// 0 when neither the device nor the address is known.
         public let source: UInt64
-        /// The source signed in to the account before.
+        /// Whether the source signed in to the account before.
         public let isKnown: Bool
         /// The tenant of the account.
         public let tenant: UInt64
@@ -27,7 +27,7 @@ public struct PasswordThrottle: Sendable {
             self.account = account
             self.tenant = tenant
             self.source = source
-            // "Nothing is known of it" is shared by everybody of whom nothing is known.
+            // Source 0 is shared by everybody whose device and address are not known.
             self.isKnown = isKnown && source != 0
         }
     }
@@ -53,7 +53,7 @@ public struct PasswordThrottle: Sendable {
         var lastAt: Timestamp
         /// The value of `lastAt` before the newest attempt, for the case that the attempt never ran.
         var previousAt: Timestamp
-        /// The account's, when the bucket began: another one means that the account was forgiven meanwhile.
+        /// The account's count when the bucket began; another value means that the account was forgiven meanwhile.
         var forgivenCount: UInt32
     }
 
@@ -91,7 +91,7 @@ public struct PasswordThrottle: Sendable {
     }
 
     /// Charges wrong passwords that were counted elsewhere: before a restart, or by another server. They count as no
-    /// older than what was charged already: going back in time would forget that.
+    /// older than the last charge: going back in time would forget that charge.
     public mutating func add(_ failures: Int, by subject: Subject, at time: Timestamp) {
         let time = max(
             time, buckets[BucketKey(subject)]?.lastAt ?? time, accounts[subject.account]?.lastAt ?? time)
@@ -100,7 +100,8 @@ public struct PasswordThrottle: Sendable {
         charge(subject, failures, bucket, account, now: time)
     }
 
-    /// The password was right: the bucket is forgotten. Whether it held wrong passwords beside this attempt.
+    /// Forgets the bucket, because the password was right. Returns whether it held wrong passwords besides this
+    /// attempt.
     @discardableResult
     public mutating func succeeded(_ subject: Subject) -> Bool {
         let bucket = buckets.removeValue(forKey: BucketKey(subject))
@@ -111,7 +112,8 @@ public struct PasswordThrottle: Sendable {
     /// Forgets the wrong passwords of a source that was right elsewhere: before a restart, or at another server.
     public mutating func forget(_ subject: Subject) { buckets[BucketKey(subject)] = nil }
 
-    /// The password was never checked (a full queue, a deadline): gives the charge back, and the wait that was over.
+    /// Gives the charge back, and restores the time of the attempt before, because the password was never checked (a
+    /// full queue, a deadline).
     public mutating func notTried(_ subject: Subject) {
         if var bucket = buckets[BucketKey(subject)] {
             bucket.failures -= 1
@@ -121,7 +123,7 @@ public struct PasswordThrottle: Sendable {
         refundStranger(subject)
     }
 
-    /// Forgets what was counted of an account: its owner proved who they are by other means than the password.
+    /// Forgets the counts of an account: its owner proved their identity by other means than the password.
     public mutating func forgive(account: UInt64) {
         guard var state = accounts[account] else { return }
         state.strangerFailures = 0

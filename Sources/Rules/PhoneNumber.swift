@@ -9,10 +9,10 @@ public import Base
 /// | `+44 (0)20 7946 0000` | none: 0 is dialled at home only, and the same phone must not have two numbers | |
 /// | `020 7946 0000`, `0044 20 7946 0000` | none: which country is meant depends on where it is dialled | |
 ///
-/// A number is judged by its calling code and its length (docs/decisions/0060). Whether somebody has it, only a message
-/// to it can tell.
+/// A number is judged by its calling code and its length (docs/decisions/0060). Only a message to the number can tell
+/// whether somebody has it.
 public struct PhoneNumber: Sendable, Hashable {
-    /// Blanks and hyphens included.
+    /// The length of the longest typed number, blanks and hyphens included.
     public static let typedByteCountMax = 32
 
     /// "+14155550123".
@@ -46,11 +46,11 @@ extension PhoneNumber {
     }
 }
 
-/// A country or territory as its numbers tell it: two capital letters of ISO 3166-1 ("XK" is Kosovo).
+/// A country or territory as phone numbers tell it: two capital letters of ISO 3166-1 ("XK" is Kosovo).
 public struct PhoneRegion: Sendable, Hashable {
     public let text: Text
 
-    /// Nil for what is not written so, or has no calling code.
+    /// Nil for a text of another form, or without a calling code.
     public init?(_ text: Text) {
         self.init(form: text.bytes)
         guard CallingCodes.plan.regions.contains(self) else { return nil }
@@ -72,10 +72,10 @@ struct CallingCodes: Sendable {
 
     private struct Entry {
         var region: PhoneRegion?
-        /// Of national numbers.
+        /// The lengths of national numbers.
         var lengths: Set<Int> = []
         var mayBeginWithZero = false
-        /// What the national numbers of further regions begin with.
+        /// The beginnings of the national numbers of further regions.
         var further: [[UInt8]: PhoneRegion] = [:]
     }
 
@@ -99,7 +99,7 @@ struct CallingCodes: Sendable {
 }
 
 extension CallingCodes {
-    /// What is not written as an entry is left out; `PhoneNumberTests` count what was read.
+    /// Text that is not an entry is left out; `PhoneNumberTests` count the entries that were read.
     init(_ plan: StaticString) {
         let bytes = plan.withUTF8Buffer { [UInt8]($0) }
         for text in bytes.split(separator: UInt8(ascii: ";")) {

@@ -2,7 +2,7 @@ public import Base
 public import Messages
 
 extension ProviderInfo {
-    /// "password" and "phone" are found by email and phone number.
+    /// Whether the entry is an identity at a provider; "password" and "phone" are found by email and phone number.
     public var isFederated: Bool { providerID != Self.password && providerID != Self.phone }
 
     /// Made once: a literal would be allocated for every comparison.

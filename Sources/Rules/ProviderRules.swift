@@ -18,7 +18,7 @@ public enum ProviderRules {
         }
     }
 
-    /// All of a provider, as it is about to be stored.
+    /// Checks a whole provider that is about to be stored.
     public static func check(_ provider: Provider, limits: Limits) throws(Failure) {
         try checkID(provider.providerID)
         try Values.checkDisplayName(provider.displayName, field: "provider.display_name", limits: limits)
@@ -36,7 +36,7 @@ public enum ProviderRules {
         try checkApple(provider)
     }
 
-    /// A client secret as it comes in; empty = none. INVALID_CLIENT_SECRET.
+    /// Checks a new client secret; empty = none. INVALID_CLIENT_SECRET.
     public static func checkSecret(_ secret: Secret, of provider: Provider) throws(Failure) {
         try checkSecretLength(secret)
         guard provider.apple == nil || secret.isEmpty || ApplePrivateKey.read(secret) != nil else {
@@ -46,7 +46,7 @@ public enum ProviderRules {
         }
     }
 
-    /// INVALID_CLIENT_SECRET; before anything is done with it.
+    /// Checks a secret's length before anything is done with it. INVALID_CLIENT_SECRET.
     public static func checkSecretLength(_ secret: Secret) throws(Failure) {
         guard secret.byteCount <= clientSecretByteCountMax else {
             throw .invalid(
@@ -61,7 +61,7 @@ public enum ProviderRules {
             || old.allowPrivateAddresses != new.allowPrivateAddresses
     }
 
-    /// Reaching into the operator's network is the operator's to allow: INSUFFICIENT_PERMISSION.
+    /// Only the operator may allow requests into the operator's network: INSUFFICIENT_PERMISSION.
     public static func checkReach(_ new: Provider, isProjectAdmin: Bool) throws(Failure) {
         guard isProjectAdmin || !(new.allowHTTPLoopback || new.allowPrivateAddresses) else {
             throw Failure(
@@ -125,7 +125,7 @@ public enum ProviderRules {
         }
     }
 
-    /// What would make an http URL acceptable.
+    /// The advice that tells what would make an http URL acceptable.
     private static func plaintextAdvice(_ text: Text, _ provider: Provider) -> String {
         guard let url = HTTPURL(text), url.isPlaintext, !provider.allowHTTPLoopback else { return "" }
         return "; http is for a provider on this machine, with allow_http_loopback"

@@ -1,6 +1,6 @@
 public import Base
 
-/// What one tenant or one credential can use up. The names are those of QUOTA_EXCEEDED and of Tenants.GetUsage.
+/// A quota of one tenant or one credential. The names are those of QUOTA_EXCEEDED and of Tenants.GetUsage.
 public enum Quota: String, CaseIterable, Sendable {
     case tenantStoredBytes = "tenant_stored_bytes"
     case tenantMutations = "tenant_mutations"
@@ -12,7 +12,7 @@ public enum Quota: String, CaseIterable, Sendable {
     case regionSMS = "region_sms"
     case callerSMS = "caller_sms"
 
-    /// Its place in arrays of counts.
+    /// The quota's index in arrays of counts.
     public var index: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 
     fileprivate var meaning: String {

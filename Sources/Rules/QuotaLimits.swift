@@ -1,7 +1,7 @@
 public import Base
 public import Messages
 
-/// The quotas that bind: the server's defaults, and what a project-admin set for a tenant or a credential.
+/// The quotas in force: the server's defaults, and the values that a project-admin set for a tenant or a credential.
 public struct QuotaLimits: Sendable {
     /// How many seconds' worth of changes may come at once.
     public static let burstSeconds: Int64 = 4
@@ -9,7 +9,7 @@ public struct QuotaLimits: Sendable {
     static let settableMax: Int64 = 1 << 50
 
     public let limits: Limits
-    /// One tenant never gets more of the store than an eighth by default, whatever the map's size is.
+    /// By default one tenant gets at most an eighth of the store, whatever the map's size is.
     public let mapByteCount: Int
 
     public init(limits: Limits, mapByteCount: Int) {

@@ -1,7 +1,7 @@
 public import Messages
 
 extension Role {
-    /// As the CLI and error metadata write it.
+    /// The role's name, as the CLI and error metadata write it.
     public var name: String {
         switch self {
         case .unspecified: "none"

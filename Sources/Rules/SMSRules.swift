@@ -1,7 +1,7 @@
 public import Base
 public import Messages
 
-// What a tenant says of phone numbers: where codes are sent, and which numbers are for tests. Pure.
+// A tenant's settings for phone numbers: where codes are sent, and which numbers are for tests. Pure.
 
 /// The regions whose numbers are sent codes.
 public struct SMSRegions: Sendable {
@@ -13,12 +13,13 @@ public struct SMSRegions: Sendable {
         blocked = Set(tenant.blockedSMSRegions)
     }
 
-    /// Numbers of no country are never sent anything.
+    /// Whether codes may be sent to the region. Numbers of no country are never sent anything.
     public func allows(_ region: PhoneRegion) -> Bool {
         !blocked.contains(region.text) && (allowed.isEmpty || allowed.contains(region.text))
     }
 
-    /// Whether an admin wrote the region down. Others have an hourly budget: nobody may have thought of them.
+    /// Whether an admin listed the region. Other regions have an hourly budget, because nobody may have thought of
+    /// them.
     public func names(_ region: PhoneRegion) -> Bool { allowed.contains(region.text) }
 }
 
@@ -57,11 +58,11 @@ public enum SMSRules {
         bytes.count == codeDigitCount && bytes.allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// A code that nobody can foresee: each of the million is as likely.
+    /// A code that nobody can predict: all of the million codes are equally likely.
     public static func makeCode(_ random: RandomSource) -> [UInt8] {
         while true {
             let value = random.bytes(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-            // The greatest multiple of a million that fits; what is above would make some codes likelier.
+            // The greatest multiple of a million that fits; values above it would make some codes likelier.
             guard value < 4_294_000_000 else { continue }
             let digits = [UInt8](String(value % 1_000_000).utf8)
             return [UInt8](repeating: UInt8(ascii: "0"), count: codeDigitCount - digits.count) + digits
@@ -74,7 +75,7 @@ public enum SMSText {
     static let templatesMax = 50
     static let templateByteCountMax = 480
 
-    /// By the tenant's template for this purpose and language, else by our own English words.
+    /// Uses the tenant's template for this purpose and language, or else the server's own English words.
     public static func text(
         _ purpose: VerificationPurpose, code: [UInt8], appName: Text, templates: [SmsTemplate], locale: Text
     ) -> Text {
@@ -97,8 +98,8 @@ public enum SMSText {
         }
     }
 
-    /// What the message is for comes before everything else, so that a user who is asked for a code by a stranger reads
-    /// what it would do.
+    /// The server's own words. They say what the code is for before everything else, so that a user whom a stranger
+    /// asks for a code reads what it would do.
     private static func standard(_ purpose: VerificationPurpose, hasName: Bool) -> Text {
         switch purpose {
         case .link where hasName: "%CODE% is your code to add this phone number to your %APP_NAME% account."
@@ -115,8 +116,8 @@ public enum SMSText {
         }
     }
 
-    /// The language itself, then its primary one, then the one for every language; in each the purpose's own template
-    /// comes before the one for all purposes.
+    /// The template for the language itself, else for its primary one, else for every language; in each the purpose's
+    /// own template comes before the one for all purposes.
     private static func template(
         _ purpose: VerificationPurpose, in templates: [SmsTemplate], locale: Text
     ) -> Text? {
@@ -129,7 +130,7 @@ public enum SMSText {
         return nil
     }
 
-    /// Tags of languages are ASCII (RFC 5646 §2.1).
+    /// Language tags are ASCII (RFC 5646 §2.1).
     private static func lowercased(_ tag: [UInt8]) -> [UInt8] {
         tag.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
     }

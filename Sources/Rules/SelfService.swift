@@ -1,9 +1,9 @@
 public import Base
 public import Messages
 
-/// The self-service toggles: the one place that decides whether an end user may come into being or go.
+/// The self-service toggles: the one place that decides whether end users may create or delete their accounts.
 ///
-/// Every method of `Accounts` asks here at the point BEHAVIOUR fixes for it; `Users` never does.
+/// Every method of `Accounts` asks here, at the point that BEHAVIOUR fixes for it; methods of `Users` never ask.
 public enum SelfService {
     /// The toggle that refuses creating an end user's account, if it is set.
     public static func refusalOfSignUp(_ settings: TenantSettings) -> Toggle? {
@@ -16,7 +16,7 @@ public enum SelfService {
     }
 }
 
-/// A self-service toggle refuses what was decided inside of a transaction.
+/// Thrown inside of a transaction when a self-service toggle refuses what was decided there.
 public struct SelfServiceRefusal: Error {
     public let toggle: Toggle
 
@@ -35,7 +35,7 @@ extension Toggle {
 }
 
 extension Failure {
-    /// ADMIN_RESTRICTED_OPERATION as every client can use it: which switch refused, who can change it, what to quote.
+    /// ADMIN_RESTRICTED_OPERATION with all that a client needs: which switch refused, who can change it, what to quote.
     public static func adminRestricted(
         toggle: Toggle, operation: String, settings: TenantSettings, decisionID: Text
     ) -> Failure {

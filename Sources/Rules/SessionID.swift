@@ -1,9 +1,10 @@
 public import Base
 
-/// The ids of sessions: UUIDs of version 7 (RFC 9562 §5.7), 48 bits of milliseconds and then chance.
+/// The ids of sessions: UUIDs of version 7 (RFC 9562 §5.7), 48 bits of milliseconds and then random bits.
 ///
-/// Sessions that begin together lie together in the store, so that a commit of many touches few pages. An id is no
-/// secret: a refresh token is authenticated (`RefreshTokenCodec`), and an ID token tells it together with the time.
+/// Sessions that begin together lie together in the store, so that a commit of many touches few pages. An id is not a
+/// secret: a refresh token is authenticated (`RefreshTokenCodec`), and an ID token states the id together with the
+/// time.
 public enum SessionID {
     /// 16 bytes.
     public static func make(at now: Timestamp, random: RandomSource) -> [UInt8] {

@@ -1,12 +1,12 @@
 public import Base
 public import Messages
 
-/// What a presented refresh token means for its session. Pure: time and record come in, the new record comes out.
+/// The decision on a presented refresh token and its session. Pure: time and record come in, the new record comes out.
 ///
 /// A rotation keeps only a counter, so the successor can be computed again: an answer that got lost never signs
 /// anybody out, and a stolen token that is used beside its owner's ends the session (RFC 9700 §4.14.2).
 ///
-/// What a presented token means, newest first:
+/// The decisions by the presented token, newest first:
 ///
 /// | token | decision |
 /// |---|---|
@@ -39,7 +39,7 @@ public enum RefreshDecision: Equatable, Sendable {
         case admin = "ADMIN"
         case expired = "EXPIRED"
 
-        /// Nil for what was not ended.
+        /// Nil for a session that was not ended.
         public init?(_ end: SessionEnd) {
             switch end {
             case .unspecified: return nil
@@ -69,8 +69,8 @@ extension StoredSession {
     /// How far ahead of the time a session may have begun: no clock that is further ahead is followed.
     public static let aheadMax = TimeKeeping.absenceMax
 
-    /// Decides about a refresh token with `presentedCounter`, sent with the attempt whose hash is `attemptHash`
-    /// (empty = none given).
+    /// Decides on a refresh token with `presentedCounter`, sent with the attempt whose hash is `attemptHash` (empty =
+    /// none given).
     public func refreshing(
         presentedCounter: UInt64, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
     ) -> RefreshDecision {
@@ -80,7 +80,7 @@ extension StoredSession {
             var session = self
             session.lastUsedAtMicros = now.microseconds
             if settings.refreshMode == .reuse {
-                // What is presented was received: nobody needs to repeat the attempt that made it.
+                // The presented token was received: nobody needs to repeat the attempt that made it.
                 session.attemptHash = []
                 session.refreshCause = .expired
                 return .reused(session)
@@ -88,9 +88,9 @@ extension StoredSession {
             session.rotate(attemptHash: attemptHash, .expired, now: now)
             return .rotated(session)
         }
-        // The successor carries `counter`; had it been presented, the counter would have moved on, or the hash be gone.
-        // A tenant that stopped rotating has sessions whose last answer got lost, too. A change that ends older tokens
-        // is no exception: only whoever made it knows the attempt.
+        // The successor carries `counter`. If it had been presented, the counter would have moved on, or the hash would
+        // be gone. A tenant that stopped rotating has sessions whose last answer got lost, too. A change that ends
+        // older tokens is no exception: only the client that made the change knows the attempt.
         if presentedCounter &+ 1 == counter, !attemptHash.isEmpty, constantTimeEqual(attemptHash, self.attemptHash) {
             return .repeatedAfterLoss
         }
@@ -104,8 +104,8 @@ extension StoredSession {
         return .revokedByReuse(ended(.reuse, at: now))
     }
 
-    /// For how long a recorded use stands for later ones where tokens are reused: a session that nobody uses may end so
-    /// much sooner than `sessionIdle` after its last use.
+    /// How long a recorded use stands for later ones where tokens are reused. A session that nobody uses may end sooner
+    /// than `sessionIdle` after its last use, by this duration.
     public static func recordedUse(_ settings: TenantSettings) -> Duration {
         min(.hours(1), settings.sessionIdle / 24)
     }
@@ -113,19 +113,19 @@ extension StoredSession {
     /// Whether using the newest token now would change nothing in the record but the time of the last use, and that
     /// only a little.
     private func hasRecordedUse(settings: TenantSettings, now: Timestamp) -> Bool {
-        // The first use always counts: after it nobody gets the answer again that had the token.
+        // The first use always counts: after it the answer that had the token is not given again.
         guard !isUnused(sinceCounter: counter), attemptHash.isEmpty, refreshCause == .expired else { return false }
         // A negative age is not young: a clock was set back.
         return (.zero..<Self.recordedUse(settings)).contains(now - Timestamp(microseconds: lastUsedAtMicros))
     }
 
-    /// The refresh token with `counter` is the newest and was never presented. Where tokens are reused presenting one
-    /// leaves the counter as it is, but not the time of the last use.
+    /// Whether the refresh token with `counter` is the newest and was never presented. Where tokens are reused,
+    /// presenting one changes the time of the last use, but not the counter.
     public func isUnused(sinceCounter counter: UInt64) -> Bool {
         self.counter == counter && lastUsedAtMicros == max(createdAtMicros, rotatedAtMicros)
     }
 
-    /// The refresh token is another one from now on.
+    /// Replaces the refresh token by its successor.
     public mutating func rotate(attemptHash: [UInt8], _ cause: TokenRefreshCause, now: Timestamp) {
         counter &+= 1
         refreshCause = cause
@@ -134,8 +134,8 @@ extension StoredSession {
         rotatedAtMicros = now.microseconds
     }
 
-    /// Refuses every refresh token but the newest from now on, without taking one for a replay: the user changed
-    /// something because somebody else may hold them.
+    /// Refuses every refresh token but the newest from now on, without taking an older one for a replay: the user
+    /// changed something because somebody else may hold older tokens.
     public mutating func endOlderTokens(_ end: SessionEnd) {
         counterValidFrom = counter
         olderTokensEnd = end
@@ -156,13 +156,14 @@ extension StoredSession {
         let idleSince = Timestamp(microseconds: max(lastUsedAtMicros, createdAtMicros))
         let created = Timestamp(microseconds: createdAtMicros)
         if now - idleSince > settings.sessionIdle || now - created > settings.sessionAbsolute { return .expired }
-        // Begun under a clock that was far ahead: it would live on until that time, and then its own.
+        // The session began under a clock that was far ahead: it would live until that time, and then for its own
+        // lifetime.
         if created - now > Self.aheadMax { return .expired }
         return nil
     }
 
-    /// Why a session of which nothing is kept is over, by its id alone. An idle one was forgotten; a younger one was
-    /// removed, to make room for a newer one or with its account.
+    /// Why a session without a record is over, by its id alone. An old session expired; a younger one was removed, to
+    /// make room for a newer session or with its account.
     public static func causeOfAbsence(
         ofSession id: [UInt8], settings: TenantSettings, now: Timestamp
     ) -> RefreshDecision.RefusedCause {

@@ -1,7 +1,7 @@
 public import Messages
 
 extension SettingsChange {
-    /// What differs between two states of a tenant's settings, of the settings at `paths`.
+    /// The differences between two states of a tenant's settings, among the settings at `paths`.
     public init(from old: Messages.Tenant, to new: Messages.Tenant, paths: [Messages.Tenant.Path]) {
         self.init(revision: new.revision, before: Messages.Tenant(), after: Messages.Tenant())
         for path in paths where !old.has(path, as: new) { note(path, old, new) }
@@ -29,7 +29,7 @@ extension Messages.Tenant {
         return mine == others
     }
 
-    /// A message that is not there says the same as an empty one.
+    /// The settings with an empty message in the place of each missing one, which means the same.
     private var whole: Messages.Tenant {
         var tenant = self
         tenant.passwordPolicy = passwordPolicy ?? PasswordPolicy()
@@ -41,7 +41,7 @@ extension Messages.Tenant {
 
     private static let withMessages = Messages.Tenant().whole
 
-    /// The event log does not tell by which code somebody can sign in as a test user.
+    /// The settings for the event log, which does not tell the codes by which somebody can sign in as a test user.
     fileprivate var withoutCodes: Messages.Tenant {
         var tenant = self
         tenant.testPhoneNumbers = testPhoneNumbers.map { TestPhoneNumber(phoneNumber: $0.phoneNumber) }

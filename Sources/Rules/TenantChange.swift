@@ -6,7 +6,7 @@ public struct TenantChange: Sendable {
     public let wanted: Messages.Tenant
     public let mask: UpdateMask<Messages.Tenant>
 
-    /// INSUFFICIENT_PERMISSION for a setting of a project-admin's.
+    /// INSUFFICIENT_PERMISSION for a setting that only a project-admin may change.
     public init(
         _ wanted: Messages.Tenant, _ mask: UpdateMask<Messages.Tenant>, isProjectAdmin: Bool = false
     ) throws(Failure) {
@@ -19,7 +19,7 @@ public struct TenantChange: Sendable {
         self.mask = mask
     }
 
-    /// The same for paths that may be none. INVALID_UPDATE_MASK.
+    /// The same for paths by name. INVALID_UPDATE_MASK for a name that is not a path.
     public init(_ wanted: Messages.Tenant, paths: [Text], isProjectAdmin: Bool = false) throws(Failure) {
         try self.init(wanted, UpdateMask(naming: paths), isProjectAdmin: isProjectAdmin)
     }
@@ -91,7 +91,7 @@ public struct TenantChange: Sendable {
         }
     }
 
-    /// It is told in failures: one line, no controls.
+    /// Failures tell the reason, so it must be one line without control characters.
     private func checkSuspensionReason() throws(Failure) {
         let reason = wanted.suspensionReason
         guard reason.byteCount <= 512, reason.bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
@@ -113,8 +113,9 @@ public struct TenantChange: Sendable {
 }
 
 extension Messages.Tenant.Path {
-    /// What an admin of the tenant must not change: what spends what other tenants need, a suspension that its subject
-    /// could end, a quota that its subject could raise, and how long there is evidence of what its admins did.
+    /// Whether an admin of the tenant must not change the setting: one that uses up what other tenants need, a
+    /// suspension that its subject could end, a quota that its subject could raise, or how long evidence of its admins'
+    /// actions is kept.
     fileprivate var isForProjectAdmins: Bool {
         switch self {
         case .allowCostlyHashes, .eventRetentionSeconds, .suspended, .suspensionReason, .quotas, .quotasStoredBytes,
@@ -130,7 +131,7 @@ extension Messages.Tenant.Path {
         }
     }
 
-    /// Whether the setting is a switch, a number, or what only a project-admin sets: its values take a few bytes.
+    /// Whether the setting is a switch, a number, or one that only a project-admin sets: its values take a few bytes.
     public var isShort: Bool {
         switch self {
         case .displayName, .passwordPolicy, .guidance, .allowedContinueDomains, .allowedSMSRegions,

@@ -5,10 +5,10 @@ public import Messages
 public final class TenantSettings: Sendable {
     public let tenantID: Text
     public let isAuthDisabled: Bool
-    /// By a project-admin.
+    /// Whether a project-admin suspended the tenant.
     public let isSuspended: Bool
     public let quotas: TenantQuotas
-    /// Zero: never.
+    /// Zero: anonymous users never expire.
     public let anonymousUserExpiry: Duration
     public let allowsPasswordSignup: Bool
     public let allowsAnonymousUsers: Bool
@@ -18,9 +18,9 @@ public final class TenantSettings: Sendable {
     /// Number → the code that is always good for it.
     private let testCodes: [Text: Text]
     public let secondFactorState: SecondFactorState
-    /// Which kinds users may enroll; empty: all.
+    /// The kinds that users may enroll; empty: all.
     public let allowedSecondFactors: [SecondFactorKind]
-    /// Which addresses may come into an account.
+    /// The form of the addresses that may enter an account.
     public let emailForm: Email.Form
     public let passwordPolicy: PasswordPolicy
     public let permissions: ClientPermissions
@@ -31,12 +31,12 @@ public final class TenantSettings: Sendable {
     public let recentLogin: Duration
     public let guidance: Failure.Guidance?
     public let isSynthetic: Bool
-    /// Imports may bring hashes as dear as their formats allow.
+    /// Whether imports may bring hashes as costly as their formats allow.
     public let allowsCostlyHashes: Bool
     /// Nil: any https URL, for a tenant made before there were lists.
     public let continueDomains: ContinueDomains?
     public let revision: Int64
-    /// As Tenants.Get answers it.
+    /// The tenant as Tenants.Get returns it.
     public let tenant: Messages.Tenant
     /// Keys the hashes of this tenant's identifiers.
     public let secret: Secret
@@ -76,7 +76,8 @@ public final class TenantSettings: Sendable {
         self.secret = Secret(record.secret)
     }
 
-    /// INVALID_EMAIL for an address that may not come into an account, though one that has it is found by it.
+    /// INVALID_EMAIL for an address that may not enter an account. An account that has such an address is still found
+    /// by it.
     public func checkMayEnter(_ email: Email, field: String = "email") throws(Failure) {
         guard emailForm.admits(email) else {
             throw .invalid(.invalidEmail, field: field, "must be in ASCII: this tenant takes no international mail")
@@ -94,7 +95,7 @@ public final class TenantSettings: Sendable {
             metadata: [Failure.Entry("region", number.region?.text.string ?? "")])
     }
 
-    /// What a new tenant starts with: password sign-up and email-enumeration protection on, everything else off.
+    /// The settings of a new tenant: password sign-up and email-enumeration protection on, everything else off.
     public static func defaults(tenantID: Text, now: Timestamp) -> Messages.Tenant {
         var tenant = Messages.Tenant()
         tenant.tenantID = tenantID

@@ -6,8 +6,8 @@ public enum TenantTemplate {
     /// The settings that are copied, unless the request names fewer.
     public static let paths = Messages.Tenant.Path.allCases.filter(\.isCopied)
 
-    /// The change that makes a tenant's settings those of `template`. `wanted`: mask paths; none for all that are
-    /// copied. INVALID_UPDATE_MASK.
+    /// The change that makes a tenant's settings those of `template`. `wanted`: mask paths; empty for all settings that
+    /// are copied. INVALID_UPDATE_MASK.
     public static func change(from template: TenantSettings, paths wanted: [Text]) throws(Failure) -> TenantChange {
         let named = try UpdateMask<Messages.Tenant>(naming: wanted).paths
         if let other = named.first(where: { !$0.isCopied }) {
@@ -22,8 +22,8 @@ public enum TenantTemplate {
 }
 
 extension Messages.Tenant.Path {
-    /// What a tenant is called, whether it is shut, and by which codes test users sign in is its own. A quota is copied
-    /// with the others, by `quotas`.
+    /// Whether the setting is copied. Its name, whether it is disabled or suspended, and the codes of test users are a
+    /// tenant's own. A quota is copied with the others, by `quotas`.
     fileprivate var isCopied: Bool {
         switch self {
         case .displayName, .disableAuth, .suspended, .suspensionReason, .testPhoneNumbers, .quotasStoredBytes,

@@ -2,8 +2,8 @@ import Base
 import JSON
 public import Messages
 
-/// The rule for when a provider's word on an email proves that the user owns the email. Pure; the whole table is in
-/// TrustTests.
+/// The rule for when a provider's statement of an email proves that the user owns the email. Pure; the whole table is
+/// in TrustTests.
 ///
 /// A trusted email joins accounts without a question, so every doubt decides against it: no email, an email that the
 /// provider itself calls unverified, another domain, a missing or different claim.
@@ -29,8 +29,8 @@ public struct TrustPolicy: Sendable, Equatable {
         self.requiredClaim = requiredClaim
     }
 
-    /// What the configuration says, and for what it leaves open what the known provider deserves, if it is that
-    /// provider: `isElsewhere` says that issuer or endpoints were replaced.
+    /// The policy of the configuration. Where it leaves something open, the known provider's policy counts, but an open
+    /// level is `never` if issuer or endpoints were replaced (`isElsewhere`).
     public init(_ trust: ProviderTrust?, known: KnownProvider, isElsewhere: Bool = false) {
         let claim = trust?.requiredClaim ?? known.trust.requiredClaim
         switch trust?.level ?? .unspecified {
@@ -53,7 +53,7 @@ public struct TrustPolicy: Sendable, Equatable {
         return Self.text(of: profile.claims[requiredClaim.name]) == requiredClaim.value
     }
 
-    /// Behind the last "@", A–Z in lower case; nil when there is none, or nothing before or behind it.
+    /// The part after the last "@", A–Z in lower case; nil when there is no "@", or nothing before or after it.
     private static func domain(of email: Text) -> Text? {
         guard let at = email.bytes.lastIndex(of: UInt8(ascii: "@")), at > 0, at + 1 < email.byteCount else {
             return nil

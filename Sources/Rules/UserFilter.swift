@@ -2,10 +2,10 @@ public import Base
 import JSON
 public import Messages
 
-/// Which users a query asks for: conditions that a user must meet all of. Pure.
+/// The conditions of a query for users, all of which a user must meet. Pure.
 ///
-/// A user is judged where it lies encoded, without making a `User` of it: most of those that are read for a query are
-/// left out.
+/// A user is checked in its encoded form, without making a `User` of it: most users that are read for a query are left
+/// out.
 public struct UserFilter: Sendable, Equatable {
     /// With A-Z lower-cased, as all conditions on emails and names.
     public var emailPrefix: [UInt8] = []
@@ -24,7 +24,7 @@ public struct UserFilter: Sendable, Equatable {
 
     public init() {}
 
-    /// Whether a user meets the conditions. Throws for bytes that are no `User`.
+    /// Whether a user meets the conditions. Throws for bytes that are not a `User`.
     public func matches(_ user: UnsafeRawBufferPointer) throws(DecodeError) -> Bool {
         var seen = Seen()
         var reader = FieldReader(user)
@@ -77,7 +77,7 @@ public struct UserFilter: Sendable, Equatable {
         firstField(ProviderInfo.FieldNumber.providerID, in: provider)?.elementsEqual(providerID) ?? false
     }
 
-    /// Claims were checked when they were set. Those that cannot be read any more are none.
+    /// Claims were checked when they were set. Claims that cannot be read any more count as none.
     private func matchesClaims(_ json: UnsafeRawBufferPointer) -> Bool {
         guard !claimName.isEmpty else { return true }
         guard !json.isEmpty, let claim = (try? JSONValue(parsing: [UInt8](json)))?[claimName] else { return false }

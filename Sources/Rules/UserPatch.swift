@@ -24,7 +24,7 @@ public struct UserPatch: Sendable {
         }
     }
 
-    /// The change of this user; nil when the user is so already. CLAIMS_TOO_LARGE, INVALID_CLAIMS.
+    /// The change of this user; nil when the user is already as the patch wants. CLAIMS_TOO_LARGE, INVALID_CLAIMS.
     public func change(of user: User, limits: Limits) throws(Failure) -> AdminChange? {
         var change = AdminChange()
         change.revokesTokens = revokesTokens

@@ -2,17 +2,17 @@ public import Base
 import JSON
 public import Messages
 
-// What a query may ask, and which index answers it. Pure.
+// The conditions that a query may have, and the index that answers it. Pure.
 
-/// A query of users that was checked: its conditions, and in which order its users come.
+/// A query of users that was checked: its conditions, and the order of its users.
 public struct UserQuery: Sendable {
-    /// What is scanned for a query, in the order in which its users come.
+    /// The index that is scanned for a query; its order is the order of the users.
     public enum Index: Sendable {
         case uid
         case creation
         case email
         case phoneNumber
-        /// No more than one user has it.
+        /// An identity, which at most one user has.
         case identity(ProviderInfo)
     }
 
@@ -78,7 +78,7 @@ public struct UserQuery: Sendable {
         guard text.byteCount <= max else { throw .invalidQuery(field, "must have at most \(max) bytes") }
     }
 
-    /// Bounds of 0 are none.
+    /// A range of times; a bound of 0 is no bound.
     private static func range(
         _ from: Int64, _ before: Int64, fields: (String, String)
     ) throws(Failure) -> Range<Int64> {

@@ -52,7 +52,8 @@ public enum Values {
         }
     }
 
-    /// Empty, or an https URL with a host, in printable ASCII; http only to this machine, for who tries things out.
+    /// Empty, or an https URL with a host, in printable ASCII; http only to this machine, for people who try things
+    /// out.
     public static func checkContinueURL(
         _ url: Text, field: String = "continue_url", limits: Limits
     ) throws(Failure) {
@@ -65,7 +66,7 @@ public enum Values {
         }
     }
 
-    /// Only matched with templates; any tag that is short enough will do.
+    /// A locale is only matched with templates; any tag that is short enough will do.
     public static func checkLocale(_ locale: Text, limits: Limits) throws(Failure) {
         guard locale.byteCount <= limits.localeMax else {
             throw .invalid(.invalidLocale, field: "locale", "must have at most \(limits.localeMax) bytes")
@@ -96,7 +97,7 @@ public enum Values {
         }
     }
 
-    /// An identity of a provider that is not "password" or "phone", which follow from the account itself.
+    /// Checks an identity of a provider other than "password" and "phone", which follow from the account itself.
     public static func checkProvider(_ provider: ProviderInfo, field: String = "provider") throws(Failure) {
         guard (1...providerIDByteCountMax).contains(provider.providerID.byteCount),
             (1...rawIDByteCountMax).contains(provider.rawID.byteCount),
@@ -112,7 +113,7 @@ public enum Values {
     static let rawIDByteCountMax = 256
     static let identityIssuerByteCountMax = 2_048
 
-    /// Empty, or printable ASCII: a URL mostly. INVALID_ISSUER.
+    /// Empty, or printable ASCII: mostly a URL. INVALID_ISSUER.
     public static func checkIdentityIssuer(_ issuer: Text, field: String) throws(Failure) {
         guard issuer.byteCount <= identityIssuerByteCountMax, issuer.bytes.allSatisfy({ (0x21...0x7E).contains($0) })
         else {
@@ -134,7 +135,7 @@ public enum Values {
         return email
     }
 
-    /// Checks in this order: CLAIMS_TOO_LARGE, INVALID_CLAIMS (no JSON object), FORBIDDEN_CLAIM (a reserved name).
+    /// Checks in this order: CLAIMS_TOO_LARGE, INVALID_CLAIMS (not a JSON object), FORBIDDEN_CLAIM (a reserved name).
     public static func checkCustomClaims(
         _ json: [UInt8], field: String = "custom_claims_json", limits: Limits
     ) throws(Failure) {
@@ -158,7 +159,7 @@ public enum Values {
         "nbf", "nonce", "sub", "sid", "gen",
     ]
 
-    /// The names in `json` that may be set and go into no token, because only the server says them.
+    /// The names in `json` that may be set but go into no token, because only the server sets these claims.
     public static func ignoredClaims(in json: [UInt8]) -> [Text] {
         guard !json.isEmpty, let members = (try? JSONValue(parsing: json))?.object else { return [] }
         return members.map(\.name).filter { IDTokenClaims.ownNames.contains($0) && !reservedClaims.contains($0) }

@@ -6,8 +6,8 @@ public import Messages
 /// Each way back has a place, from 1 up: the older the address, the lower its place. The time alone would not do,
 /// because a clock can be set back, and because two changes can fall into one microsecond.
 ///
-/// The rule: who proves an address by its way back voids this way and every later one, and no earlier one. So a thief
-/// who recovers an address of its own does not void what the owner was sent first.
+/// The rule: a person who proves an address by its way back voids this way and every later one, but no earlier one. So
+/// a thief who recovers the thief's own address does not void the code that the owner was sent first.
 public struct WaysBack: Sendable {
     /// The oldest address first.
     private let codes: [StoredOobCode]
@@ -51,7 +51,7 @@ public struct WaysBack: Sendable {
 
 /// The change of an account when its email is proved for the first time, perhaps by somebody who is not its user.
 public enum ProofOfUnprovedEmail: Sendable {
-    /// The account is the prover's. With a way back to the same address: that one and the later ones are void.
+    /// The prover gets the account. If there is a way back to the same address, that one and the later ones are void.
     case takesOver(StoredOobCode?)
     /// The account had another address a moment ago, which was proved, and whose owner can take the account back. The
     /// prover gets the address and not the account.
@@ -59,8 +59,8 @@ public enum ProofOfUnprovedEmail: Sendable {
 }
 
 extension Account {
-    /// Takes the email away. The account goes back to `former` if there is one. Password and other ways in stay: an
-    /// account without an email keeps its password for the next one.
+    /// Takes the email away. The account goes back to `former` if there is one. Password and other ways to sign in
+    /// stay: an account without an email keeps its password for the next email.
     public mutating func giveUpEmail(for former: Text?, isVerified: Bool) {
         user.email = former ?? .empty
         user.emailVerified = former != nil && isVerified

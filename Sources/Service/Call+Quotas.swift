@@ -27,8 +27,8 @@ extension Call {
 }
 
 extension WaitingCall {
-    /// QUOTA_EXCEEDED. Streams ask again before each change. A method that is allowed beyond a quota is so for what its
-    /// request ends, removes or restricts, and not for what else it may change.
+    /// QUOTA_EXCEEDED. Streams check again before each change. Beyond a quota, a method that is allowed there may only
+    /// end, remove or restrict something, and make no other change.
     func checkQuotas(_ purpose: WritePurpose = .relief) throws {
         guard let caller else { return }
         try project.store.read { transaction in
@@ -39,8 +39,8 @@ extension WaitingCall {
         }
     }
 
-    /// Runs a change, whose writes are for `purpose`, and charges its caller for what it wrote, also when it fails
-    /// behind the commit.
+    /// Runs a change, whose writes are for `purpose`, and charges its caller for the writes, also if it fails after the
+    /// commit.
     func charging<Result: Sendable>(
         _ purpose: WritePurpose = .growth, _ body: () async throws -> Result
     ) async throws -> Result {

@@ -4,32 +4,32 @@ import Messages
 import Rules
 import Store
 
-/// What the gate found out about a call: who makes it, and for which tenant.
+/// The gate's result for a call: its caller, and its tenant.
 struct Admission: Sendable {
     let service: ServiceContext
     let method: MethodDescriptor
     /// Nil only for methods that need no credential.
     let caller: Caller?
-    /// The tenant's settings as the call began; of the default pool for methods that are about no tenant.
+    /// The tenant's settings as the call began; the default pool's for methods that are about no tenant.
     let settings: TenantSettings
-    /// The tenant that the request names where the gate did not look for it (`TENANT_RULE_NAMED`).
+    /// The tenant that the request names, if the gate did not look for it (`TENANT_RULE_NAMED`).
     let namedTenantID: Text
 
     /// The tenant the request means.
     var tenantID: Text { namedTenantID.isEmpty ? settings.tenantID : namedTenantID }
 }
 
-/// What a handler that waits knows about its call, after the gate let it pass: a `Call` or a `StreamCall`.
+/// The data of an admitted call for a handler that waits: a `Call` or a `StreamCall`.
 protocol WaitingCall: Sendable {
     var admission: Admission { get }
     var requestID: Text { get }
     var peerAddress: Text { get }
     var deadline: Instant { get }
-    /// For mutations whose caller sent an idempotency-key.
+    /// Set for mutations whose caller sent an idempotency-key.
     var idempotency: Idempotency? { get }
 }
 
-/// A unary call that waits, mostly for a change. One that only reads is a `ReadCall`.
+/// A unary call that waits, mostly for a change. A call that only reads is a `ReadCall`.
 struct Call: WaitingCall {
     let admission: Admission
     let requestID: Text
@@ -38,13 +38,13 @@ struct Call: WaitingCall {
     var idempotency: Idempotency?
 }
 
-/// A stream. It has no deadline: the carrier ends it when the client wants, or when its credential does.
+/// A stream. It has no deadline here: the carrier ends it when the client wants, or when its credential ends.
 struct StreamCall: WaitingCall {
     let admission: Admission
     let requestID: Text
     let peerAddress: Text
     var deadline: Instant { .distantFuture }
-    /// A repeated stream is another stream.
+    /// Nil: a repeated stream is a new stream.
     var idempotency: Idempotency? { nil }
 }
 
@@ -71,7 +71,7 @@ extension WaitingCall {
 }
 
 extension Call {
-    /// Proves an end user who may also be one that is let no further before enrolling a second factor.
+    /// Proves an end user, who may still have to enroll a second factor before going further.
     func enrollingUser(idToken: Text) throws -> EnrollingUser {
         try project.store.read {
             try project.secondFactorEnrollments.user(idToken, settings: settings, in: $0)
@@ -80,8 +80,8 @@ extension Call {
 }
 
 extension StreamCall {
-    /// The tenant's settings as they are now, asked for whenever the stream looks again. CALLER_UNAUTHENTICATED,
-    /// TENANT_NOT_FOUND, TENANT_SUSPENDED, PROJECT_DISABLED.
+    /// The tenant's present settings, read whenever the stream looks again. CALLER_UNAUTHENTICATED, TENANT_NOT_FOUND,
+    /// TENANT_SUSPENDED, PROJECT_DISABLED.
     func stillAdmitted() throws -> TenantSettings {
         try project.store.read { transaction in
             try checkCaller(in: transaction)
@@ -91,14 +91,15 @@ extension StreamCall {
         }
     }
 
-    /// CALLER_UNAUTHENTICATED when the credential the stream began with is no longer one.
+    /// CALLER_UNAUTHENTICATED if the credential that the stream began with is no longer valid.
     func checkCaller(in transaction: borrowing ReadTransaction) throws {
         if let caller { try project.callers.checkStillValid(caller, from: peerAddress, in: transaction) }
     }
 }
 
 extension Call {
-    /// The page that a method asks for which goes through many. INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    /// The page that the request asks for, in a method that goes through many rows. INVALID_PAGE_SIZE,
+    /// INVALID_PAGE_TOKEN.
     func page(_ request: some PagedRequest) throws(Failure) -> Page {
         try Page(
             of: request, method: method.fullName, tenantID: tenantID, key: project.pageTokenKey, limits: limits)
@@ -107,7 +108,7 @@ extension Call {
     /// The owner of a user of this call's tenant.
     func userSession(_ uid: Text) -> UserSession { project.users.session(tenantID: settings.tenantID, uid: uid) }
 
-    /// What the request says about the end user it is made for; for methods that tell it.
+    /// The request's data about the end user it is made for; for methods that have such data.
     func endUserRequest(
         idToken: Text = .empty, endUserIP: Text = .empty, deviceName: Text = .empty, deviceToken: Text = .empty
     ) -> EndUserRequest {
@@ -121,13 +122,14 @@ extension Call {
         return request
     }
 
-    /// The answer to the same change of a signed-in user, made with the same idempotency key; nil when it is the first.
-    /// Asked for before anything else: a change may end the token it is made with.
+    /// The answer to an earlier change of the signed-in user with the same idempotency key; nil for the first one.
+    /// Called before anything else, because a change may end the token it is made with.
     func repeatedChange(idToken: Text) async throws -> SignedIn? {
         try await project.repeatedChanges.answer(to: endUserRequest(idToken: idToken))
     }
 
-    /// What an end user chooses as a password. WEAK_PASSWORD, PASSWORD_TOO_LONG, PASSWORD_DOES_NOT_MEET_REQUIREMENTS.
+    /// Checks a password that an end user chooses. WEAK_PASSWORD, PASSWORD_TOO_LONG,
+    /// PASSWORD_DOES_NOT_MEET_REQUIREMENTS.
     func checkNewPassword(_ password: Secret) throws {
         try settings.checkNewPassword(password, limits: limits)
     }

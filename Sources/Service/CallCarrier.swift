@@ -3,43 +3,44 @@ import Reactor
 import Transport
 import Wire
 
-/// Brings calls to the router and takes their outcomes back: a connection of some protocol. All that the router knows
-/// of it stands here, so that another protocol is another carrier, and the handlers do not notice.
+/// A connection of some protocol, which brings calls to the router and takes their outcomes back. This is all that the
+/// router knows of it, so that another protocol is another carrier, and the handlers do not notice.
 ///
 /// A carrier is an actor on an event loop. It numbers its calls (`stream`), and ends them when the client does, when
 /// their deadline passes and when it ends itself. Every call has exactly one outcome: `respond`, `fail` or `endStream`.
 protocol CallCarrier: Actor {
     nonisolated var loop: EventLoop { get }
-    /// Unlike that of any other carrier of the server: for the ids of requests that bring none.
+    /// Unique among all carriers of the server: for the ids of requests that bring none.
     nonisolated var id: UInt64 { get }
     nonisolated var peerAddress: Text { get }
-    /// What the router keeps for this carrier.
+    /// The router's own data about this carrier.
     var connectionContext: ConnectionContext { get }
     var isAuthenticated: Bool { get }
     var form: CallForm { get }
-    /// The client showed a good credential: larger limits, longer patience.
+    /// The client showed a valid credential: the carrier gives it larger limits and longer deadlines.
     func authenticated()
 
-    /// Ends a unary call well: `write` appends the response message. When `write` throws, the call is not answered yet.
+    /// Ends a unary call with status OK: `write` appends the response message. If `write` throws, the call is not
+    /// answered yet.
     func respond(
         stream: UInt32, metadata: OutgoingMetadata, _ write: (inout ByteBuffer) throws -> Void) rethrows
-    /// Ends a call badly.
+    /// Ends a call with a failure.
     func fail(stream: UInt32, _ failure: Failure, metadata: OutgoingMetadata)
-    /// Ends a stream well.
+    /// Ends a stream with status OK.
     func endStream(_ stream: UInt32)
 
     /// Runs the rest of a call as a task on the loop; see `Connection.run`.
     func run(
         stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject?, requestByteCount: Int,
         _ operation: @escaping @Sendable (isolated Self) async -> Void)
-    /// A call that is begun next will ask for `pageTurn`, once.
+    /// The call that is begun next will ask for `pageTurn`, once.
     func awaitsPage()
     /// Returns when this call may make a page of a list; see `Connection.pageTurn`.
     func pageTurn(stream: UInt32) async throws
     /// Sends one message of a stream when the client has room for it. `write` appends the message; it is called once,
-    /// when there is room, so that a stream that waits holds no message. `write` may find that there is none: then
-    /// nothing is sent. `heldByteCount`: what the caller holds meanwhile. Throws `CancellationError`, and what `write`
-    /// throws.
+    /// when there is room, so that a waiting stream holds no message. If `write` finds that there is no message,
+    /// nothing is sent. `heldByteCount` is the memory that the caller holds meanwhile. Throws `CancellationError`, and
+    /// what `write` throws.
     func send<Made: Sendable>(
         stream: UInt32, heldByteCount: Int,
         _ write: @Sendable (inout ByteBuffer) throws -> (hasMessage: Bool, made: Made)
@@ -48,7 +49,7 @@ protocol CallCarrier: Actor {
     func nextMessage(stream: UInt32) async throws -> [UInt8]?
 }
 
-/// Calls in native frames. `Connection` itself knows how each outcome is written.
+/// Calls over the network. `Connection` itself knows how each outcome is written.
 extension Connection: CallCarrier {
     // Proof: the dispatcher of every connection is the router, and its `makeConnectionContext` makes nothing else.
     var connectionContext: ConnectionContext { unsafeDowncast(context, to: ConnectionContext.self) }

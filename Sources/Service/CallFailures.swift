@@ -3,17 +3,17 @@ import Synchronization
 
 /// Failed calls by method, status and reason. Any thread.
 ///
-/// What is counted apart is bounded: reasons that there are, and as many pairs as `Limits.failuresCountedApartMax`,
-/// first come. The others are counted by their status.
+/// The separate counts are bounded: only known reasons, and only the first `Limits.failuresCountedApartMax` kinds that
+/// come. All other failures are counted by their status.
 final class CallFailures: Sendable {
     struct Kind: Hashable {
-        /// Its full name.
+        /// The method's full name.
         let method: String
         let status: StatusCode
         let reason: String
     }
 
-    /// The name of what is not counted apart.
+    /// The name for failures that are not counted separately.
     static let other = "_OTHER"
 
     private let kindsMax: Int

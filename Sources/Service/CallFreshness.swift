@@ -2,11 +2,11 @@ import Base
 import Store
 import Wire
 
-/// What a call may rest on at least.
+/// The oldest state that a call may be answered from.
 struct CallFreshness: Sendable {
-    /// The place that the caller was told of. Nil: it named none.
+    /// The position that a server told the caller. Nil: the caller named none.
     var position: JournalPosition?
-    /// The caller wants to know what is so now.
+    /// The caller wants the newest state.
     var isLatest = false
 
     /// INVALID_POSITION, INVALID_CONSISTENCY.

@@ -3,16 +3,16 @@ import Rules
 import Synchronization
 import Wire
 
-/// The lines that calls leave when they end: in the access log, and those of slow ones in the server's log. Any thread.
+/// Writes a line when a call ends: to the access log, and for a slow call to the server's log. Any thread.
 ///
 /// A line costs the caller some microseconds and never waits: `LineSink` writes it, or drops it.
 public final class CallLog: Sendable {
     public struct Configuration: Sendable {
-        /// The access log; nil for none. Whoever made it closes it.
+        /// The access log; nil for none. The code that made it closes it.
         public var sink: LineSink?
-        /// One call in so many gets a line, chosen by chance.
+        /// One call in `oneIn` gets a line, chosen by chance.
         public var oneIn = 1
-        /// From which duration on a unary call is slow; nil: none is.
+        /// The duration from which on a unary call is slow; nil: no call is slow.
         public var slowFrom: Duration?
 
         public init() {}
@@ -39,10 +39,10 @@ public final class CallLog: Sendable {
         self.clock = clock
     }
 
-    /// Whether anybody may want to know where the time of a call goes.
+    /// Whether a log may show where the time of a call went.
     var wantsTraces: Bool { sink != nil || slowNanoseconds < .max }
 
-    /// A call ended after so long. `record` is asked for only where there is a line to write.
+    /// A call ended after `nanoseconds`. `record` is called only if there is a line to write.
     @inline(__always)
     func ended(after nanoseconds: Int64, _ record: () -> CallRecord) {
         if sink == nil, nanoseconds < slowNanoseconds { return }
@@ -63,7 +63,8 @@ public final class CallLog: Sendable {
         }
     }
 
-    /// By a hash of the call's number: a client that knows the rate cannot choose the calls that have no line.
+    /// Chooses by a hash of the call's number, so that a client that knows the rate cannot choose the calls without a
+    /// line.
     private func isChosen() -> Bool {
         guard oneIn > 1 else { return true }
         var hasher = Hasher()

@@ -2,30 +2,30 @@ import Base
 import Rules
 import Transport
 
-/// What is known of a call that ended, for the logs. Borrows the request id: used at once.
+/// The data of an ended call, for the logs. It borrows the request id, so it must be used at once.
 struct CallRecord {
-    /// Its full name. One for all that there are not: a client may make up any number of names.
+    /// The method's full name. All unknown methods share one name, because a client may make up any number of names.
     let method: String
     let isUnary: Bool
     let requestID: UnsafeRawBufferPointer
     let connectionID: UInt64
     let form: CallForm
     let caller: Caller?
-    /// Nil where the method is about no tenant, or the call did not get as far.
+    /// Nil if the method is about no tenant, or the call did not get as far.
     let tenantID: Text?
-    /// Nil when it went well.
+    /// Nil if the call succeeded.
     let failure: Failure?
     let receivedByteCount: Int
     let sentByteCount: Int
     let parent: TraceParent?
-    /// Of a call that waited.
+    /// The trace of a call that waited.
     let trace: CallTrace?
 
     static let unknownMethod = "_OTHER"
 
     var statusName: String { (failure?.code ?? .ok).name }
 
-    /// Never what a caller must keep: ids and numbers, no field of a message, no address.
+    /// Never appends secrets of a caller: only ids and numbers, no field of a message, no address.
     func append(to line: inout LogLine, nanoseconds: Int64) {
         line.append("request_id", utf8: requestID)
         line.append("connection", .text(String(connectionID, radix: 16)))

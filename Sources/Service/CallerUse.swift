@@ -2,9 +2,9 @@ import Base
 import Identity
 import Synchronization
 
-/// What each credential has open, on all connections of this server. Any thread.
+/// The connections and streams that each credential has open on this server. Any thread.
 ///
-/// Counted per server, not per cluster: what is bounded is this server's memory.
+/// Counted per server, not per cluster, because the limits bound this server's memory.
 final class CallerUse: Sendable {
     private struct Use {
         var connections = 0
@@ -21,7 +21,7 @@ final class CallerUse: Sendable {
 
     init(limits: Limits) { self.limits = limits }
 
-    /// A connection showed this credential first. RESOURCE_EXHAUSTED TOO_MANY_CONNECTIONS.
+    /// Counts a connection that showed this credential first. RESOURCE_EXHAUSTED TOO_MANY_CONNECTIONS.
     func openConnection(of callerID: Text) throws(Failure) {
         guard increase(\.connections, of: callerID, max: limits.connectionsPerCallerMax) else {
             connectionsRefused.add()
@@ -32,7 +32,7 @@ final class CallerUse: Sendable {
         }
     }
 
-    /// Notes the use of every API key that a connection is open with.
+    /// Notes the use of every API key with which a connection is open.
     func noteOpen(in keyUses: KeyUses) {
         let ids = uses.withLock { Array($0.keys) }
         for id in ids { keyUses.note(id) }

@@ -9,7 +9,7 @@ import Store
 final class ConnectionContext {
     /// The credential in HELLO. It counts for requests without a credential of their own.
     var helloAuthorization: [UInt8] = []
-    /// Whom the client's certificate names. It does not change while the connection lives.
+    /// The identity in the client's certificate. It does not change while the connection lives.
     var certificate: ClientCertificate?
     private var cachedAuthorization: [UInt8] = []
     private var cachedCaller: Dated<Caller>?
@@ -19,9 +19,9 @@ final class ConnectionContext {
 
     deinit { requestIDScratch.deallocate() }
 
-    /// The credential shown last.
+    /// The caller of the credential that was shown last.
     var lastCaller: Caller? { cachedCaller?.value }
-    /// The credential this connection counts for.
+    /// The id of the caller that this connection is counted for.
     var countedCallerID: Text?
 
     private var keptReader: StoreReader?
@@ -36,8 +36,8 @@ final class ConnectionContext {
 
     private var sharedReader: StoreReader?
 
-    /// Lets the calls of a batch, all of which came in already, read in one transaction. A store that is closed refuses
-    /// each of them by itself.
+    /// Lets the calls of a batch, all of which came in already, read in one transaction. A closed store refuses each
+    /// call by itself.
     func beginSharing(_ store: Store) {
         guard let reader = try? reader(of: store) else { return }
         reader.beginSharing()
@@ -51,13 +51,13 @@ final class ConnectionContext {
     @exclusivity(unchecked) var lastMethod = 0
     var lastSettings: Dated<TenantSettings>?
 
-    /// Whose calls were counted last, and whether the present call is one of them.
+    /// The tenant whose calls were counted last, and whether the present call is one of them.
     private var countedPlace: TenantCalls.Place?
     private var isCounted = false
-    /// Of a call about a tenant that need not exist.
+    /// The tenant of a call that may name a tenant that does not exist.
     private var namedTenantID: Text?
 
-    /// The tenant that the gate let the present call pass for.
+    /// The tenant for which the gate admitted the present call.
     var admittedTenantID: Text? { isCounted ? countedPlace?.tenantID : namedTenantID }
 
     /// A new call came in.
@@ -88,7 +88,7 @@ final class ConnectionContext {
         guard let cachedCaller, callers.isCurrent(cachedCaller), cachedAuthorization.count == authorization.count else {
             return nil
         }
-        // The clock is asked only for those that expire.
+        // The clock is read only for credentials that expire.
         if let expiresAt = cachedCaller.value.expiresAt, clock.now() >= expiresAt { return nil }
         let isSame = cachedAuthorization.withUnsafeBytes { constantTimeEqual($0, authorization) }
         return isSame ? cachedCaller.value : nil

@@ -6,15 +6,15 @@ import Store
 import Synchronization
 public import Transport
 
-// What becomes of connections and streams when the credential they began with is revoked, changed or expires. Streams
-// look by themselves, too, before they tell anything; but a stream that waits for its client, or cannot send to it,
-// looks at nothing.
+// What happens to connections and streams when the credential they began with is revoked, changed or expires. Streams
+// also check it themselves before they send anything; but a stream that waits for its client, or cannot send to it,
+// checks nothing.
 
-/// Ends what was begun with a credential that is no longer valid.
+/// Ends streams whose credential is no longer valid, and takes the larger limits from their connection.
 ///
-/// Follows the commits, so that what an admin revokes on another node ends here as well.
+/// It follows the commits, so that a revocation by an admin on another node takes effect here as well.
 final class CredentialWatch: Sendable {
-    /// Credentials that expire do so without a commit.
+    /// Credentials expire without a commit.
     private static let lookEvery = Duration.seconds(10)
 
     private let router: Router
@@ -34,7 +34,7 @@ final class CredentialWatch: Sendable {
                 let watch = router.service.project.changes.watch(.callers, on: loop)
                 defer { watch.end() }
                 while (try? await watch.next(timeout: Self.lookEvery)) != nil {
-                    // One pass at a time: what is committed during one is looked at by the next.
+                    // One pass at a time: the next pass handles the commits that come during this one.
                     await server.visitConnections { router.checkCredentials(of: $0) }
                 }
             }
@@ -46,11 +46,11 @@ final class CredentialWatch: Sendable {
 }
 
 extension Router {
-    /// A caller that is no longer valid loses its streams; the connection that showed it last is again one without a
+    /// A caller that is no longer valid loses its streams; the connection that showed it last is again without a
     /// credential, unless a stream of another caller goes on.
     func checkCredentials(of connection: isolated Connection) {
         let state = connection.connectionContext
-        // Mostly one caller per connection, asked about twice.
+        // A connection mostly has one caller, which is checked twice here.
         var known: (caller: Caller, failure: Failure?)?
         func failure(_ credential: AnyObject) -> Failure? {
             guard let caller = credential as? Caller else { return nil }
@@ -65,7 +65,7 @@ extension Router {
         releaseConnection(of: state)
     }
 
-    /// Nil also when the store cannot tell: the next look will.
+    /// Nil also if the store cannot tell: the next pass will.
     private func reasonToEnd(_ caller: Caller, from peer: Text) -> Failure? {
         do {
             try service.project.store.read {
@@ -78,8 +78,8 @@ extension Router {
     }
 
     /// The connection showed a good credential: larger limits, unless it comes from an address that the credential may
-    /// not be used from (ADDRESS_NOT_ALLOWED), or the credential has too many connections already. Whoever finds a
-    /// caller calls this before anything is done for it.
+    /// not be used from (ADDRESS_NOT_ALLOWED), or the credential has too many connections already. Code that finds a
+    /// caller calls this before it does anything for the caller.
     func countConnection<Carrier: CallCarrier>(_ carrier: isolated Carrier, of caller: Caller) throws(Failure) {
         try caller.checkAddress(carrier.peerAddress)
         guard !carrier.isAuthenticated else { return }

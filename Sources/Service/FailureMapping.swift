@@ -3,7 +3,8 @@ import Messages
 import Store
 
 extension Failure {
-    /// What any error means to the caller. Nothing internal gets out: an error without a mapping is INTERNAL.
+    /// Maps any error to the failure that the caller gets. Nothing internal gets out: an error without a mapping is
+    /// INTERNAL.
     init(mapping error: any Error) {
         switch error {
         case let failure as Failure: self = failure
@@ -63,7 +64,8 @@ extension Failure {
 }
 
 extension Failure {
-    /// Whether a node that knows more might answer otherwise: what the call is about was missing, old or switched off.
+    /// Whether a node with a newer state might answer otherwise: the subject of the call was missing, old or switched
+    /// off.
     var mayBeOutdated: Bool {
         switch code {
         case .unauthenticated, .permissionDenied, .notFound, .alreadyExists, .failedPrecondition, .aborted: true

@@ -5,7 +5,7 @@ import Rules
 import Store
 
 /// The one place that every call passes before its handler: who is calling, with what role, for which tenant, and
-/// whether that tenant takes calls. The request is decoded for callers with the method's role only. No handler runs for
+/// whether that tenant takes calls. The request is decoded only for callers with the method's role. No handler runs for
 /// a caller who does not pass.
 struct Gate: Sendable {
     let service: ServiceContext
@@ -14,7 +14,7 @@ struct Gate: Sendable {
     init(_ service: ServiceContext) { self.service = service }
 
     /// The caller behind `authorization`, or behind the connection's HELLO when there is none, within what the
-    /// connection's certificate allows. Without any credential the certificate alone says who it is.
+    /// connection's certificate allows. Without any credential the certificate alone names the caller.
     func caller(
         authorization: UnsafeRawBufferPointer?, context: ConnectionContext
     ) throws -> Caller {
@@ -27,7 +27,7 @@ struct Gate: Sendable {
         return try caller(authorization, context)
     }
 
-    /// No bytes stand for no credential; a header without any is none either.
+    /// Empty bytes stand for no credential; so does an empty header.
     private func caller(_ authorization: UnsafeRawBufferPointer, _ context: ConnectionContext) throws -> Caller {
         if let known = context.caller(authorization, of: project.callers, clock: project.clock) { return known }
         let found = try project.store.read { transaction in
@@ -45,7 +45,7 @@ struct Gate: Sendable {
     /// Admits a call of `caller` to the tenant that it is about. In order: the caller's scope, TENANT_NOT_FOUND,
     /// TENANT_SUSPENDED, PROJECT_DISABLED.
     ///
-    /// `requestedTenantID` is nil for a request about any tenant: its handler checks the tenant it comes upon.
+    /// `requestedTenantID` is nil for a request about any tenant: its handler checks the tenant that it finds.
     func admission(
         requestedTenantID requested: Text?, method: MethodDescriptor, caller: Caller?, context: ConnectionContext,
         in transaction: borrowing ReadTransaction
@@ -70,7 +70,7 @@ struct Gate: Sendable {
             service: service, method: method, caller: caller, settings: settings, namedTenantID: namedTenantID)
     }
 
-    /// A method that is about no tenant is closed to the credentials of a suspended one all the same.
+    /// A method that is about no tenant is also closed to the credentials of a suspended tenant.
     private func checkOwnTenant(
         of caller: Caller?, rule: MethodDescriptor, in transaction: borrowing ReadTransaction
     ) throws {
@@ -78,7 +78,7 @@ struct Gate: Sendable {
         do {
             try project.tenants.settings(of: own, in: transaction).checkNotSuspended(for: caller, rule)
         } catch let failure as Failure where failure.is(.tenantNotFound) {
-            // The credential of a deleted tenant may go on asking what is about none.
+            // The credential of a deleted tenant may still call methods that are about no tenant.
         }
     }
 
@@ -93,15 +93,15 @@ struct Gate: Sendable {
 }
 
 extension TenantSettings {
-    /// TENANT_SUSPENDED, PROJECT_DISABLED: whether the tenant takes calls of this method. Streams ask again whenever
-    /// they look for something new.
+    /// Checks whether the tenant takes calls of this method: TENANT_SUSPENDED, PROJECT_DISABLED. Streams check again
+    /// whenever they look for something new.
     func checkOpen(to caller: Caller?, for rule: MethodDescriptor) throws(Failure) {
         try checkNotSuspended(for: caller, rule)
         if rule.refusedWhenDisabled && isAuthDisabled { throw .projectDisabled }
     }
 
-    /// A project-admin goes on to work on a suspended tenant by the methods of admins: somebody must find out what
-    /// happened there, and open or delete it. The methods of end users are closed to everybody.
+    /// A project-admin may still use the methods of admins on a suspended tenant: somebody must find out what happened
+    /// there, and open or delete it. The methods of end users are closed to everybody.
     func checkNotSuspended(for caller: Caller?, _ rule: MethodDescriptor) throws(Failure) {
         guard isSuspended, !rule.allowedWhenSuspended else { return }
         let isAdminMethod = rule.role.rawValue >= Role.tenantAdmin.rawValue

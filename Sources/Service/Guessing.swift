@@ -3,10 +3,11 @@ import Identity
 import Messages
 import Rules
 
-// What handlers that sign nobody in do about guessing. Sign-ins leave it to the `SignInPipeline`.
+// The measures against guessing of handlers that sign nobody in. Sign-ins leave these to the `SignInPipeline`.
 
 extension Call {
-    /// The end user's address, as `EndUserRequest.address` believes it. Called first in every handler that takes one.
+    /// The end user's address, as `EndUserRequest.address` believes it. Called first in every handler that takes an
+    /// address.
     func endUserAddress(_ claimed: Text) throws(Failure) -> EndUserAddress? {
         try endUserRequest(endUserIP: claimed).address()
     }

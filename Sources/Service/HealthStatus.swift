@@ -2,7 +2,7 @@ import Base
 public import Store
 import Synchronization
 
-/// Whether the server serves: what grpc.health.v1 and /healthz answer, and whom to wake when it changes.
+/// Whether the server serves, for grpc.health.v1 and /healthz, and the waiters to wake when this changes.
 public final class HealthStatus: Sendable {
     private struct State {
         var isStarted = false
@@ -20,10 +20,10 @@ public final class HealthStatus: Sendable {
 
     public var isServing: Bool { state.withLock { $0.isServing } }
 
-    /// Why the server is degraded: it serves, but takes fewer changes than usual, or none.
+    /// The reason why the server is degraded: it serves, but takes fewer changes than usual, or none.
     public var trouble: StoreTrouble? { state.withLock { $0.trouble } }
 
-    /// A line in the log when it begins, becomes another, and ends; see `TroubleLog`.
+    /// Notes the store's trouble. The log gets a line when the trouble begins, changes and ends; see `TroubleLog`.
     func note(_ trouble: StoreTrouble?, log: Log) {
         let line = state.withLock { state in
             state.trouble = trouble
@@ -48,8 +48,8 @@ public final class HealthStatus: Sendable {
 
     public func set(isServing: Bool) { change { $0.isStarted = isServing } }
 
-    /// A node of a cluster that is behind the journal, or was cut off from it for too long, does not serve until it is
-    /// no more.
+    /// A node of a cluster that is behind the journal, or was cut off from it for too long, does not serve until this
+    /// is over.
     func set(isBehind: Bool) { change { $0.isBehind = isBehind } }
 
     private func change(_ body: (inout State) -> Void) {
@@ -66,7 +66,7 @@ public final class HealthStatus: Sendable {
     /// Waits until the call is cancelled.
     func neverChanges() async throws { try await Promise<Void>().cancellableValue() }
 
-    /// Returns when the status is another than `known`; throws `CancellationError`.
+    /// Returns when the status differs from `known`; throws `CancellationError`.
     func changed(from known: Bool) async throws {
         let waiter = Promise<Void>()
         let isChanged = state.withLock { state in

@@ -4,12 +4,12 @@ import Rules
 import Transport
 import Wire
 
-/// A request as it came in. Everything in it is valid during the turn it came in only.
+/// A request as it came in. Its data is valid only during the turn in which it came in.
 struct IncomingCall {
     let request: RequestEnvelope
     let stream: UInt32
     let kind: StreamKind
-    /// The client's, or one that was made for it.
+    /// The client's id, or one that was made for the request.
     let requestID: UnsafeRawBufferPointer
     let connectionID: UInt64
     let form: CallForm
@@ -18,7 +18,7 @@ struct IncomingCall {
     var metadata: OutgoingMetadata { OutgoingMetadata(requestID: requestID) }
     var parent: TraceParent? { request.metadata.traceparent.flatMap { TraceParent($0) } }
 
-    /// For the logs, once the call ended. `method` is nil for one that there is not.
+    /// For the logs, once the call ended. `method` is nil for an unknown method.
     func record(
         of method: RegisteredMethod?, by caller: Caller?, tenantID: Text?, failure: Failure?, sentByteCount: Int
     ) -> CallRecord {
@@ -30,7 +30,7 @@ struct IncomingCall {
     }
 }
 
-/// A call that outlives the turn it came in: what it takes to answer it, to count it and to log it.
+/// A call that outlives the turn in which it came in: the data to answer it, to count it and to log it.
 struct Exchange: Sendable {
     let method: RegisteredMethod
     /// Nil only for methods that need no credential, and until it is known.
@@ -41,9 +41,9 @@ struct Exchange: Sendable {
     let form: CallForm
     let requestByteCount: Int
     let start: Instant
-    /// Nil where nobody wants to know, and the client named no trace.
+    /// Nil if no log may show it and the client named no trace.
     let trace: CallTrace?
-    /// `distantFuture` for a stream whose client named none: it lives until somebody ends it.
+    /// `distantFuture` for a stream whose client named no deadline: it lives until somebody ends it.
     let deadline: Instant
 
     init(
@@ -62,7 +62,7 @@ struct Exchange: Sendable {
         self.deadline = Self.deadline(incoming, of: method, limits: limits)
     }
 
-    /// The client's, or the method's own; never beyond the server's maximum, but for streams.
+    /// The client's deadline, or the method's own; never beyond the server's maximum, except for streams.
     private static func deadline(_ incoming: IncomingCall, of method: RegisteredMethod, limits: Limits) -> Instant {
         let start = incoming.start
         let timeout = incoming.request.timeoutNanoseconds

@@ -9,8 +9,8 @@ public import Transport
 
 /// One running server, put together: store, loops, pools, project, router, connections, side port.
 ///
-/// posternd makes one from its configuration, a test as many as it likes. Everything blocks here but the calls
-/// themselves: make, start and stop it on a thread of your own.
+/// posternd makes one from its configuration, a test as many as it likes. Making, starting and stopping an instance
+/// blocks, so do it on a thread of your own. Only the calls do not block.
 public final class Instance: Sendable {
     public struct Configuration: Sendable {
         public var store: StoreConfiguration
@@ -42,12 +42,12 @@ public final class Instance: Sendable {
             }
             store.limits = limits
             store.migrations = Migration.domain
-            // Our own records are no peer's messages: what bounds those must not make these unreadable.
+            // Stored records are not messages of a peer: the limits of messages must not make records unreadable.
             store.limits.messages = MessageLimits()
             return store
         }
 
-        /// Never less than what our own hashes need on all workers.
+        /// Never less than the memory that our own hashes need on all workers.
         fileprivate var passwordMemoryMax: Int {
             max(limits.passwordMemoryMax, passwordWorkers * project.passwordProfile.work.memoryByteCount)
         }
@@ -55,7 +55,7 @@ public final class Instance: Sendable {
 
     public let project: Project
     public let health = HealthStatus()
-    /// Of the side port, which whoever runs the instance opens.
+    /// The metrics of the side port, which the owner of the instance opens.
     public let httpMetrics = HTTPServerMetrics()
     public let server: Server
     public let loops: EventLoopGroup
@@ -81,7 +81,7 @@ public final class Instance: Sendable {
         (storeConfiguration.timeMark, storeConfiguration.clock) = ({ time.mark }, time.clock)
         let signingPool = configuration.makeSigningPool()
         self.signingPool = signingPool
-        // What is committed while signatures queue would only queue itself. Half of that time, so that no signer idles.
+        // Changes committed while signatures queue would only queue. Half of that time, so that no signer idles.
         storeConfiguration.spareTime = { signingPool.backlog / 2 }
         storeConfiguration.onTrouble = { [health] in health.note($0, log: log) }
         let (store, mark, epoch): (Store, Timestamp?, [UInt8])
@@ -174,7 +174,7 @@ public final class Instance: Sendable {
 }
 
 extension Instance.Configuration {
-    /// A number whose upper half no other start of a server has, but for chance.
+    /// A number whose upper half no other start of a server has, except by chance.
     fileprivate func drawnConnectionID() -> UInt64 { random.bytes(4).reduce(0) { $0 << 8 | UInt64($1) } << 32 }
 
     fileprivate func makeHTTPClient(_ pool: WorkerPool) -> HTTPClient {

@@ -1,9 +1,9 @@
 import Base
 
-/// Whether a node of a cluster knows enough of the journal to serve. Pure: time comes in.
+/// Whether a node of a cluster knows enough of the journal to serve. Pure: the time is passed in.
 ///
-/// With the engine away a node serves what it has for a while: an engine that fails over is back within a minute. Where
-/// the engine answers, a node that is behind sends its clients to others at once.
+/// While the engine is away, a node serves its own state for a while: an engine that fails over is back within a
+/// minute. If the engine answers, a node that is behind sends its clients to other nodes at once.
 struct JournalHealth {
     private let startedAt: Instant
     private let limits: JournalLimits

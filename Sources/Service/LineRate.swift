@@ -1,6 +1,7 @@
 import Base
 
-/// How many lines of one kind a log gets in a second. What is above is counted, and told with the next line.
+/// Limits the lines of one kind that a log gets in a second. Lines above the limit are counted, and the next line tells
+/// the count.
 struct LineRate {
     private let linesPerSecondMax: Int
     private var second: Int64 = 0
@@ -9,7 +10,7 @@ struct LineRate {
 
     init(linesPerSecondMax: Int) { self.linesPerSecondMax = linesPerSecondMax }
 
-    /// Nil: no line now. Otherwise how many had none since the last one.
+    /// Nil: no line now. Otherwise the number of lines that were suppressed since the last one.
     mutating func admit(now: Instant) -> Int64? {
         let current = now.nanoseconds / 1_000_000_000
         if current != second {

@@ -17,8 +17,9 @@ protocol FastMethod: SendableMetatype {
 
 /// A page of a list: a method that only reads, as a fast one does, but whose answer may be long.
 ///
-/// The page is made when the client has taken what was answered before, and one page in a turn of the loop, so that the
-/// calls of others are answered between two pages. Such a call waits at the connection (`Connection.pageTurn`).
+/// The page is made when the client has taken the earlier answers, and only one page is made in a turn of the loop, so
+/// that the calls of others are answered between two pages. Such a call waits at the connection
+/// (`Connection.pageTurn`).
 protocol PageMethod: SendableMetatype {
     associatedtype Request: PagedRequest
     associatedtype Response: Message
@@ -66,9 +67,9 @@ protocol BidirectionalMethod: SendableMetatype {
 /// The answer of a method that only reads.
 enum Reply<Response: Message> {
     case message(Response)
-    /// A response with nothing but this message field, whose bytes lie in the database as they are sent.
+    /// A response with only this message field, whose bytes are sent as they lie in the database.
     case field(Int, UnsafeRawBufferPointer)
-    /// A repeated message field, whose bytes lie in the database as they are sent, and the rest of the response.
+    /// A repeated message field, whose bytes are sent as they lie in the database, and the rest of the response.
     case list(Int, [UnsafeRawBufferPointer], Response)
 
     // Inlined, so that the response, a large value, is not copied on its way.
@@ -81,7 +82,8 @@ enum Reply<Response: Message> {
             buffer.appendVarint(UInt64(bytes.count))
             buffer.append(contentsOf: bytes)
         case .list(let number, let items, let rest):
-            // Tag and length take six bytes at most; what a buffer grows to by and by would be up to twice as much.
+            // Tag and length take six bytes at most. A buffer that grows step by step would become up to twice as
+            // large.
             _ = buffer.reserve(items.reduce(Self.restByteCount) { $0 + $1.count + 6 })
             for item in items {
                 buffer.appendTag(number, .lengthDelimited)

@@ -4,8 +4,8 @@ import Messages
 import Rules
 import Tokens
 
-/// What a request says about the end user it is made for, before anything of it was checked: by whom a share of what a
-/// credential may use is counted, so that one end user does not use up the others'.
+/// A request's unchecked data about its end user. The use of a credential is counted by end user, so that one end user
+/// does not use up the share of the others.
 ///
 /// An ID token counts once it is found to be genuine. The end user's address does not count: many people share one, and
 /// each would use up the share of all.

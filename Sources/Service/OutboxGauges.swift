@@ -3,7 +3,7 @@ import Identity
 import Synchronization
 
 /// The counts of the outbox as /metrics shows them. Counting reads up to ten thousand rows, and anybody who reaches the
-/// HTTP port may ask, so it is done once in a while.
+/// HTTP port may ask, so the rows are counted only once in a while.
 final class OutboxGauges: Sendable {
     private static let countedEvery = Duration.seconds(15)
 
@@ -14,7 +14,7 @@ final class OutboxGauges: Sendable {
 
     private let counted = Mutex(Counted())
 
-    /// Those of before while they are young, or while the store cannot be read.
+    /// The last counts while they are young, or while the store cannot be read; otherwise new counts.
     func census(of outbox: Outbox, now: Instant = .now) -> OutboxCensus {
         counted.withLock { counted in
             guard now >= counted.until else { return counted.census }

@@ -1,13 +1,13 @@
 import Base
 import Wire
 
-/// A request that outlives the turn it came in. A class, so that calls without one keep no room for it.
+/// A request that outlives the turn in which it came in. A class, so that calls without one keep no room for it.
 final class OwnedRequest: Sendable {
     private let payload: [UInt8]
     private let authorization: [UInt8]?
     private let idempotencyKey: [UInt8]?
 
-    /// What it may rest on at least; nil outside of a cluster.
+    /// The oldest state that the request may be answered from; nil outside of a cluster.
     let freshness: CallFreshness?
 
     init(_ request: RequestEnvelope, _ freshness: CallFreshness? = nil) {
@@ -17,7 +17,7 @@ final class OwnedRequest: Sendable {
         idempotencyKey = request.metadata.idempotencyKey.map { [UInt8]($0) }
     }
 
-    /// What admits a call and prepares it: payload, credential and idempotency key.
+    /// Lends the envelope that admits and prepares the call: payload, credential and idempotency key.
     func withEnvelope<Result>(_ body: (RequestEnvelope) throws -> Result) rethrows -> Result {
         try payload.withUnsafeBytes { payload in
             try Self.withBytes(authorization) { authorization in

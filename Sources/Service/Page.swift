@@ -4,7 +4,7 @@ import Identity
 import Messages
 import Store
 
-/// Where a listing goes on, and how much of it is wanted.
+/// The place where a listing goes on, and the size of the page.
 ///
 /// A page token is base64url(version ‖ tag ‖ position). The position is the last item of the page before. The tag is
 /// a MAC over the method, the tenant, the request's other fields and the position: a token continues exactly the
@@ -18,7 +18,7 @@ struct Page {
     /// The last item of the page before.
     let last: Text?
     private let key: HMACKey
-    /// What a token is bound to, as the beginning of the bytes under the tag.
+    /// The listing that a token is bound to, as the beginning of the bytes under the tag.
     private let listing: [UInt8]
 
     /// INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
@@ -37,8 +37,8 @@ struct Page {
             limits: limits)
     }
 
-    /// The page at `token`, or the first one where it is empty. `filter` is the request without what may differ from
-    /// page to page. INVALID_PAGE_TOKEN.
+    /// The page at `token`, or the first one where it is empty. `filter` is the request without the fields that may
+    /// differ from page to page. INVALID_PAGE_TOKEN.
     init(
         at token: Text, of filter: some Message, method: String, tenantID: Text, key: HMACKey, itemMax: Int,
         limits: Limits
@@ -53,7 +53,7 @@ struct Page {
         .invalidPageToken, field: "page_token",
         "is not one this server gave out for the same request; start from the first page")
 
-    /// The token of the page that follows; empty when none does. `position` names a row among those of the listing.
+    /// The token of the page that follows; empty if there is none. `position` names a row among those of the listing.
     func token<Key>(after page: StoredPage<Key>, position: (Key) -> Text) -> Text {
         token(behind: page.last.map(position))
     }
@@ -79,7 +79,7 @@ struct Page {
         return position
     }
 
-    /// Each part behind its length, so that no part can pass for the end of the one before it.
+    /// Each part follows its length, so that no part can pass for the end of the part before it.
     private static func joined(_ parts: [[UInt8]]) -> [UInt8] {
         parts.flatMap { part in
             withUnsafeBytes(of: UInt64(part.count).bigEndian) { [UInt8]($0) } + part

@@ -1,14 +1,14 @@
 import Base
 import Glibc
 
-/// What the process uses of the machine, under the names that Prometheus gives them.
+/// The resources of the machine that the process uses, under the names that Prometheus gives them.
 struct ProcessMetrics {
     let cpuSeconds: Double
     let residentBytes: Double
     let openDescriptors: Double
     let descriptorsMax: Double
 
-    /// As it is now. What the kernel does not tell is 0.
+    /// Reads the present values. A value that the kernel does not tell is 0.
     init() {
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
@@ -34,7 +34,7 @@ struct ProcessMetrics {
         return numbers.count > 1 ? Int(String(decoding: numbers[1], as: UTF8.self)) ?? 0 : 0
     }
 
-    /// Without the one that counts them.
+    /// The count, without the descriptor that is open for counting.
     private static func openDescriptorCount() -> Int {
         guard let folder = opendir("/proc/self/fd") else { return 0 }
         defer { closedir(folder) }

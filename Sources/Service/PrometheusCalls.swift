@@ -5,7 +5,8 @@ import Store
 import Wire
 
 extension PrometheusPage {
-    /// What calls came to. By method in few buckets, by kind in all of them: there are a hundred methods.
+    /// The outcomes and durations of calls. Durations by method have few buckets, because there are a hundred methods;
+    /// durations by kind have all buckets.
     mutating func calls(of router: Router) {
         let methods = router.registry.all
         family("rpc_server_call_duration_seconds", "histogram", "How long unary calls took, by method.")
@@ -82,7 +83,7 @@ extension PrometheusPage {
             census.isComplete ? 0 : 1)
     }
 
-    /// Rows that stand for something that operators ask for the number of.
+    /// The numbers of rows that operators ask for.
     mutating func rows(_ store: Store) {
         let counts = try? store.read { transaction in
             (try transaction.count(Tables.users), try transaction.count(Tables.sessions))

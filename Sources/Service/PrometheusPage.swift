@@ -18,7 +18,7 @@ struct PrometheusPage {
         self.value(name, "", value)
     }
 
-    /// `bounds`: in microseconds, some of those that durations are counted in.
+    /// `bounds` are in microseconds: some of the bounds in which durations are counted.
     mutating func histogram(
         _ name: String, _ labels: String, _ snapshot: DurationHistogram.Snapshot,
         bounds: [Int64] = DurationHistogram.boundsMicroseconds

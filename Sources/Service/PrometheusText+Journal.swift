@@ -2,7 +2,7 @@ import Base
 import Store
 
 extension PrometheusPage {
-    /// Nothing for a server that is in no cluster.
+    /// Appends the metrics of the journal; nothing for a server that is in no cluster.
     mutating func journal(_ store: Store) {
         guard let status = store.journalStatus else { return }
         let counters = store.journalCounters

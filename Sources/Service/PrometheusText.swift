@@ -7,7 +7,7 @@ import Store
 import Transport
 
 extension Instance {
-    /// Everything there is to count, in Prometheus' text format 0.0.4; the RPC names are OpenTelemetry's.
+    /// All metrics, in Prometheus' text format 0.0.4; the RPC names are OpenTelemetry's.
     func prometheusText() -> [UInt8] {
         var page = PrometheusPage()
         page.process(ProcessMetrics(), version: version, startedAt: startedAt)
@@ -109,7 +109,7 @@ extension PrometheusPage {
         single("postern_caller_streams_open", "gauge", "Streams of all credentials.", Double(use.streamsOpen.value))
     }
 
-    /// Appends the memory of connections, and how many were closed for it.
+    /// Appends the memory of connections, and how many connections were closed for it.
     mutating func memory(_ instance: Instance) {
         let memory = instance.server.memory
         let metrics = instance.server.metrics

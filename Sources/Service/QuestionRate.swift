@@ -1,6 +1,6 @@
 import Base
 
-/// As many in a second as its limit says.
+/// Allows as many questions in a second as its limit says.
 struct QuestionRate: Sendable {
     private let perSecond: Int
     private var second = Int64.min

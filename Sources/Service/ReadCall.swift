@@ -7,11 +7,11 @@ import Signing
 import Store
 import Tokens
 
-/// What a handler that only reads knows about its call, after the gate let it pass.
+/// The data of an admitted call for a handler that only reads.
 ///
-/// Such a handler reads in the transaction that it is given: everything that it finds is so at one moment, and nothing
-/// is read twice. So a `ReadCall` has no store and no `Project`, by which another transaction could begin. What a
-/// handler needs besides is named here one by one.
+/// Such a handler reads in the transaction that it is given: everything that it finds is of one moment, and nothing is
+/// read twice. So a `ReadCall` has no store and no `Project`, with which another transaction could begin. The other
+/// things that a handler needs are listed here one by one.
 struct ReadCall: Sendable {
     private let admission: Admission
 
@@ -19,7 +19,7 @@ struct ReadCall: Sendable {
 
     /// Nil only for methods that need no credential.
     var caller: Caller? { admission.caller }
-    /// The tenant's settings as the call began; of the default pool for methods that are about no tenant.
+    /// The tenant's settings as the call began; the default pool's for methods that are about no tenant.
     var settings: TenantSettings { admission.settings }
     /// The tenant the request means.
     var tenantID: Text { admission.tenantID }
@@ -39,7 +39,7 @@ struct ReadCall: Sendable {
 
     private var project: Project { admission.service.project }
 
-    /// Of another tenant than the call's. TENANT_NOT_FOUND.
+    /// The settings of another tenant than the call's. TENANT_NOT_FOUND.
     borrowing func settings(
         of tenantID: Text, in transaction: borrowing ReadTransaction
     ) throws -> TenantSettings {
@@ -74,7 +74,7 @@ extension ReadCall {
         return try verified(idToken, by: project.tokenCheck, anyTenant: anyTenant, in: transaction)
     }
 
-    /// The same of a session cookie.
+    /// The same for a session cookie.
     borrowing func verified(
         sessionCookie: Text, anyTenant: Bool, in transaction: borrowing ReadTransaction
     ) throws -> VerifiedToken {
@@ -93,7 +93,7 @@ extension ReadCall {
         return user
     }
 
-    /// The same, or a user who is let no further before enrolling a second factor.
+    /// The same, but the user may still have to enroll a second factor before going further.
     borrowing func enrollingUser(
         idToken: Text, in transaction: borrowing ReadTransaction
     ) throws -> EnrollingUser {

@@ -4,7 +4,7 @@ import Messages
 import Rules
 import Store
 
-/// What a method that only reads is run with, on the loop, without leaving it.
+/// The data with which a method that only reads is run, on the loop, without leaving it.
 struct ReadExchange: ~Copyable {
     let gate: Gate
     let method: MethodDescriptor
@@ -13,8 +13,8 @@ struct ReadExchange: ~Copyable {
 
     var limits: MessageLimits { gate.service.limits.messages }
 
-    /// Runs `body` in one read transaction. It encodes its response while the transaction lasts: a reply may point into
-    /// the database's pages.
+    /// Runs `body` in one read transaction. `body` encodes its response while the transaction lasts: a reply may point
+    /// into the database's pages.
     ///
     /// `hasWaited`: the credential may have been revoked since the call came in.
     borrowing func read(

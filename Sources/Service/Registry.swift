@@ -6,7 +6,7 @@ import Store
 import Transport
 import Wire
 
-/// A method that can be called: what proto/ says, how its handler is run, what it did so far.
+/// A method that can be called: its descriptor from proto/, the way its handler is run, and its metrics.
 final class RegisteredMethod: Sendable {
     let descriptor: MethodDescriptor
     let body: MethodBody
@@ -24,7 +24,7 @@ final class RegisteredMethod: Sendable {
         self.methodBytes = [UInt8](descriptor.method.utf8)
     }
 
-    /// No name of ours is empty, so that neither are those of the same length.
+    /// No registered name is empty, so names of the same length are not empty either.
     func matches(_ service: UnsafeRawBufferPointer, _ method: UnsafeRawBufferPointer) -> Bool {
         guard methodBytes.count == method.count, serviceBytes.count == service.count else { return false }
         return methodBytes.withUnsafeBytes { memcmp($0.baseAddress!, method.baseAddress!, $0.count) == 0 }
@@ -32,7 +32,7 @@ final class RegisteredMethod: Sendable {
     }
 }
 
-/// How the router runs a method. Each closure knows its handler's types; none knows what carries the call.
+/// How the router runs a method. Each closure knows its handler's types, but not the carrier of the call.
 enum MethodBody: Sendable {
     /// Answers at once: appends the response message to the output, or throws.
     case fast(FastBody)
@@ -43,7 +43,8 @@ typealias FastBody =
     @Sendable (_ payload: UnsafeRawBufferPointer, _ exchange: borrowing ReadExchange, _ output: inout ByteBuffer) throws
     -> Void
 
-/// How a method is run that does not answer in the turn in which its request came in: the request is decoded at once.
+/// How the router runs a method that does not answer in the turn in which its request came in. The request is decoded
+/// at once.
 enum WaitingBody: Sendable {
     case page(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: MessageLimits) throws -> PreparedPage)
     case change(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: MessageLimits) throws -> PreparedChange)
@@ -84,7 +85,8 @@ struct Registry {
     private var placesByHash: [UInt64: [Int]] = [:]
     private(set) var all: [RegisteredMethod] = []
 
-    /// The method of these names. It is looked for at `last` first, which is then where it was found.
+    /// The method of these names. The search begins at `last`, which is then set to the place where the method was
+    /// found.
     func method(
         _ service: UnsafeRawBufferPointer, _ method: UnsafeRawBufferPointer, last: inout Int
     ) -> RegisteredMethod? {
@@ -160,7 +162,7 @@ struct Registry {
                 }))
     }
 
-    /// Has a registered method answer for a method of the same name of another service.
+    /// Lets a registered method also answer for a method of the same name of another service.
     mutating func alias(_ descriptor: MethodDescriptor, service: String) {
         guard let method = all.first(where: { $0.descriptor === descriptor }) else { return }
         add(MethodDescriptor(service: service, as: descriptor), method.body)
@@ -175,7 +177,7 @@ struct Registry {
         all.append(method)
     }
 
-    /// Only has to tell the names of this table apart quickly; equal bytes are checked behind it.
+    /// The hash only has to tell the names of this table apart quickly; the bytes are compared afterwards.
     private static func hash(_ service: UnsafeRawBufferPointer, _ method: UnsafeRawBufferPointer) -> UInt64 {
         func tail(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
             if bytes.count >= 8 { return bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self) }

@@ -2,7 +2,7 @@ import Base
 
 /// The id a request goes by in answers and logs: the client's `x-request-id`, or one made of connection and stream.
 enum RequestID {
-    /// A longer one of the client's is replaced.
+    /// A longer id of the client is replaced.
     static let clientByteCountMax = 128
     static let byteCountMax = 32
 
@@ -19,7 +19,7 @@ enum RequestID {
         return UnsafeRawBufferPointer(rebasing: scratch[..<25])
     }
 
-    /// Eight hex digits, the highest one first in memory, worked out side by side.
+    /// Eight hex digits, the highest digit first in memory, computed side by side.
     private static func digits(_ value: UInt32) -> UInt64 {
         var digits = UInt64(truncatingIfNeeded: value.byteSwapped)
         digits = (digits | digits << 16) & 0x0000_FFFF_0000_FFFF

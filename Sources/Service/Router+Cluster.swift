@@ -5,13 +5,13 @@ import Store
 import Synchronization
 import Wire
 
-// Calls of a node of a cluster that must not rest on an old state: docs/decisions/0119 and 0123. A server outside of a
-// cluster comes by here once for each call, and finds that there is nothing to do.
+// Calls that a node of a cluster must not answer from an old state: docs/decisions/0119 and 0123. A server outside of a
+// cluster checks this once for each call, and finds that there is nothing to do.
 
 extension Router {
     var isInCluster: Bool { service.project.store.isInCluster }
 
-    /// The place in the journal that the answer to a change tells; nil for other calls, and outside of a cluster.
+    /// The journal position that the answer to a change tells; nil for other calls, and outside of a cluster.
     func position(after method: MethodDescriptor) -> Text? {
         method.mutation ? service.project.store.journalPosition?.text : nil
     }
@@ -25,8 +25,8 @@ extension Router {
         return try CallFreshness(metadata, at: node).isBeyond(node)
     }
 
-    /// Returns when this node's store is the journal's end, or beyond what the call names. NODE_BEHIND, and
-    /// INVALID_POSITION for a place where nothing is.
+    /// Returns when this node's store has reached the journal's end, and with it the position that the call names.
+    /// NODE_BEHIND, and INVALID_POSITION for a position beyond the end.
     func reachEnd(for freshness: CallFreshness?) async throws {
         do {
             try await service.project.store.reachJournalEnd()
@@ -37,8 +37,8 @@ extension Router {
         if position.number > node.number { throw Failure.positionBeyondEnd }
     }
 
-    /// Whether a refused call may cause a question to the engine. Whoever shows no credential that is known has a rate
-    /// with all others like it.
+    /// Whether a refused call may cause a question to the engine. All callers without a known credential share one
+    /// rate.
     func mayAsk(for caller: Caller?) -> Bool {
         if caller != nil { return true }
         let now = Instant.now

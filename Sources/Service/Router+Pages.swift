@@ -9,8 +9,8 @@ public import Transport
 extension Router {
     func serve(_ pages: HTTPServer.Routes) { self.pages.withLock { $0 = pages } }
 
-    /// What the side port answers on this path. The metrics tell of all tenants, and this port is reached by many: they
-    /// are for project-admins.
+    /// The page of the side port at this path. The metrics tell of all tenants, and many can reach this port, so that
+    /// the metrics are only for project-admins.
     public func page(
         _ path: UnsafeRawBufferPointer, authorization: UnsafeRawBufferPointer?, on connection: isolated Connection
     ) -> HTTPResponse? {
@@ -25,7 +25,7 @@ extension Router {
             return page()
         } catch {
             let failure = Failure(mapping: error)
-            // As a method's: otherwise keys could be tried here without a trace.
+            // The failure is noted as for a method: otherwise keys could be tried here without a trace.
             if let caller { note(failure, name, by: caller, requestID: .empty) }
             return HTTPResponse(refusing: failure)
         }

@@ -3,8 +3,8 @@ import Rules
 import Store
 import Wire
 
-// What the tasks of waiting calls do. Each kind is a function of its own: a call that waits keeps room for what its own
-// kind needs, and thousands wait at a time.
+// The work in the tasks of waiting calls. Each kind is a function of its own, so that a waiting call keeps room only
+// for its own kind's needs: thousands wait at a time.
 
 extension Router {
     func perform<Carrier: CallCarrier>(
@@ -74,7 +74,7 @@ extension Router {
     }
 
     /// Makes a page of a list when it is its turn: in one short transaction that begins after the wait, so that the
-    /// page shows what is so then, and no reader of the database waits for a client.
+    /// page shows the state of that moment, and no reader of the database waits for a client.
     private func answer<Carrier: CallCarrier>(
         _ page: PreparedPage, _ exchange: Exchange, on carrier: isolated Carrier
     ) throws {

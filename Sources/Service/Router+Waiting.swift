@@ -4,15 +4,15 @@ import Rules
 import Store
 import Wire
 
-// Calls that outlive the turn they came in: pages, changes and streams. Each runs as a task of its carrier. What they
-// have in common is here once: the deadline, the count of the caller's streams, and the outcome.
+// Calls that outlive the turn in which they came in: pages, changes and streams. Each runs as a task of its carrier.
+// Their common parts are here: the deadline, the count of the caller's streams, and the outcome.
 
 extension Router {
-    /// What is left to do when the call was admitted as far as it can be at once.
+    /// The work that is left when the call was admitted as far as possible at once.
     enum Work: Sendable {
-        /// A call that only reads, and was refused before the node was at the journal's end.
+        /// A call that only reads, and had to wait until the node was at the journal's end.
         case read(FastBody, OwnedRequest)
-        /// In a cluster with its request, to be asked again where the node refuses it.
+        /// In a cluster, the request is kept to try again if the node refuses it.
         case page(PreparedPage, OwnedRequest?)
         case change(PreparedChange, Call)
         case stream(PreparedStream, StreamCall)
@@ -22,14 +22,14 @@ extension Router {
 
     private enum Start: Sendable {
         case now(Work)
-        /// Once this node is at the end of the cluster's journal.
+        /// Starts once this node is at the end of the cluster's journal.
         case atEnd(OwnedRequest)
     }
 
-    /// Starts a call's task. What can be refused at once is thrown, before there is a task.
+    /// Starts a call's task. Refusals that are possible at once are thrown before there is a task.
     ///
-    /// A node of a cluster lets changes and streams begin at the end of the journal: what was switched on any node
-    /// before the call was sent binds it.
+    /// A node of a cluster lets changes and streams begin at the end of the journal: a switch that was set on any node
+    /// before the call was sent binds the call.
     func begin<Carrier: CallCarrier>(
         _ incoming: IncomingCall, of method: RegisteredMethod, _ body: WaitingBody, caller: Caller?,
         on carrier: isolated Carrier
@@ -54,7 +54,8 @@ extension Router {
         return OwnedRequest(request, freshness)
     }
 
-    /// Begins a call that only reads once this node has seen what the caller names. False: it has.
+    /// Begins a call that only reads once this node has seen the position that the caller names. Returns false if the
+    /// node has seen it already.
     func waitsForPosition<Carrier: CallCarrier>(
         _ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, on carrier: isolated Carrier
     ) throws -> Bool {
@@ -64,9 +65,9 @@ extension Router {
         return true
     }
 
-    /// Answers a call again that this node refused before it was at the end of the journal: the key, user or session
-    /// that it did not find may have been made on another node a moment ago. Nil: the call goes on. Otherwise what to
-    /// answer: the refusal itself, or NODE_BEHIND when strangers ask too much.
+    /// Tries a call again that this node refused before it was at the end of the journal: the key, user or session that
+    /// it did not find may have been made on another node a moment ago. Nil: the call goes on. Otherwise the error to
+    /// answer: the refusal itself, or NODE_BEHIND if strangers ask too much.
     func answersAtEnd<Carrier: CallCarrier>(
         _ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, refused error: any Error,
         on carrier: isolated Carrier
@@ -140,7 +141,7 @@ extension Router {
     }
 
     /// Identifies and admits a call again, as if it came in now. A stream goes on with the credential that it came
-    /// with: what watches credentials for it knows no other.
+    /// with, because the credential watch knows no other.
     private func workAtEnd<Carrier: CallCarrier>(
         _ request: RequestEnvelope, _ owned: OwnedRequest, _ exchange: Exchange, on carrier: isolated Carrier
     ) throws -> (Work, Caller?) {
@@ -165,7 +166,7 @@ extension Router {
         case .waiting(let body):
             let work = try work(body, request, exchange, on: carrier)
             exchange.trace?.note(tenantID: context.admittedTenantID)
-            // Refused at the end, it is refused.
+            // A refusal at the journal's end is final.
             if case .page(let page, _) = work { return (.page(page, nil), exchange.caller) }
             return (work, exchange.caller)
         }
@@ -207,7 +208,7 @@ extension Router {
         try await traced(work, exchange, on: carrier)
     }
 
-    /// Performs a call so that what works for it can say how long it took, if anybody wants to know.
+    /// Performs a call with its trace, if there is one, so that the parts that work for the call can add their times.
     private func traced<Carrier: CallCarrier>(
         _ work: Work, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {

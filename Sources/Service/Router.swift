@@ -9,14 +9,14 @@ public import TLS
 public import Transport
 public import Wire
 
-/// The one way of every call, whatever carries it: find the method, admit the caller, run the handler, and take the
-/// outcome back, counted and logged.
+/// The one path of every call, whatever carries it: the router finds the method, admits the caller, runs the handler,
+/// and returns the outcome, counted and logged.
 public final class Router: Dispatcher {
     let service: ServiceContext
     let registry: Registry
     let gate: Gate
     let callerUse: CallerUse
-    /// Calls of methods that there are not. One count for all: a client may make up any number of names.
+    /// Calls of unknown methods. One count for all: a client may make up any number of names.
     let unknownMethodCalls = Counter()
     let failures: CallFailures
     let strangersQuestions: Mutex<QuestionRate>
@@ -32,7 +32,7 @@ public final class Router: Dispatcher {
         self.service = ServiceContext(project: project, health: health, version: version, log: log)
         var registry = Registry()
         registerAll(&registry)
-        // Reflection under its first name, by which most tools still ask. The messages are the same, byte by byte.
+        // Reflection under its first name, which most tools still use. The messages are the same, byte by byte.
         registry.alias(.serverReflectionServerReflectionInfo, service: "grpc.reflection.v1alpha.ServerReflection")
         self.registry = registry
         self.gate = Gate(service)
@@ -48,7 +48,7 @@ public final class Router: Dispatcher {
 
     public func identified(by certificate: PeerCertificate, _ connection: isolated Connection) {
         connection.connectionContext.certificate = ClientCertificate(certificate)
-        // One that is mapped to a role is a credential by itself.
+        // A certificate that is mapped to a role is a credential by itself.
         present(.empty, on: connection)
     }
 
@@ -57,8 +57,8 @@ public final class Router: Dispatcher {
         present(authorization, on: connection)
     }
 
-    /// Requests that came in together are answered out of one snapshot, which begins after they came: it holds whatever
-    /// was acknowledged before any of them was sent.
+    /// Requests that came in together are answered from one snapshot. It begins after they came, so that it holds every
+    /// change that was acknowledged before any of them was sent.
     public func batchBegins(on connection: isolated Connection) {
         connection.connectionContext.beginSharing(service.project.store)
     }
@@ -68,7 +68,7 @@ public final class Router: Dispatcher {
     public func present(_ authorization: Text, on connection: isolated Connection) {
         let context = connection.connectionContext
         let caller = try? authorization.bytes.withUnsafeBytes { try gate.caller(authorization: $0, context: context) }
-        // A credential that has too many connections is told so when it calls.
+        // A credential with too many connections is refused when it calls.
         if let caller { try? countConnection(connection, of: caller) }
     }
 
@@ -129,7 +129,7 @@ public final class Router: Dispatcher {
         }
     }
 
-    /// The caller; nil where the method needs none.
+    /// The caller; nil if the method needs none.
     func identify<Carrier: CallCarrier>(
         _ request: RequestEnvelope, requestID: @autoclosure () -> Text, for method: RegisteredMethod,
         _ context: ConnectionContext, on carrier: isolated Carrier
@@ -209,7 +209,7 @@ extension Router {
         if let failure { failures.count(failure, of: method.descriptor.fullName) }
     }
 
-    /// The same of a call that outlived it.
+    /// The same for a call that outlived that turn.
     func ended(_ exchange: Exchange, failure: Failure?) {
         let nanoseconds = Instant.now.nanoseconds(since: exchange.start)
         count(failure, of: exchange.method, nanoseconds: nanoseconds)
@@ -223,7 +223,7 @@ extension Failure {
     static let unknownMethod = Failure(
         .unknownMethod, "There is no such service or method; reflection lists those there are.")
 
-    /// For a client that speaks to a method as if it had another shape.
+    /// For a client that opens a method as if it had another shape.
     fileprivate static let wrongMethodShape = Failure(
         .wrongMethodShape,
         "The request's flags do not fit the method: unary, server stream or bidirectional stream.")

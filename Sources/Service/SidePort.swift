@@ -32,11 +32,12 @@ extension Instance {
                 guard health.isServing else {
                     return HTTPResponse(status: 503, body: [UInt8]("NOT_SERVING\n".utf8))
                 }
-                // 200 all the same: another node over the same disk would do no better, and reads are answered.
+                // The status is 200 all the same: another node over the same disk would do no better, and reads are
+                // answered.
                 guard let trouble = health.trouble else { return HTTPResponse(body: [UInt8]("SERVING\n".utf8)) }
                 return HTTPResponse(body: [UInt8]("DEGRADED: \(trouble)\n".utf8))
             },
-            // Weak: the router, which the instance owns, has these too.
+            // Weak: the router, which the instance owns, has these routes too.
             Self.metricsPath: { [weak self] in
                 guard let self else { return HTTPResponse(status: 503, body: []) }
                 return HTTPResponse(contentType: "text/plain; version=0.0.4; charset=utf-8", body: prometheusText())

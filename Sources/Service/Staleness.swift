@@ -3,8 +3,9 @@ import Identity
 import Store
 
 extension Project {
-    /// For what a missed revocation would make wrong: NODE_BEHIND while this node has not heard of the others for
-    /// longer than its limit, unless the operator wants it to go on. Asked once the token is known to be genuine.
+    /// Guards answers that a missed revocation would make wrong: NODE_BEHIND while this node has not heard of the
+    /// others for longer than its limit, unless the operator wants it to go on. Called once the token is known to be
+    /// genuine.
     func requireFresh() throws(Failure) {
         let limits = limits.journal
         guard store.isInCluster, limits.whenBehind == .refuse, store.staleness > limits.staleAfter else {

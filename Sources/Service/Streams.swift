@@ -2,7 +2,7 @@ import Base
 import Messages
 import Reactor
 
-/// A stream of whatever carries it.
+/// A stream on its carrier.
 struct CallStream: Sendable {
     let carrier: any CallCarrier
     /// The carrier's number of the call.
@@ -32,8 +32,8 @@ struct ReplyStream<Response: Message>: Sendable {
     /// Makes a message when the client has room for it, and sends it: a stream that waits holds no message, however
     /// many streams its connection has.
     ///
-    /// `make` runs once, on the loop, and calls nothing of the connection. It returns the message, or nil when there is
-    /// nothing to say, and what the handler goes on with.
+    /// `make` runs once, on the loop, and calls nothing of the connection. It returns the message, or nil if there is
+    /// nothing to say, and a value with which the handler goes on.
     func send<Made: Sendable>(making make: @Sendable () throws -> (Response?, Made)) async throws -> Made {
         try await send(heldByteCount: 0) { buffer in
             let (message, made) = try make()
@@ -83,7 +83,7 @@ struct RequestStream<Request: Message>: Sendable {
         self.limits = limits
     }
 
-    /// The next message, or nil when the client sends no more. Throws INVALID_ARGUMENT for what does not decode.
+    /// The next message, or nil when the client sends no more. Throws INVALID_ARGUMENT for bytes that do not decode.
     func next() async throws -> Request? {
         guard let bytes = try await stream.carrier.nextMessage(stream: stream.number) else { return nil }
         stream.trace?.add(receivedByteCount: bytes.count)

@@ -4,11 +4,12 @@ import Synchronization
 /// The calls of the tenants with the most of them, in bounded memory: the algorithm "Space-Saving" (Metwally, Agrawal,
 /// El Abbadi, 2005). Any thread.
 ///
-/// When a tenant comes that has no place, the one with the fewest calls gives its place up, and the new one's count
-/// goes on from there. So a count is never too low and never falls; it is too high by what it went on from at most.
-/// Tenants with more than a share of 1/`tenantsCountedMax` of all calls always have a place.
+/// If all places are taken when a tenant without a place comes, the tenant with the fewest calls loses its place, and
+/// the new tenant's count goes on from there. So a count is never too low and never falls; it is too high at most by
+/// the count that it went on from. Tenants with more than a share of 1/`tenantsCountedMax` of all calls always have a
+/// place.
 final class TenantCalls: Sendable {
-    /// A tenant's place. Whoever keeps it looks for a tenant once and not with each call.
+    /// A tenant's place. Code that keeps it looks for a tenant once and not with each call.
     final class Place: Sendable {
         let tenantID: Text
         private let calls: Atomic<UInt64>
@@ -58,7 +59,7 @@ final class TenantCalls: Sendable {
         return place
     }
 
-    /// Those with the most calls.
+    /// The tenants with the most calls.
     var most: [(tenantID: Text, count: UInt64)] {
         let all = places.withLock { places in places.values.map { (tenantID: $0.tenantID, count: $0.count) } }
         return Array(all.sorted { ($1.count, $0.tenantID) < ($0.count, $1.tenantID) }.prefix(shownMax))

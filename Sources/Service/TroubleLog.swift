@@ -1,16 +1,16 @@
 import Base
 import Store
 
-/// Which changes of the store's trouble get a line in the log. Pure: time comes in.
+/// Decides which changes of the store's trouble get a line in the log. Pure: the time is passed in.
 ///
 /// Near a full disk a store may come into trouble and out of it with every other write. A change soon after the last
-/// line is counted; the next line says how many there were, and what is so by then. While changes go on, lines come
-/// less and less often.
+/// line is counted; the next line tells the count and the present state. While changes go on, lines come less and less
+/// often.
 struct TroubleLog {
     struct Line: Equatable {
         /// Nil: the store takes all writes again.
         let trouble: StoreTrouble?
-        /// The changes since the line before that have none of their own.
+        /// The changes since the line before that have no line of their own.
         let unsaidCount: Int64
     }
 
@@ -32,7 +32,7 @@ struct TroubleLog {
         return line(now: now)
     }
 
-    /// The line for changes that had to wait for it. To be asked now and then.
+    /// The line for changes that had to wait for it. Call this now and then.
     mutating func due(now: Instant) -> Line? {
         guard unsaidCount > 0, let quietUntil, now >= quietUntil else { return nil }
         return line(now: now)

@@ -3,7 +3,7 @@ public import Messages
 public import Store
 import Tokens
 
-/// A key as it is stored, with its times and its number.
+/// A stored key, with its times and its number.
 struct NumberedSigningKey {
     var stored: StoredSigningKey
     let times: SigningKeyTimes
@@ -19,7 +19,7 @@ extension ReadTransaction {
         }
     }
 
-    /// The number of the next key: above those of all there are, the revoked ones too.
+    /// The number of the next key, above the numbers of all keys, including revoked ones.
     func nextSigningKeySequence() throws -> Int64 {
         var last: Int64 = 0
         try scan(SigningTables.keys) { row in
@@ -39,7 +39,7 @@ extension ReadTransaction {
         return keys
     }
 
-    /// The keys of one use that verify nothing any more at `now` and are not listed either.
+    /// The keys of one use that at `now` verify nothing any more and are no longer listed.
     func signingKeysOver(for use: TokenUse, at now: Timestamp) throws -> [StoredSigningKey] {
         try allSigningKeys(for: use).filter { key in
             guard key.revokedAtMicros == 0 else {
@@ -73,6 +73,6 @@ extension SigningKeyInfo {
 }
 
 extension StoredSigningKey {
-    /// Keys of before there were session cookies say nothing, and sign ID tokens.
+    /// Keys from before there were session cookies name no use, and sign ID tokens.
     func isUsed(for use: TokenUse) -> Bool { (tokenUse == .unspecified ? .idToken : tokenUse) == use }
 }

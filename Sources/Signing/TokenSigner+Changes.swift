@@ -5,21 +5,21 @@ import Reactor
 import Store
 import Tokens
 
-// Making, revoking and retiring keys. What becomes of the keys there are is decided inside the transaction, over what
-// is committed then: another node may have rotated.
+// Making, revoking and retiring keys. The fate of the existing keys is decided inside the transaction, over the
+// committed state, because another node may have rotated.
 
-/// What revoking a key did.
+/// The result of revoking a key.
 public struct RevokedSigningKey: Sendable {
     public let key: SigningKeyInfo
-    /// The key that took its place; nil when none had to.
+    /// The key that took its place; nil if none was needed.
     public let successor: SigningKeyInfo?
 }
 
 extension TokenSigner {
-    /// How long a revoked key is listed: as long as the verifiers are told of it.
+    /// How long a revoked key is listed, which is as long as verifiers are told of it.
     static let revokedKept = Duration.hours(15 * 24)
 
-    /// Makes a new key, which signs after `publishAhead`; the present one then verifies for one token's life more.
+    /// Makes a new key, which signs after `publishAhead`. The present key then still verifies for one token's lifetime.
     public func rotate(
         algorithm: SigningAlgorithm?, publishAhead: Duration, record: @escaping KeyEvent
     ) async throws -> SigningKeyInfo {
@@ -36,7 +36,7 @@ extension TokenSigner {
         return try publishedInfo(of: made.id)
     }
 
-    /// Makes the key of a store that has none; another node may have made it meanwhile.
+    /// Makes the first key of a store that has none, unless another node has made it meanwhile.
     func makeFirst(_ algorithm: SigningAlgorithm, record: @escaping KeyEvent) async throws {
         await takeTurn()
         defer { passTurn() }
@@ -50,9 +50,9 @@ extension TokenSigner {
         }
     }
 
-    /// Ends a key whose private part somebody else may have: it verifies nothing from now on, and its private part is
-    /// deleted here. The key that signs is replaced at once, one that waits for its time by another that waits as long.
-    /// A key that was revoked before stays as it is. Nil when there is no such key of this use.
+    /// Revokes a key whose private part somebody else may have: it verifies nothing from now on, and its private part
+    /// is deleted here. If it signs, it is replaced at once. If it waits for its time, it is replaced by a key that
+    /// waits as long. A key that was revoked before stays as it is. Nil if there is no such key of this use.
     public func revoke(
         _ id: Text, validateOnly: Bool, record: @escaping KeyEvent
     ) async throws -> RevokedSigningKey? {
@@ -69,7 +69,7 @@ extension TokenSigner {
         let (latest, hasSigned) = (latestIssuedAt, newestSignedSequence)
         let hasSuccessor = try await store.write { [self] transaction -> Bool in
             let keys = try transaction.reading.signingKeys(for: use)
-            // Somebody else was as quick, and has it revoked or retired.
+            // Somebody else was faster, and has revoked or retired it.
             guard var leaked = keys.first(where: { $0.stored.keyID == id }) else { return false }
             let signing = SigningKeyTimes.signing(in: keys, at: now, hasSigned: hasSigned, \.times)
             let signs = signing?.times == leaked.times
@@ -91,7 +91,7 @@ extension TokenSigner {
         return RevokedSigningKey(key: revoked, successor: try publishedInfo(of: spare.id))
     }
 
-    /// Deletes keys that verify nothing any more. Called now and then.
+    /// Deletes keys that verify nothing any more. Called from time to time.
     public func retireExpired(record: @escaping KeyEvent) async throws {
         await takeTurn()
         defer { passTurn() }
@@ -119,12 +119,12 @@ extension TokenSigner {
             id: id, algorithm: algorithm, sealed: try sealing.seal(key.exportDER(), context: id.bytes, random: random))
     }
 
-    /// Adds a key as the newest one, and says when the one before it retires.
+    /// Adds a key as the newest one, and sets the time at which the earlier key retires.
     private nonisolated func add(
         _ key: NewKey, signsFrom: Timestamp, latestIssued: Timestamp, now: Timestamp,
         in transaction: borrowing WriteTransaction
     ) throws {
-        // A key that stopped signing stays published for a token's life.
+        // A key that stopped signing stays published for a token's lifetime.
         let lifetime = use == .sessionCookie ? Self.cookieLifetimeMax : Self.tokenLifetime
         for var older in try transaction.reading.signingKeys(for: use) where older.times.retiresAt == nil {
             let retiresAt = older.times.retirement(

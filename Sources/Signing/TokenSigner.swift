@@ -9,35 +9,35 @@ public import Tokens
 /// The owner of the signing keys: makes, rotates, revokes and retires them, one change after the other, and publishes
 /// their public parts as a `KeySet`. Nobody else has the private parts in memory.
 ///
-/// Signing does not wait for a change: `sign` takes the keys as they are. RSA is signed on the signing pool (250 µs
-/// would hold up a loop), ES256 and EdDSA on the caller's thread.
+/// Signing does not wait for a change: `sign` takes the present keys. RSA is signed on the signing pool (250 µs would
+/// hold up a loop), ES256 and EdDSA on the caller's thread.
 public actor TokenSigner {
-    /// An ID token's life.
+    /// The lifetime of an ID token.
     public static let tokenLifetime = Duration.hours(1)
-    /// The longest life of a session cookie.
+    /// The longest lifetime of a session cookie.
     public static let cookieLifetimeMax = Duration.hours(14 * 24)
 
     nonisolated let loop: EventLoop
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     public nonisolated let published = PublishedKeySet()
 
-    /// What its keys sign; keys of other signers in the same store are not its business.
+    /// The use of its keys. It ignores keys of other signers in the same store.
     public nonisolated let use: TokenUse
     nonisolated let store: Store
     nonisolated let sealing: SealingKey
     nonisolated let pool: WorkerPool
     nonisolated let clock: Clock
     nonisolated let random: RandomSource
-    /// The number of the newest key that has signed here, and the time of the latest token, rounded up to a minute:
-    /// what a clock that is set back must not make undone.
+    /// The number of the newest key that has signed here, and the time of the latest token, rounded up to a minute. A
+    /// clock that is set back must not undo them.
     private nonisolated let newestSigned = Atomic<Int64>(.min)
     private nonisolated let latestIssued = Atomic<Int64>(.min)
     private nonisolated let publishing = Mutex<Void>(())
     private nonisolated let held = Mutex(HeldKeys())
-    /// The changes of the keys.
+    /// The order of changes of the keys.
     private var turns = TurnQueue()
 
-    /// The keys as they were read last.
+    /// The keys of the last read.
     private struct HeldKeys: Sendable {
         var published = KeySet(entries: [])
         var privateKeys: [Text: SigningKey] = [:]
@@ -54,19 +54,19 @@ public actor TokenSigner {
         self.loop = loop
         self.clock = clock
         self.random = random
-        // Whoever changes the keys, also on another node: they are known here before the change is acknowledged.
+        // If anybody changes the keys, even on another node, they are known here before the change is acknowledged.
         store.follow([SigningTables.keys.declaration], as: use == .sessionCookie ? "cookie keys" : "token keys") {
             [weak self] _ in try self?.refresh()
         }
     }
 
-    /// Reads the stored keys and publishes them; makes the first one if there is none.
+    /// Reads the stored keys and publishes them; makes the first key if there is none.
     public func start(algorithm: SigningAlgorithm, record: @escaping KeyEvent) async throws {
         try refresh()
         if published.current.entries.isEmpty { try await makeFirst(algorithm, record: record) }
     }
 
-    /// Writes what the event log says about a key, in the key's own transaction.
+    /// Writes the event about a key to the event log, in the key's own transaction.
     public typealias KeyEvent = @Sendable (borrowing WriteTransaction, EventKind, Text) throws -> Void
 
     /// The present keys, newest first.
@@ -89,7 +89,7 @@ public actor TokenSigner {
         }
     }
 
-    /// Signs an ID token. Throws what the signing pool throws when it is full or the deadline has passed.
+    /// Signs an ID token. Throws the signing pool's error if the pool is full or the deadline has passed.
     public nonisolated func sign(_ claims: IDTokenClaims, deadline: Instant) async throws -> Text {
         let held = held.withLock { $0 }
         guard let entry = held.published.signingEntry(at: claims.issuedAt, hasSigned: newestSignedSequence),
@@ -110,7 +110,7 @@ public actor TokenSigner {
     nonisolated var newestSignedSequence: Int64 { newestSigned.load(ordering: .acquiring) }
     nonisolated var latestIssuedAt: Timestamp { Timestamp(microseconds: latestIssued.load(ordering: .acquiring)) }
 
-    /// Two loads for nearly every token: the newest key changes with a rotation, the time once a minute.
+    /// Costs two loads for nearly every token: the newest key changes with a rotation, the time once a minute.
     private nonisolated func noteSigning(by key: SigningKeyTimes, at time: Timestamp) {
         if key.sequence > newestSigned.load(ordering: .relaxed) {
             newestSigned.max(key.sequence, ordering: .acquiringAndReleasing)
@@ -122,9 +122,9 @@ public actor TokenSigner {
 
     // MARK: The order of changes
 
-    /// Returns when the changes of the keys that came before are done.
+    /// Returns when the earlier changes of the keys are done.
     func takeTurn() async {
-        // Only ever succeeds.
+        // A turn's promise never fails.
         if let turn = turns.take() { _ = try? await turn.value() }
     }
 
@@ -132,7 +132,7 @@ public actor TokenSigner {
 
     // MARK: Publishing
 
-    /// Publishes the keys as they are stored now. Any thread; of two at once none publishes what the other knew better.
+    /// Publishes the stored keys. Any thread; of two calls at once, neither replaces newer keys by older ones.
     private nonisolated func refresh() throws {
         try publishing.withLock { _ in
             var privateKeys: [Text: SigningKey] = [:]

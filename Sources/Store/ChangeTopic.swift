@@ -1,10 +1,10 @@
 public import Base
 
-/// What a write is about, for those who wait for it to change: a kind and a name, the same on every node.
+/// The thing that a write changes, for callers that wait for a change: a kind and a name, the same on every node.
 public struct ChangeTopic: Hashable, Sendable {
-    /// What sort of thing changed: "user", for example.
+    /// The kind of thing that changed: "user", for example.
     public let kind: Text
-    /// Which of them; empty where there is only one.
+    /// Which thing of that kind changed; empty if there is only one.
     public let name: [UInt8]
 
     public init(_ kind: Text, _ name: [UInt8] = []) {

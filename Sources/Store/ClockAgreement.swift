@@ -1,19 +1,20 @@
 public import Base
 
-/// Whether a node's clock is near the engine's, which all nodes of a cluster share. Pure: readings come in.
+/// Whether a node's clock is near the engine's, which all nodes of a cluster share. It is pure: the caller passes the
+/// readings.
 ///
-/// What a node stamps, refuses or deletes by its age, the others believe. So a node whose clock is further away than
-/// `JournalLimits.clockDifferenceMax`, for as long as `clockPatience`, writes nothing until it is right again.
+/// A node stamps, refuses and deletes records by their age, and the other nodes rely on that. So if a node's clock is
+/// further away than `JournalLimits.clockDifferenceMax` for `clockPatience`, it writes nothing until it is right again.
 public struct ClockAgreement: Equatable, Sendable {
-    /// How far the node's clock is ahead of the engine's, at least; negative where it is behind. Zero: no further than
-    /// the time that the engine's answer took.
+    /// How far the node's clock is ahead of the engine's, at least; negative if it is behind. Zero means that it is no
+    /// further away than the time that the engine's answer took.
     public private(set) var difference = Duration.zero
     public private(set) var isWrong = false
     private var awaySince: Instant?
 
     public init() {}
 
-    /// Takes in what the engine's clock said between two readings of the node's.
+    /// Takes in a reading of the engine's clock, between two readings of the node's clock.
     public mutating func note(
         engine: Timestamp, before: Timestamp, after: Timestamp, at now: Instant, limits: JournalLimits
     ) {

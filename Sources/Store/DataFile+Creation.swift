@@ -9,7 +9,7 @@ extension DataFile {
     static func prepare(_ configuration: StoreConfiguration) throws(StoreError) {
         let directory = configuration.directory
         if let file = try DataFile(path: directory + "/data.mdb") { return try file.check() }
-        // A witness says that there was a data file.
+        // If there is a witness, there was a data file.
         guard configuration.createsIfMissing, access(directory + "/witness", F_OK) != 0 else { throw .missing }
         try create(in: directory, mapByteCount: configuration.mapByteCount)
         try syncDirectory(directory)

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Looks at data.mdb with pread(2) before LMDB maps it: a mapping past the end of a truncated file is a SIGBUS later.
+/// Checks data.mdb with pread(2) before LMDB maps it: a mapping past the end of a truncated file causes SIGBUS later.
 ///
 /// The layout is LMDB 0.9's (`MDB_page`, `MDB_meta`, `MDB_node` in mdb.c) on a 64-bit little-endian machine.
 struct DataFile: ~Copyable {
@@ -46,13 +46,13 @@ struct DataFile: ~Copyable {
 
     deinit { close(file) }
 
-    /// Throws `.truncated` if a page in use lies behind the end, `.damaged` if there is no readable meta page.
+    /// Throws `.truncated` if a page in use lies past the end, `.damaged` if there is no readable meta page.
     func check() throws(StoreError) {
         let meta = try newestMeta()
         let pageCount = byteCount / meta.pageByteCount
         guard meta.lastPage >= pageCount else { return }
-        // Not yet a truncation: LMDB does not write pages that one transaction took from the end and freed again, so
-        // that a healthy file can be short by them. They are all in the list of free pages then.
+        // This alone is no truncation: LMDB does not write pages that one transaction took from the end and freed
+        // again. So a healthy file can be shorter by such pages, and all of them are in the list of free pages.
         var missing = Set(pageCount...meta.lastPage)
         try forEachFreePage(meta) { missing.remove($0) }
         guard missing.isEmpty else { throw .truncated }
@@ -120,7 +120,7 @@ struct DataFile: ~Copyable {
         for index in 0..<count { body(try load(UInt64.self, at: offset + 8 + index * 8)) }
     }
 
-    /// A read that would pass the end of the file is what this type is there to find.
+    /// Reads a number. Throws `.truncated` for a read past the end of the file, which this type exists to find.
     func load<Number: FixedWidthInteger>(_: Number.Type, at offset: UInt64) throws(StoreError) -> Number {
         let size = MemoryLayout<Number>.size
         guard offset <= byteCount, UInt64(size) <= byteCount - offset else { throw .truncated }
@@ -130,7 +130,7 @@ struct DataFile: ~Copyable {
         return Number(littleEndian: value)
     }
 
-    /// The bytes from `offset` on. Throws `.truncated` where the file ends before them.
+    /// The bytes from `offset` on. Throws `.truncated` if the file is too short for them.
     func bytes(at offset: UInt64, count: Int) throws(StoreError) -> [UInt8] {
         guard offset <= byteCount, UInt64(count) <= byteCount - offset else { throw .truncated }
         var bytes = [UInt8](repeating: 0, count: count)

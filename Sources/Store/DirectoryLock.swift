@@ -4,14 +4,14 @@ import Synchronization
 
 /// The right to use a data directory, by flock(2): LMDB 0.9 does not refuse a second open, not even in one process.
 ///
-/// Three things are locked. The file `lock` is what older servers look at. The directory itself cannot be deleted and
-/// made again behind our back, as `lock` can. The data file is locked when there is one: it may be known by another
-/// directory's name as well.
+/// Three things are locked. The file `lock` is the one that older servers look at. The directory itself cannot be
+/// deleted and made again unnoticed, as `lock` can. The data file, if there is one, is locked because it may have a
+/// name in another directory as well.
 public final class DirectoryLock: Sendable {
     public let directory: String
     private let files: Mutex<[Int32]>
 
-    /// Throws `.inUse` if another process has the directory, or this one; `.missing` if there is none.
+    /// Throws `.inUse` if another process, or this one, has locked the directory; `.missing` if there is no directory.
     public init(_ directory: String, createsIfMissing: Bool) throws(StoreError) {
         if createsIfMissing, mkdir(directory, 0o700) != 0, errno != EEXIST {
             throw StoreError(code: errno, operation: "create the directory")
@@ -33,7 +33,7 @@ public final class DirectoryLock: Sendable {
         self.files = Mutex([])
     }
 
-    /// Lets a store of the directory be opened and closed, and stays locked.
+    /// A lock with which a store of the directory can be opened and closed, while this lock stays locked.
     public func lent() -> DirectoryLock { DirectoryLock(keptByCallerOf: directory) }
 
     /// Locks the data file, which exists.

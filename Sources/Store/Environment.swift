@@ -6,10 +6,10 @@ import Synchronization
 
 /// One open LMDB environment: the only owner of `MDB_env` and of the lock on the directory. Any thread.
 ///
-/// Reads go through `StoreReader`s, writes through the one `Writer` thread; both are ended before `close()` frees it.
+/// Reads go through `StoreReader`s, writes through the one `Writer` thread. Both end before `close()` frees `MDB_env`.
 final class Environment: @unchecked Sendable {
     // Unchecked: all stored properties but those in a Mutex are set by init and never changed. LMDB's functions
-    // on an `MDB_env` are thread-safe, and `close()` waits for everybody in `whileOpen` or in a read.
+    // on an `MDB_env` are thread-safe, and `close()` waits for every caller in `whileOpen` or in a read.
     let raw: OpaquePointer
     let authenticator: any RecordAuthenticator
     let eventHash: EventHash
@@ -29,12 +29,12 @@ final class Environment: @unchecked Sendable {
     private let witness = Mutex<Witness?>(nil)
     private let committedEvent = Atomic<UInt64>(0)
     let journalStatus = Mutex(JournalStatus())
-    /// What the time mark may be at most: in a cluster, the engine's time and a little more.
+    /// The highest value that the time mark may have: in a cluster, the engine's time and a little more.
     let timeMax = Atomic<Int64>(.max)
 
     private struct Registry {
         var isClosed = false
-        /// Nil once it was called.
+        /// Nil after it was called.
         var onFatal: (@Sendable (StoreError) -> Void)?
         var useCount = 0
         var readers: [ObjectIdentifier: StoreReader] = [:]
@@ -102,7 +102,7 @@ final class Environment: @unchecked Sendable {
         return raw
     }
 
-    /// Damage that no check found shows when its page is read. It cannot be survived, only named.
+    /// Damage that no check found shows when its page is read. The process cannot survive it; it can only report it.
     private static func watchForDamage(_ raw: OpaquePointer, _ configuration: StoreConfiguration) throws(StoreError) {
         guard let damage = configuration.damage else { return }
         try StoreError.check(
@@ -156,7 +156,7 @@ final class Environment: @unchecked Sendable {
     @inline(__always)
     func owner(of table: UInt8) -> RowOwner { owners[Int(table)] }
 
-    /// What a change of the row announces; nil for a table without news.
+    /// The topic that a change of the row announces; nil for a table without news.
     @inline(__always)
     func topic(ofRow key: UnsafeRawBufferPointer, in table: UInt8) -> ChangeTopic? {
         tellers[Int(table)]?.topic(ofRow: key)
@@ -181,7 +181,7 @@ final class Environment: @unchecked Sendable {
 // MARK: - News
 
 extension Environment {
-    /// Tells of a commit, before its writes are answered. The writer's thread only.
+    /// Announces a commit before its writes are answered. The writer's thread only.
     func announce(_ topics: [ChangeTopic], _ rows: [MarkedRow], in snapshot: Snapshot) {
         guard !topics.isEmpty || !rows.isEmpty else { return }
         for failure in followers.tell(Announcement(topics: topics, rows: rows, snapshot: snapshot)) {
@@ -201,7 +201,7 @@ extension Environment {
             transaction: UInt64(clamping: info.me_last_txnid), event: committedEvent.load(ordering: .acquiring))
     }
 
-    /// The newest event that is committed, unless it is no news (nil).
+    /// Notes the newest committed event. Nil means that there is no newer one.
     func noteEvent(_ sequence: UInt64?) {
         if let sequence { committedEvent.store(sequence, ordering: .releasing) }
     }
@@ -247,12 +247,12 @@ extension Environment {
         }
     }
 
-    /// Whom to tell, once, that the environment cannot be trusted any more.
+    /// Sets the handler that is called once, when the environment cannot be trusted any more.
     func onFatal(_ handler: @escaping @Sendable (StoreError) -> Void) {
         registry.withLock { $0.onFatal = handler }
     }
 
-    /// Any thread: a reader may be the first that LMDB tells.
+    /// Any thread: a reader may be the first to get LMDB's error.
     func report(_ error: StoreError) {
         let handler = registry.withLock { registry in
             defer { registry.onFatal = nil }

@@ -1,8 +1,8 @@
 import Base
 import Glibc
 
-/// A file descriptor that becomes readable when a thread is to be woken, for who sleeps in poll(2) on other
-/// descriptors as well. Signals that come before the wait are kept; several are one.
+/// A file descriptor that becomes readable when a thread must wake up, for a thread that sleeps in poll(2) on other
+/// descriptors as well. Signals that come before the wait are kept; several signals count as one.
 final class EventDescriptor: Sendable {
     let readEnd: Int32
     private let writeEnd: Int32
@@ -22,7 +22,7 @@ final class EventDescriptor: Sendable {
         close(writeEnd)
     }
 
-    /// A pipe that is full has a signal in it already.
+    /// A full pipe already has a signal in it, so a failed write does not matter.
     func signal() {
         var byte: UInt8 = 1
         _ = write(writeEnd, &byte, 1)

@@ -1,22 +1,22 @@
 public import Base
 
 extension WriteTransaction {
-    /// Appends to the tenant's chain, in the same transaction as the change the event tells of. Nobody reads the event
-    /// before the commit: a batch gives its events their sequences at its end.
+    /// Appends to the tenant's chain, in the same transaction as the change that the event describes. The event cannot
+    /// be read before the commit: a batch gives its events their sequences at its end.
     public func appendEvent(tenant: Text, _ payload: [UInt8]) throws(StoreError) {
         guard tenant.byteCount <= EventLog.tenantByteCountMax else { throw .keySize }
         batch.append(PendingEvent(tenant: tenant, payload: payload))
     }
 
-    /// The sequence that the tenant's next event gets. It is certain: a write that fails takes its whole batch back,
-    /// and the writes after it run anew.
+    /// The sequence that the tenant's next event gets. It is certain: a write that fails rolls its whole batch back,
+    /// and the writes after it run again.
     public func nextEventSequence(tenant: Text) throws(StoreError) -> UInt64 {
         let waiting = batch.events.count { $0.tenant == tenant }
         // Proof: sequences count events one by one.
         return try reading.eventHead(tenant: tenant).sequence + UInt64(waiting) + 1
     }
 
-    /// Once per batch, before its commit: numbers its events and chains them, in the order in which they were appended.
+    /// Numbers the batch's events and chains them in the order in which they were appended. Once, before the commit.
     func writeEvents() throws(StoreError) {
         guard !batch.events.isEmpty else { return }
         var globalSequence = try reading.newestEvent()
@@ -65,8 +65,8 @@ extension WriteTransaction {
         return old.count
     }
 
-    /// Deletes up to `limit` of a deleted tenant's events; whether there may be more. The checkpoint stays, so that
-    /// nobody can pass other events for the tenant's.
+    /// Deletes up to `limit` of a deleted tenant's events, and returns whether there may be more. The checkpoint stays,
+    /// so that nobody can pass other events off as the tenant's.
     public func deleteEvents(ofDeletedTenant tenant: Text, limit: Int, now: Timestamp) throws -> Bool {
         if try deleteEvents(tenant: tenant, limit: limit, now: now, while: { _ in true }) == limit { return true }
         try delete(Schema.eventHeads, TenantPrefix(tenant))
@@ -89,7 +89,7 @@ extension ReadTransaction {
         return checkpoint
     }
 
-    /// The tenant that comes behind `last` among those with events; nil when none does.
+    /// The next tenant with events after `last`; nil if there is none.
     public func tenantWithEvents(after last: Text?) throws -> Text? {
         var tenant: Text?
         try scan(Schema.eventHeads, from: last.map { .after(TenantPrefix($0)) } ?? .first, limit: 1) { row in
@@ -99,7 +99,7 @@ extension ReadTransaction {
         return tenant
     }
 
-    /// The tenant's newest event; the checkpoint of a tenant that was deleted.
+    /// The tenant's newest event, or the checkpoint if the tenant was deleted.
     public func eventHead(tenant: Text) throws(StoreError) -> EventHead {
         guard let bytes = try get(Schema.eventHeads, TenantPrefix(tenant)) else {
             return try eventCheckpoint(tenant: tenant)?.head ?? .empty
@@ -108,8 +108,8 @@ extension ReadTransaction {
         return head
     }
 
-    /// The tenant's events from `sequence` on, in order, until `body` returns false or `limit` is reached; from the
-    /// newest backwards if `reversed`, `sequence` then being the highest.
+    /// The tenant's events from `sequence` on, in order, until `body` returns false or `limit` is reached. A `reversed`
+    /// scan goes backwards from the newest event, and `sequence` is the highest.
     public func scanEvents(
         tenant: Text, from sequence: UInt64? = nil, reversed: Bool = false, limit: Int = .max,
         _ body: (StoredEvent) throws -> Bool
@@ -128,8 +128,8 @@ extension ReadTransaction {
         return try followEvents(tenant: tenant, from: &place, limit: .max)
     }
 
-    /// Follows the tenant's chain from `place`, which it moves, by up to `limit` events. Fewer than `limit` of them
-    /// mean that the chain ends at the tenant's head, as it should.
+    /// Follows the tenant's chain from `place`, which it moves, by up to `limit` events. If it followed fewer than
+    /// `limit`, the chain ends at the tenant's head, as it should.
     public func followEvents(tenant: Text, from place: inout EventHead, limit: Int) throws -> EventChainStatus {
         let start = place
         var reached = start
@@ -137,7 +137,7 @@ extension ReadTransaction {
         var count = 0
         try scanEvents(tenant: tenant, from: start.sequence + 1, limit: limit) { event in
             guard event.sequence == reached.sequence + 1, event.previousHash == reached.hash else {
-                // A wrong reference means that the event it refers to was altered, unless there is none.
+                // A wrong reference means that the event before it was altered, unless none was read before it.
                 let isAltered = event.sequence == reached.sequence + 1 && reached != start
                 broken = reached.sequence + (isAltered ? 0 : 1)
                 return false
@@ -154,7 +154,7 @@ extension ReadTransaction {
         return head.hash == reached.hash ? .intact(count: count) : .broken(sequence: head.sequence)
     }
 
-    /// What the tenant's next event, or a checkpoint, refers to this one by.
+    /// The hash by which the tenant's next event, or a checkpoint, refers to this event.
     public func hash(of event: StoredEvent, tenant: Text) throws(StoreError) -> [UInt8] {
         var record: [UInt8] = []
         record.append(bigEndian: event.globalSequence)

@@ -3,7 +3,7 @@ public import Base
 /// One page of a tenant's events, and where the next page begins.
 public struct EventPage: Sendable {
     public fileprivate(set) var events: [StoredEvent] = []
-    /// The sequence of the last event that was read, when the log goes on behind it; nil on the last page.
+    /// The sequence of the last event that was read, if the log goes on after it; nil on the last page.
     public fileprivate(set) var last: UInt64?
     /// How many events were read for the page, whether they are in it or not.
     public fileprivate(set) var rowReadCount = 0
@@ -18,7 +18,7 @@ public enum EventStart: Sendable {
 }
 
 extension ReadTransaction {
-    /// Reads a page of the tenant's events: those that `isWanted` says, oldest first or, if `reversed`, newest first.
+    /// Reads a page of the tenant's events that `isWanted` accepts, oldest first or, if `reversed`, newest first.
     public func events(
         tenant: Text, from start: EventStart, reversed: Bool = false, bounds: PageBounds,
         isWanted: (StoredEvent) throws -> Bool
@@ -38,14 +38,14 @@ extension ReadTransaction {
             result.events.append(event)
             return .item(row.value)
         }
-        // The item that did not fit any more was looked at, and begins the next page.
+        // The first item that did not fit was read as well. It begins the next page.
         result.events.removeLast(result.events.count - rows.items.count)
         result.last = rows.last?.sequence
         result.rowReadCount = rows.rowReadCount
         return result
     }
 
-    /// One event, and its record as it lies in the map until the transaction ends.
+    /// One event, and its record in the map, which is valid until the transaction ends.
     public func event(
         tenant: Text, sequence: UInt64
     ) throws -> (event: StoredEvent, record: UnsafeRawBufferPointer)? {
@@ -55,6 +55,6 @@ extension ReadTransaction {
         return (event, record)
     }
 
-    /// The topic of the tenant's log is announced with each batch that adds to it.
+    /// The topic of the tenant's log, which is announced with each batch that adds to the log.
     public static func eventsTopic(tenant: Text) -> ChangeTopic { Schema.eventHeads.topic(ofTenant: tenant) }
 }

@@ -1,6 +1,6 @@
 public import Base
 
-/// One event of a tenant as it lies in the log.
+/// One event of a tenant as the log stores it.
 public struct StoredEvent: Sendable, Equatable {
     /// Counts the events of all tenants, in the order they were committed.
     public let globalSequence: UInt64
@@ -25,18 +25,18 @@ public struct EventHead: Sendable, Equatable {
     public static let empty = EventHead(sequence: 0, hash: [UInt8](repeating: 0, count: EventLog.hashByteCount))
 }
 
-/// Where a tenant's log begins: the last event that was deleted. What is left verifies from its hash. The record's MAC
-/// is the checkpoint's signature: it takes the master key to make one.
+/// The place where a tenant's log begins: the last event that was deleted. The remaining events verify from its hash.
+/// The record's MAC is the checkpoint's signature, because making it takes the master key.
 public struct EventCheckpoint: Sendable, Equatable {
     public let head: EventHead
     public let cutAt: Timestamp
 }
 
-/// What following a tenant's chain found.
+/// The result of following a tenant's chain.
 public enum EventChainStatus: Sendable, Equatable {
     /// Everything from the checkpoint on, `count` events, is what was committed.
     case intact(count: Int)
-    /// The event with this sequence is missing, altered, or not the one its successor or the head was made after.
+    /// The event with this sequence is missing, altered, or not the one from which its successor or the head was made.
     case broken(sequence: UInt64)
 }
 
@@ -46,7 +46,7 @@ public enum EventLog {
     public static let hashByteCount = 32
     static let headerByteCount = 8 + hashByteCount
     static let sequenceKey = [UInt8]("sequence".utf8)
-    /// With the sequence it makes a key of allowed length.
+    /// A tenant of this length and a sequence together make a key of allowed length.
     static let tenantByteCountMax = 256
 }
 
@@ -77,7 +77,7 @@ struct PendingEvent {
     let tenant: Text
     let payload: [UInt8]
 
-    /// What its row will take.
+    /// The size of the row that it will have.
     var rowByteCount: Int {
         tenant.byteCount + 1 + 8 + RecordSeal.byteCount + EventLog.headerByteCount + payload.count
             + TenantUsage.rowOverhead

@@ -1,7 +1,7 @@
 public import Base
 public import Messages
 
-/// A record that ends by itself: whoever puts it also schedules its end, and the sweep deals with it then.
+/// A record that expires: the code that puts it also schedules its end, and the sweep deals with the record then.
 ///
 ///     extension StoredUsedTokenID: ExpiringRecord {
 ///         public static func expire(
@@ -14,8 +14,8 @@ public import Messages
 public protocol ExpiringRecord: Message {
     associatedtype Key: StoreKey
 
-    /// Called in the sweep's write once the time has come, also when the record is gone by now. Deletes the record and
-    /// what belongs to it, or schedules its end again if its life was extended.
+    /// Called in the sweep's write when the time has come, even if the record is already gone. Deletes the record and
+    /// its dependent rows, or schedules its end again if its life was extended.
     static func expire(
         _ key: Key, of table: Table<Key, Self>, in transaction: borrowing WriteTransaction, now: Timestamp) throws
 }
@@ -30,14 +30,14 @@ extension Table where Record: ExpiringRecord, Record.Key == Key {
 }
 
 extension WriteTransaction {
-    /// Has the sweep deal with the record under `key` once `time` has passed. The key may take 502 bytes at most.
+    /// Schedules the end of the record under `key`: the sweep deals with it after `time`. A key has at most 502 bytes.
     public func scheduleExpiry<Record: ExpiringRecord>(
         at time: Timestamp, _ table: Table<Record.Key, Record>, _ key: Record.Key
     ) throws(StoreError) {
         try put(Schema.expiry, try expiryKey(time, table, key), [])
     }
 
-    /// Takes a scheduled expiry back; false if there was none at this very time.
+    /// Cancels a scheduled expiry. Returns false if there was none at exactly this time.
     @discardableResult
     public func cancelExpiry<Record: ExpiringRecord>(
         at time: Timestamp, _ table: Table<Record.Key, Record>, _ key: Record.Key
@@ -53,7 +53,7 @@ extension WriteTransaction {
     }
 
     /// Deals with up to `limit` records that are due at `now`, the oldest first, and returns how many there were. A row
-    /// of a table that this version does not know is dropped: its record stays.
+    /// whose table this version does not know is dropped, and its record stays.
     public func expireRecords(now: Timestamp, limit: Int) throws -> Int {
         let end = UInt64(max(0, now.microseconds))
         var due: [ExpiryKey] = []
@@ -74,8 +74,8 @@ extension WriteTransaction {
 extension Store {
     /// Deals with up to `limit` records that are due, in one write; returns how many there were.
     ///
-    /// As many as `limit` means that more may be due: sweep again, with other writes in between. A record that throws
-    /// undoes the whole slice. In a full store the slice is a smaller one.
+    /// If it returns `limit`, more may be due: sweep again, with other writes in between. If a record throws, the whole
+    /// slice is undone. In a full store, the slice is smaller.
     public func sweep(now: Timestamp, limit: Int) async throws -> Int {
         do {
             return try await write(for: .removal) { try $0.expireRecords(now: now, limit: limit) }

@@ -1,4 +1,4 @@
-/// The faults of a store: for each kind how often, and the first places.
+/// The faults of a store: the count of each kind, and its first places.
 public struct Findings: Sendable {
     private static let placesMax = 5
     // Not bytes: texts of our own.
@@ -6,7 +6,7 @@ public struct Findings: Sendable {
 
     public var isEmpty: Bool { counts.isEmpty }
 
-    /// `place` says where: a page, a row. Never a name, an address or a value.
+    /// `place` is a page or a row. It is never a name, an address or a value.
     public mutating func add(_ fault: String, at place: String) {
         var entry = counts[fault] ?? (0, [])
         entry.count += 1

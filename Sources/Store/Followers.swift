@@ -1,7 +1,7 @@
 import Base
 import Synchronization
 
-/// What the writes of a batch announced, and the first snapshot that holds the batch.
+/// The topics and rows that the writes of a batch announced, and the first snapshot that holds the batch.
 public struct Announcement: Sendable {
     public let topics: [ChangeTopic]
     /// Rows of tables with news `.marked`.
@@ -17,15 +17,15 @@ public struct Announcement: Sendable {
     }
 }
 
-/// Those that are told of each commit, whoever made it: on the writer's thread, and before its writes are answered.
+/// The copies and listeners that are told of each commit, on the writer's thread and before its writes are answered.
 ///
-/// There is no other way in which memory learns of a changed row. Copies of rows are told first. Those that wait for
-/// something to happen are told afterwards, so that whoever they wake finds the copies refreshed.
+/// This is the only way in which memory learns of a changed row. Copies of rows are told first. Listeners are told
+/// afterwards, so that the callers that they wake find the copies refreshed.
 final class Followers: Sendable {
     private struct Follower {
         let copy: CopyDescription
         let refresh: @Sendable (Announcement) throws -> Void
-        /// Its last refresh failed: the next announcement is its business, whatever it is about.
+        /// Whether the last refresh failed. If so, the next announcement refreshes the copy, whatever it is about.
         var isBehind = false
     }
 
@@ -50,7 +50,7 @@ final class Followers: Sendable {
     func tell(_ announcement: Announcement) -> [(copy: CopyDescription, error: any Error)] {
         let (copies, listeners) = state.withLock { ($0.copies, $0.listeners) }
         var kinds: Set<Text> = []
-        // Many in a row are of one kind.
+        // Often many topics in a row have the same kind.
         for (place, topic) in announcement.topics.enumerated()
         where place == 0 || topic.kind != announcement.topics[place - 1].kind {
             kinds.insert(topic.kind)
@@ -75,11 +75,11 @@ final class Followers: Sendable {
     }
 }
 
-/// A copy of rows in memory: what it is called, and the tables that it follows.
+/// The name of a copy of rows in memory, and the tables that it follows.
 public struct CopyDescription: Sendable {
     public let name: StaticString
     public let tables: [StaticString]
     let kinds: Set<Text>
-    /// Those of the tables that mark their rows.
+    /// The ids of the tables that mark their rows.
     let markedTableIDs: Set<UInt8>
 }

@@ -4,25 +4,25 @@ public import Journal
 /// The engine that keeps the journal of a cluster: a table to append to, with the entry's position as its key.
 ///
 /// Used by the writer's thread alone. Each call blocks until the engine answered, or until the connection counts as
-/// lost; then the engine may still do what it was asked.
+/// lost. In the second case, the engine may still carry out the request.
 public protocol JournalEngine: AnyObject, Sendable {
     /// The cluster that the store belongs to: the engine must hold the same one. Called once, before anything else.
     func use(clusterID: [UInt8])
 
-    /// Leaves the connection there is, if any, and makes another one.
+    /// Closes the present connection, if any, and makes a new one.
     func connect() throws(JournalEngineError)
     func disconnect()
 
-    /// The rows from `position` on, that one included and in their order, up to the newest.
+    /// The rows from `position` on, including that row, in their order, up to the newest.
     func heads(from position: UInt64) throws(JournalEngineError) -> [JournalHead]
 
     /// Some of the entries from `position` on, at least one, opened and proved to belong to `heads`.
     func entries(for heads: ArraySlice<JournalHead>) throws(JournalEngineError) -> [JournaledEntry]
 
-    /// Appends over `mark`. Nil: another entry has that place, or the row at `mark` is another one.
+    /// Appends over `mark`. Returns nil if another entry has that place, or if the row at `mark` is another one.
     func append(_ entry: [UInt8], id: BatchID, over mark: JournalMark) throws(JournalEngineError) -> JournalMark?
 
-    /// What the engine's clock said in its last answer; nil where it does not tell.
+    /// The engine's time in its last answer; nil if the engine does not tell it.
     var time: Timestamp? { get }
 
     /// Sleeps until the journal may have grown (true), `descriptor` is readable, or `deadline` has passed.
@@ -32,7 +32,7 @@ public protocol JournalEngine: AnyObject, Sendable {
 /// An entry of the journal as it was read.
 public struct JournaledEntry: Sendable {
     public let mark: JournalMark
-    /// A `JournalEntry`; empty for one that only shows that what is before it is safe.
+    /// A `JournalEntry`. It is empty if the entry only shows that the entries before it are safe.
     public let bytes: [UInt8]
 
     public init(mark: JournalMark, bytes: [UInt8]) {
@@ -42,11 +42,11 @@ public struct JournaledEntry: Sendable {
 }
 
 public enum JournalEngineError: Error, Sendable {
-    /// There is no connection any more, or none can be made. What was asked last may still be done.
+    /// The connection was lost, or none can be made. The engine may still carry out the last request.
     case connectionLost(String)
     /// The row at this position is not what its author wrote.
     case damaged(UInt64)
-    /// Trying again does not help: another cluster, a form that is too new, an engine that forgets what it confirmed.
+    /// A retry does not help: another cluster, a form that is too new, an engine that forgets what it confirmed.
     case unusable(String)
 }
 

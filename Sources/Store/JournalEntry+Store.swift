@@ -3,7 +3,7 @@ import Journal
 import Messages
 
 extension WriteBatch {
-    /// What the batch does to every node's store, as an entry of the journal; nil if it does nothing to others'.
+    /// The batch's changes to every node's store, as an entry of the journal; nil if it changes no other node's store.
     var entry: [UInt8]? {
         guard let changes, !changes.isEmpty || !ownTopics.isEmpty else { return nil }
         let entry = JournalEntry(
@@ -26,7 +26,7 @@ extension JournalChange {
 extension JournalEntry {
     fileprivate static let newestFormat: UInt32 = 1
 
-    /// An entry is as long as the journal lets it be, and its seal says that a node wrote it.
+    /// The journal bounds the length of an entry, and the entry's seal proves that a node wrote it.
     fileprivate static let decodingLimits = {
         var limits = MessageLimits()
         limits.fieldsMax = .max
@@ -37,7 +37,7 @@ extension JournalEntry {
 }
 
 extension WriteTransaction {
-    /// Makes an entry's changes, and announces what they announced where they were made.
+    /// Makes an entry's changes, and announces the same topics as the node that wrote the entry.
     func apply(_ journaled: JournaledEntry) throws(StoreError) {
         let position = journaled.mark.position
         let entry: JournalEntry

@@ -1,7 +1,7 @@
 internal import Base
 public import Journal
 
-/// Where a store is in its cluster's journal: kept in the store, in the same transaction as what the entries change.
+/// A store's place in its cluster's journal. The store keeps it in the same transaction as the changes of the entries.
 public struct JournalPlace: Equatable, Sendable {
     public static let clusterIDByteCount = 16
     static let key = [UInt8]("journal".utf8)
@@ -47,8 +47,8 @@ extension WriteTransaction {
         try put(Schema.meta, JournalPlace.key, place.encoded)
     }
 
-    /// Makes the store the first of a new cluster, or leaves the one it is in. Only while it is opened without its
-    /// journal.
+    /// Makes the store the first of a new cluster or, with nil, takes it out of its cluster. Only while the store is
+    /// opened without its journal.
     public func setJournalPlace(_ place: JournalPlace?) throws(StoreError) {
         if let place { try setJournalPlace(place) } else { try delete(Schema.meta, JournalPlace.key) }
     }

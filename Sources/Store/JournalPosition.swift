@@ -9,7 +9,7 @@ public struct JournalPosition: Sendable, Equatable {
 
     public init(clusterID: [UInt8], number: UInt64) { (self.clusterID, self.number) = (clusterID, number) }
 
-    /// Nil for anything that `text` does not make.
+    /// Nil for bytes that do not have the form of `text`.
     public init?(_ text: UnsafeRawBufferPointer) {
         let idByteCount = 2 * JournalPlace.clusterIDByteCount
         // 20 digits are the most of a UInt64.

@@ -5,14 +5,14 @@ import Journal
 public struct JournalStatus: Sendable {
     /// Whether the engine answers.
     public internal(set) var isConnected = false
-    /// Whether what the store holds is known to be the journal's past.
+    /// Whether the store's contents are known to be the journal's past.
     public private(set) var isConfirmed = false
-    /// Since when it is.
+    /// Since when the contents are confirmed.
     public private(set) var confirmedSince: Instant?
     /// The newest entry that the store holds.
     public private(set) var position: UInt64 = 0
-    /// When the engine was asked last for what the store has reached since: it holds all that was acknowledged anywhere
-    /// before. Nil where it was never so.
+    /// The time of the last question to the engine whose answer the store has reached since. The store holds everything
+    /// that any node acknowledged before this time. Nil if the store never reached an answer.
     public private(set) var endSeenAt: Instant?
     /// Entries that are known to be in the journal and not yet in the store.
     public private(set) var behindCount: UInt64 = 0
@@ -20,7 +20,7 @@ public struct JournalStatus: Sendable {
     private var seenEnd: (position: UInt64, at: Instant)?
     /// The newest entry that the store is sure to hold after a failure of the machine; nil until that is known.
     public private(set) var syncedPosition: UInt64?
-    /// Why the connection was lost last, or not made. Empty while there is one.
+    /// Why the last connection was lost, or could not be made. Empty while there is a connection.
     public private(set) var trouble = ""
     public internal(set) var clusterID: [UInt8] = []
     /// When the store was opened.
@@ -30,7 +30,7 @@ public struct JournalStatus: Sendable {
     /// The node writes nothing until its clock agrees with the engine's again.
     public var isClockWrong: Bool { clock.isWrong }
 
-    /// How old what the store holds may be: a second at most while the engine answers (`JournalLimits.lookInterval`).
+    /// How old the store's contents may be: a second at most while the engine answers (`JournalLimits.lookInterval`).
     public func staleness(at now: Instant) -> Duration {
         .nanoseconds(max(0, now.nanoseconds(since: endSeenAt ?? openedAt)))
     }
@@ -48,7 +48,7 @@ public struct JournalStatus: Sendable {
     /// The engine, asked at `time`, holds entries up to `position`.
     mutating func saw(end position: UInt64, at time: Instant) { seenEnd = (position, time) }
 
-    /// Everything committed is on the disk. `position` is what was committed before, or less.
+    /// Notes that everything committed is on the disk. `position` is the newest committed entry, or an older one.
     mutating func noteSynced() { syncedPosition = position }
 
     mutating func lost(_ reason: String) {

@@ -1,4 +1,4 @@
-/// Why the journal of a cluster keeps a store from writing, or from going on.
+/// The reason why the journal of a cluster keeps a store from writing, or from going on.
 public enum JournalTrouble: Error, Equatable, Sendable {
     /// The engine does not answer. The write was not made, and never will be.
     case away
@@ -6,15 +6,16 @@ public enum JournalTrouble: Error, Equatable, Sendable {
     case outcomeUnknown
     /// The write is larger than an entry can be.
     case entryTooLarge
-    /// This node's clock is too far from the engine's: the write was not made. Positive where the node is ahead.
+    /// This node's clock is too far from the engine's: the write was not made. The value is positive if the node is
+    /// ahead.
     case clockWrong(Duration)
     /// The store has not joined a cluster, and a journal was named.
     case notJoined
     /// The store belongs to a cluster, and no journal was named.
     case journalNotNamed
-    /// The store holds entries that the journal has not, or others: the engine lost what it had confirmed.
+    /// The store holds entries that the journal does not have, or other ones: the engine lost what it had confirmed.
     case forked(position: UInt64)
-    /// What the store lacks is gone from the journal: it has to join again by a snapshot.
+    /// The entries that the store lacks are gone from the journal: the store has to join again by a snapshot.
     case trimmed(position: UInt64)
     /// An entry was altered, replayed or moved, or the entries do not follow one another.
     case damaged(position: UInt64)
@@ -22,7 +23,7 @@ public enum JournalTrouble: Error, Equatable, Sendable {
     case newer(position: UInt64)
     case unusable(String)
 
-    /// Whether nothing can be written after it.
+    /// Whether the store can write nothing after this trouble.
     var endsTheStore: Bool {
         switch self {
         case .away, .outcomeUnknown, .entryTooLarge, .clockWrong: false

@@ -2,7 +2,7 @@ import Base
 internal import CLMDB
 import Journal
 
-/// The entries of others, and of this node where it did not learn what came of them.
+/// Applies the entries of other nodes, and entries of this node whose outcome it did not learn.
 extension JournaledWrites {
     func apply(upTo mark: JournalMark) {
         guard var reached = node.mark else { return }
@@ -26,7 +26,7 @@ extension JournaledWrites {
         }
     }
 
-    /// Returns the mark that the store is at then; nil if it was closed while its disk was full.
+    /// Returns the mark that the store has reached; nil if the store was closed while its disk was full.
     private func applyWhenThereIsRoom(_ entries: [JournaledEntry]) throws(StoreError) -> JournalMark? {
         while true {
             do throws(StoreError) {

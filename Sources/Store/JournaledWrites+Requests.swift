@@ -3,9 +3,9 @@ internal import CLMDB
 import Journal
 import Synchronization
 
-/// What waits to be written, and what becomes of it.
+/// The waiting writes, and their outcome.
 extension JournaledWrites {
-    /// Takes what waits in the queue. False: the store is closed and nothing waits.
+    /// Takes the requests that wait in the queue. Returns false if the store is closed and nothing waits.
     func takeRequests() -> Bool {
         guard decided.isEmpty, waiting.isEmpty else { return true }
         switch writer.queue.takeNow(countMax: limits.writeBatchMax) {
@@ -18,7 +18,7 @@ extension JournaledWrites {
         return true
     }
 
-    /// Runs the bodies of what waits, as much of it as one entry can hold.
+    /// Runs the bodies of the waiting requests, as many as one entry can hold.
     func decide() {
         dropOverdue()
         var part = waiting[...]
@@ -42,19 +42,19 @@ extension JournaledWrites {
             }
             switch writer.remedy(for: attempt, part, &rerunCount) {
             case .again: continue
-            // What comes after it stays in `waiting`.
+            // The requests after this part stay in `waiting`.
             case .split(let parts): part = parts.last ?? []
             case .over:
                 waiting.removeFirst(part.count)
                 part = writer.fatal == nil ? waiting[...] : []
             }
         }
-        // Every one of them failed for a reason of this node's own, and was told so.
+        // Every request failed for a reason of this node's own, and its caller was told.
         handle(.ran(.refusals))
     }
 
-    /// Leaves out the writes that change something, if this node's clock is too far from the engine's: what they stamp
-    /// would bind all nodes.
+    /// If this node's clock is too far from the engine's, leaves out the writes that change something, because their
+    /// time stamps would bind all nodes.
     private func refuseForClock(_ raw: OpaquePointer, _ part: ArraySlice<WriteRequest>) -> Bool {
         let clock = environment.journalStatus.withLock { $0.clock }
         guard clock.isWrong else { return false }
@@ -66,8 +66,8 @@ extension JournaledWrites {
         return true
     }
 
-    /// Leaves out the writes whose callers have their answer already: they waited for the engine, or lost a race, until
-    /// the deadline had passed. What is dropped here is certain not to have happened.
+    /// Leaves out the writes whose callers already have their answer: the deadline passed while the write waited for
+    /// the engine or lost a race. A write that is dropped here has certainly not happened.
     private func dropOverdue() {
         let now = Instant.now
         let overdue = waiting.filter { $0.isOverdue(at: now) }
@@ -76,7 +76,7 @@ extension JournaledWrites {
         writer.fail(overdue[...], .overdue)
     }
 
-    /// The part to try instead of one whose changes are too large for one entry; nil if they are not.
+    /// The part to try instead, if the changes of `part` are too large for one entry; nil if they are not.
     private func tooLarge(_ raw: OpaquePointer, _ part: ArraySlice<WriteRequest>) -> ArraySlice<WriteRequest>? {
         let byteCount = writer.batch.changesByteCount
         let byteCountMax = part.count == 1 ? limits.journal.entryByteCountMax : limits.journal.batchByteCountMax
@@ -99,7 +99,7 @@ extension JournaledWrites {
         }
     }
 
-    /// Rows that each node has for itself are committed without an entry.
+    /// Commits the rows that each node has for itself, without an entry.
     private func commitOwnRows() throws(StoreError) {
         guard let raw = open else { return }
         open = nil
@@ -119,8 +119,8 @@ extension JournaledWrites {
         writer.fail(forgotten, .journal(.outcomeUnknown))
     }
 
-    /// The engine has been away for too long. What is not on its way there is refused; of what is, nobody can say yet
-    /// whether it takes effect, and so its callers are told. It keeps its transaction.
+    /// Refuses the waiting writes, when the engine has been away for too long. For writes that are on their way to the
+    /// engine, nobody can say yet whether they take effect, and their callers are told so. They keep their transaction.
     func refuseWaiting(because error: StoreError = .journal(.away)) {
         let (unknown, refused) = (decided, waiting + rest())
         (decided, waiting) = ([], [])

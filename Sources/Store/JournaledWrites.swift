@@ -4,11 +4,11 @@ import Glibc
 import Journal
 import Synchronization
 
-/// What the writer's thread does in a cluster: it performs what the protocol (`JournalNode`) says, over LMDB here and
-/// over the engine through `JournalEngine`, one action after the other.
+/// The work of the writer's thread in a cluster: it performs the actions of the protocol (`JournalNode`) one after the
+/// other, over LMDB here and over the engine through `JournalEngine`.
 ///
-/// The bodies of a batch run in an open transaction of LMDB; what they changed is appended to the journal; and only
-/// when it has its place there, the transaction is committed and the writes are answered.
+/// The bodies of a batch run in an open transaction of LMDB. Their changes are appended to the journal as an entry.
+/// Only when the entry has its place there, the transaction is committed and the writes are answered.
 final class JournaledWrites {
     let writer: Writer
     let engine: any JournalEngine
@@ -17,20 +17,20 @@ final class JournaledWrites {
     var node = JournalNode()
     var actions: [JournalAction] = []
     var heads: [JournalHead] = []
-    /// Taken from the queue and not decided, or to be decided again.
+    /// Requests that were taken from the queue and are not decided, or are to be decided again.
     var waiting: [WriteRequest] = []
-    /// Decided in the open transaction, and not answered.
+    /// Requests that are decided in the open transaction and not answered.
     var decided: ArraySlice<WriteRequest> = []
     var open: OpaquePointer?
-    /// What the open transaction changes for every node; nil where it changes nothing, or this node's own rows only.
+    /// The open transaction's changes for every node; nil if it changes nothing, or only this node's own rows.
     var entry: [UInt8]?
     /// The name of the last entry that was sent.
     private var sentID: BatchID?
-    /// The row of that name, once it was opened.
+    /// The row of that name, after it was opened.
     private var ownMark: JournalMark?
     /// Since when the engine takes no entries: it cannot be reached, or refuses them.
     private var awaySince: Instant?
-    /// Entries in a row that got no answer, or an error. Whether the engine is back then shows when it takes one.
+    /// How many entries in a row got no answer, or an error. Then the engine counts as back when it takes an entry.
     private var refusedEntries = 0
     private var pause = JournaledWrites.pauseMin
     private static let pauseMin = Duration.milliseconds(20)
@@ -80,7 +80,7 @@ final class JournaledWrites {
         environment.journalStatus.withLock { $0.note(node) }
     }
 
-    /// Nothing can be written after this. What had been decided may be in the journal.
+    /// Nothing can be written after this. The decided writes may be in the journal.
     func end(_ error: StoreError) {
         let (mayBeThere, left) = (entry == nil ? [] : decided, entry == nil ? decided + waiting : waiting[...])
         leaveOpenTransaction()
@@ -132,7 +132,7 @@ extension JournaledWrites {
         }
     }
 
-    /// The engine answered a question of that time; `end` is the newest entry, where the answer shows it.
+    /// Notes that the engine answered a question of that time. `end` is the newest entry, if the answer shows it.
     private func answered(_ asked: Asked, end: UInt64?) {
         let (now, limits, time) = (Asked(environment), limits.journal, engine.time)
         environment.journalStatus.withLock { status in
@@ -164,7 +164,7 @@ extension JournaledWrites {
         }
     }
 
-    /// Tries until there is a connection. An engine that takes connections but no entries, as a full one, is away, too.
+    /// Tries until there is a connection. An engine that takes connections but no entries, as a full one, is away too.
     private func connect() {
         if refusedEntries > 1, !pauseBeforeNextTry() { return }
         while true {
@@ -182,7 +182,7 @@ extension JournaledWrites {
         }
     }
 
-    /// Once the patience is over, writes are refused. False when the server stops.
+    /// Pauses, and refuses writes if the patience is over. Returns false if the server stops.
     private func pauseBeforeNextTry() -> Bool {
         let since = awaySince ?? .now
         awaySince = since
@@ -229,8 +229,8 @@ extension JournaledWrites {
         }
     }
 
-    /// A row of this node's own name is committed without being applied. So it is opened here: an answer was lost, and
-    /// the row could be anybody's.
+    /// A row with this node's own batch id is committed without being applied. So the row is opened here: an answer was
+    /// lost, and anybody could have written the row.
     private func proveOwnEntry() throws(JournalEngineError) {
         guard let sentID, let own = heads.firstIndex(where: { $0.batchID == sentID }) else { return }
         isBack()
@@ -239,8 +239,8 @@ extension JournaledWrites {
         ownMark = heads[own].mark
     }
 
-    /// The entry has its place in the journal. If the commit fails nevertheless, the process ends, and the next start
-    /// makes the entry's changes.
+    /// Commits the transaction, whose entry has its place in the journal. If the commit fails nevertheless, the process
+    /// ends, and the next start makes the entry's changes.
     private func commit(_ mark: JournalMark) {
         // Proof: the protocol commits what was decided, which is in the open transaction until then.
         guard let raw = open else { preconditionFailure("a commit of no transaction") }

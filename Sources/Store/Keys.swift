@@ -68,7 +68,7 @@ public struct TextKey: StoreKey {
     public func write(into key: inout KeyWriter) { key.append(contentsOf: text.bytes) }
 }
 
-/// `time (µs)`; what is from before 1970 counts as from 1970.
+/// `time (µs)`; a time before 1970 counts as 1970.
 public struct TimeKey: StoreKey {
     public var time: Timestamp
 

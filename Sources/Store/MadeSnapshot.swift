@@ -1,6 +1,6 @@
 /// A snapshot of a cluster that was made.
 public struct MadeSnapshot: Sendable {
-    /// The store in it is at this entry, or after it.
+    /// The store in the snapshot is at this entry, or after it.
     public let position: UInt64
     public let byteCount: UInt64
     public let partCount: UInt64

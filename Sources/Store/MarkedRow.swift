@@ -1,4 +1,5 @@
-/// A row of a table with news `.marked`, by a hash. The hash tells rows apart quickly, and nothing depends on how well.
+/// A row of a table with news `.marked`, named by a hash. The hash is quick. Nothing depends on how well it tells rows
+/// apart.
 struct MarkedRow: Sendable, Equatable {
     let tableID: UInt8
     let hash: UInt64

@@ -1,12 +1,12 @@
 import Base
 import Synchronization
 
-/// A step that makes what a store of an older version holds into what this version expects.
+/// A step that turns the contents of an older version's store into what this version expects.
 ///
 /// Steps run at start, in the order of their versions, each in a transaction of its own; a store that is new needs
 /// none. A step that was interrupted runs again from its beginning.
 public struct Migration: Sendable {
-    /// The version of the store once the step is done (`Schema.version`).
+    /// The version of the store after the step (`Schema.version`).
     public let version: UInt32
     let run: @Sendable (borrowing WriteTransaction) throws -> Void
 
@@ -20,17 +20,17 @@ public struct Migration: Sendable {
 
     fileprivate static let schemaKey = [UInt8]("schema".utf8)
     static let upgradedKey = [UInt8]("upgraded".utf8)
-    /// Servers of versions 1 and 2 noted with this that they had counted usage; other steps there were none.
+    /// Servers of versions 1 and 2 noted with this that they had counted usage. There were no other steps then.
     static let usageKey = [UInt8]("usage".utf8)
 }
 
 extension Store {
-    /// The store is of an older server and too full for a step of its upgrade. It is served all the same: without what
-    /// is deleted there never is room. The next start tries again.
+    /// Whether the store is from an older server and too full for a step of its upgrade. It is served all the same,
+    /// because only deletions make room. The next start tries again.
     public var isUpgradePutOff: Bool { isUpgradePending.load(ordering: .relaxed) }
 
-    /// Marks a new store with this version, refuses one of a newer version, and upgrades one of an older. Reading the
-    /// mark checks the master key as well.
+    /// Marks a new store with this version, refuses a store of a newer version, and upgrades a store of an older one.
+    /// Reading the mark checks the master key as well.
     func upgrade() throws(StoreError) {
         let found = try change { transaction throws(StoreError) in
             if let found = try transaction.reading.version(Migration.schemaKey) { return found }
@@ -69,7 +69,7 @@ extension Store {
             } catch let error as StoreError {
                 throw error
             } catch {
-                // What a step throws of its own says that it found records which it cannot read.
+                // If a step throws an error of its own, it found records that it cannot read.
                 throw .corrupt(table: "what version \(version) upgrades")
             }
         }
@@ -81,7 +81,7 @@ extension ReadTransaction {
         try get(Schema.meta, key).map { $0.reduce(0) { $0 << 8 | UInt32($1) } }
     }
 
-    /// The version that the store was upgraded to, where its mark is `schema`.
+    /// The version that the store was upgraded to, if its mark is `schema`.
     fileprivate func upgradedVersion(of schema: UInt32) throws(StoreError) -> UInt32 {
         if let upgraded = try version(Migration.upgradedKey) { return upgraded }
         return try exists(Schema.meta, Migration.usageKey) ? schema : min(schema, 1)
@@ -96,7 +96,7 @@ extension ReadTransaction {
     /// Whether the tenants' totals were counted.
     func hasUsage() throws(StoreError) -> Bool { try isUpgraded(to: 4) }
 
-    /// Whether the steps of an upgrade up to `version` ran. They did, unless the store was too full for them
+    /// Whether the steps of an upgrade up to `version` ran. They ran unless the store was too full for them
     /// (`Store.isUpgradePutOff`).
     public func isUpgraded(to version: UInt32) throws(StoreError) -> Bool {
         try upgradedVersion(of: Schema.version) >= version

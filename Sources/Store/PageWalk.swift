@@ -1,10 +1,10 @@
-/// Reads every page that a data file uses and holds it against LMDB's format (mdb.c of 0.9), with pread(2): a damaged
-/// page is a finding here, where LMDB's mapping would be a fault.
+/// Reads every page of a data file that is in use, by pread(2), and checks it against LMDB's format (mdb.c of 0.9). A
+/// damaged page is a finding here; through LMDB's mapping it would be a fault.
 ///
-/// A page must say its own number and kind, be used once, and hold its keys in order and within what the pages above
-/// promise; a tree must have the depth and the counts that it is written down with.
+/// A page must state its own number and kind, be used once, and hold its keys in order and within the bounds that the
+/// pages above give. A tree must have the depth and the counts that its record states.
 final class PageWalk {
-    /// A tree as LMDB writes it down (`MDB_db`, 48 bytes).
+    /// A tree's record in LMDB (`MDB_db`, 48 bytes).
     struct Tree {
         static let byteCount = 48
 
@@ -15,7 +15,7 @@ final class PageWalk {
         var overflowPageCount: UInt64
         var rowCount: UInt64
         var root: UInt64
-        /// Keys are numbers of 8 bytes in this machine's order: the list of free pages.
+        /// Whether keys are numbers of 8 bytes in this machine's order, as in the list of free pages.
         var hasNumberKeys = false
 
         init(name: String, bytes: UnsafeRawBufferPointer) {
@@ -32,7 +32,7 @@ final class PageWalk {
         }
     }
 
-    /// A row where it lies.
+    /// A row in its place.
     struct Row {
         var key: UnsafeRawBufferPointer
         var value: UnsafeRawBufferPointer
@@ -73,7 +73,7 @@ final class PageWalk {
         }
     }
 
-    /// Takes `count` pages from `first` on; false, with a finding, where they are not there or are used already.
+    /// Marks `count` pages from `first` on as used. False, with a finding, if they do not exist or are used already.
     func claim(_ first: UInt64, count: UInt64 = 1, for tree: String, at place: UInt64) -> Bool {
         guard first >= 2, first <= meta.lastPage, count >= 1, count <= meta.lastPage - first + 1 else {
             findings.add("\(tree): page number out of range", at: "page \(place)")
@@ -135,7 +135,7 @@ extension PageWalk {
             } else {
                 counts.branchPages += 1
                 for index in 0..<page.nodeCount {
-                    // A branch's first key is not written: it is what the page above says.
+                    // A branch's first key is not stored: the page above has it.
                     let low = index == 0 ? bounds.low : [UInt8](page.key(index))
                     let high = index + 1 < page.nodeCount ? [UInt8](page.key(index + 1)) : bounds.high
                     visit(
@@ -250,7 +250,7 @@ private struct Page {
         return UnsafeRawBufferPointer(rebasing: bytes[start..<start + number16(node(index) + 6)])
     }
 
-    /// Of a branch.
+    /// The child of a branch's node.
     func child(_ index: Int) -> UInt64 { UInt64(clamping: valueByteCount(index) | flags(index) << 32) }
 
     func isBig(_ index: Int) -> Bool { flags(index) & 1 != 0 }

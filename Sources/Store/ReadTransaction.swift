@@ -2,7 +2,7 @@ public import Base
 internal import CLMDB
 public import Messages
 
-/// A snapshot of the whole store: what was committed when the read began, and in a write the earlier changes too.
+/// A snapshot of the whole store: everything committed when the read began and, in a write, also the earlier changes.
 ///
 /// Exists only as an argument of `read` and `write` closures. Values are verified on every read; a value that fails
 /// throws `.corrupt`, never nil. Pointers handed to closures are into the map: valid during the closure only.
@@ -46,7 +46,7 @@ public struct ReadTransaction: ~Copyable {
         try payload(table, key).map { [UInt8]($0) }
     }
 
-    /// `body` over the record's bytes where they lie in the map; nil, without a call, if there is no record.
+    /// Calls `body` with the record's bytes in the map. If there is no record, returns nil without a call.
     @inlinable
     public func withValue<Key: StoreKey, Record, Result>(
         _ table: Table<Key, Record>, _ key: Key, _ body: (UnsafeRawBufferPointer) throws -> Result
@@ -57,7 +57,7 @@ public struct ReadTransaction: ~Copyable {
         return try body(payload)
     }
 
-    /// The record's bytes where they lie in the map: no copy, for answers that send them on as they are.
+    /// The record's bytes in the map, not copied: for answers that send them on unchanged.
     ///
     /// Valid until this transaction ends, in a write until the next change; prefer `withValue`, which cannot be
     /// misused.
@@ -73,7 +73,7 @@ public struct ReadTransaction: ~Copyable {
         try payload(table, key) != nil
     }
 
-    /// All records of the table; O(1).
+    /// The number of all records of the table; O(1).
     @inlinable
     public func count<Key: StoreKey, Record>(_ table: Table<Key, Record>) throws(StoreError) -> Int {
         try count(tableID: table.id)

@@ -1,7 +1,7 @@
 internal import CLMDB
 
 extension Writer {
-    /// For tests, else nothing: runs the bodies of `part` over a state that is gone when they run for good.
+    /// For tests; does nothing otherwise. Runs the bodies of `part` over a state that is gone when they run for good.
     func rehearse(_ part: ArraySlice<WriteRequest>) throws(StoreError) {
         guard let beforeRerun = environment.configuration.beforeRerun else { return }
         let included = part.filter { !$0.isExcluded }

@@ -8,7 +8,7 @@ public enum Rollback: Error, Equatable, Sendable {
     case eventsBehind(store: UInt64, witness: UInt64)
     /// The store had a witness, and the file is gone or unreadable: a backup was restored, or files were deleted.
     case witnessMissing
-    /// The witness belongs to another store: data.mdb was exchanged for another one, or for one of before a rollback
+    /// The witness belongs to another store: data.mdb was replaced by another one, or by one from before a rollback
     /// that was accepted.
     case witnessForeign
 }

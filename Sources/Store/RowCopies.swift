@@ -2,11 +2,11 @@ import Base
 public import Messages
 import Synchronization
 
-/// Values that are made of a table's rows and kept in memory until a commit changes their row.
+/// Values that are made from a table's rows and kept in memory until a commit changes their row.
 ///
-/// Nobody can put a value here or change one: each is made of a row as a transaction read it, and goes when the row was
-/// changed, whoever changed it. The answer to a change comes after that. A transaction that began before the change may
-/// still get what is so in its snapshot, but that is not kept. Any thread.
+/// Nobody can put a value here or change one. Each value is made from a row as a transaction read it, and is dropped
+/// when any commit changes the row. A change is answered only after that. A transaction that began before the change
+/// may still get the value of its snapshot, but that value is not kept. Any thread.
 ///
 ///     let settings = RowCopies("settings", of: Tables.tenants, in: store, countMax: 1_000) { _, record in
 ///         Settings(record)
@@ -22,19 +22,19 @@ public final class RowCopies<Key: StoreKey & Hashable, Record: Message, Value: S
     private let table: Table<Key, Record>
     private let make: @Sendable (Key, Record) -> Value
     private let kept: Mutex<Kept>
-    /// Whether what was read earlier is still so; moved by every change of the table, of whatever row.
+    /// Whether values that were read earlier are still valid. Every change of any row of the table moves the mark.
     public let mark = TableMark()
     private let rowByteCountMax: Int
 
     /// - Parameters:
-    ///   - table: its news must be of each row.
-    ///   - countMax: When there are more, those go that nobody asked for lately.
-    ///   - rowByteCountMax: Of longer rows no copy is kept.
+    ///   - table: Its news must be of each row.
+    ///   - countMax: When there are more, values that nobody asked for lately are dropped.
+    ///   - rowByteCountMax: No copies are kept of longer rows.
     public init(
         _ name: StaticString, of table: Table<Key, Record>, in store: Store, countMax: Int,
         rowByteCountMax: Int = .max, make: @escaping @Sendable (Key, Record) -> Value
     ) {
-        // Proof: which table it is says the code; such copies are made at each start.
+        // Proof: the code decides which table it is; such copies are made at each start.
         precondition(table.news == .ofRow, "\(name): the table does not tell which row changed")
         self.table = table
         self.make = make
@@ -48,7 +48,7 @@ public final class RowCopies<Key: StoreKey & Hashable, Record: Message, Value: S
         // A write may have changed the row itself.
         let known: Dated<Value>? = kept.withLock { kept in
             if transaction.isWriting { return nil }
-            // Not of the transaction's date: it may see a change that is not announced yet.
+            // Not with the transaction's date: the transaction may see a change that is not announced yet.
             return kept.values.find(key).map { Dated($0, asOf: kept.changedAt) }
         }
         if let known { return known }
@@ -78,9 +78,9 @@ public final class RowCopies<Key: StoreKey & Hashable, Record: Message, Value: S
     }
 }
 
-/// A dictionary of so many entries at most. When it is full, an entry makes room that was not asked for lately (CLOCK:
-/// a hand goes round and takes the first entry that nobody used since it came by). Each call costs the same, however
-/// many entries there are.
+/// A dictionary of at most `countMax` entries. When it is full, an entry that was not asked for lately is removed
+/// (CLOCK: a hand goes round and takes the first entry that nobody used since the hand came by). Each call costs the
+/// same, however many entries there are.
 struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Entry {
         let key: Key
@@ -92,7 +92,7 @@ struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var entries: [Entry] = []
     private var hand = 0
     private let countMax: Int
-    /// Where all entries are in use, some entry goes after so many steps.
+    /// If all entries are in use, some entry is removed after this many steps.
     private static var stepsMax: Int { 64 }
 
     init(countMax: Int) { self.countMax = max(1, countMax) }

@@ -1,10 +1,10 @@
 import Base
 import Synchronization
 
-/// Tells whether values that were made of single rows are still so: for copies of rows of large tables, kept beside
-/// something else. As `TableMark`, but a change of one row leaves the values of others as they are.
+/// Tells whether values that were made from single rows are still valid: for copies of rows of large tables, kept
+/// beside something else. As `TableMark`, but if one row changes, the values of other rows stay valid.
 ///
-/// A row's mark is a place that a few other rows have as well: a change of one of those makes the value be read again,
+/// A row's mark is a place that it shares with a few other rows. If one of those changes, the value is read again,
 /// which costs time only.
 ///
 ///     let marks = RowMarks("live tokens", of: [Tables.users.declaration], in: store)
@@ -17,13 +17,13 @@ public final class RowMarks: Sendable {
         fileprivate let index: Int
     }
 
-    /// 128 KiB; memory is taken for those that were changed since the start.
+    /// 128 KiB; memory is taken for the places of rows that were changed since the start.
     private static let placeCount = 1 << 14
 
     // Proof: set once, freed by deinit alone, and what it points to is atomic.
     nonisolated(unsafe) private let changedAt: UnsafeMutablePointer<Atomic<UInt64>>
 
-    /// - Parameter tables: their news must be `.marked`.
+    /// - Parameter tables: Their news must be `.marked`.
     public init(_ name: StaticString, of tables: [TableDeclaration], in store: Store) {
         // Proof: the tables are constants of the code, and marks are made at each start.
         precondition(tables.allSatisfy { $0.news == .marked }, "\(name): the tables do not mark their rows")
@@ -43,8 +43,8 @@ public final class RowMarks: Sendable {
         return Place(index: index(of: row ?? MarkedRow(tableID: table.id, hash: 0)))
     }
 
-    /// False once one of the rows was changed after the value was read; always false in a write, which may have changed
-    /// them itself.
+    /// False if one of the rows was changed after the value was read. Always false in a write, which may have changed
+    /// the rows itself.
     public func isCurrent<Value>(
         _ dated: Dated<Value>, _ places: (Place, Place), in transaction: borrowing ReadTransaction
     ) -> Bool {

@@ -3,7 +3,8 @@ internal import CLMDB
 import Glibc
 public import Messages
 
-/// Where a scan begins, in its own direction. A key before the prefix's keys means all of them, one behind them none.
+/// The place where a scan begins, in its own direction. If the place is a key before all keys of the prefix, the scan
+/// has all of them; if it is after them, the scan has none.
 public struct ScanStart: Sendable {
     fileprivate enum Place { case first, at, after, behindPrefix }
 
@@ -13,21 +14,21 @@ public struct ScanStart: Sendable {
     /// At the first key of the prefix.
     public static let first = ScanStart(place: .first, key: [])
 
-    /// At the key, or the next one if it is not there.
+    /// At the key, or at the next one if the key does not exist.
     public static func at(_ key: some StoreKey) -> ScanStart { ScanStart(place: .at, key: key.bytes) }
 
-    /// Behind the key: the last one of the page before.
+    /// After the key, which is the last one of the previous page.
     public static func after(_ key: some StoreKey) -> ScanStart { ScanStart(place: .after, key: key.bytes) }
 
-    /// Behind all keys that begin with `prefix`.
+    /// After all keys that begin with `prefix`.
     public static func behind(_ prefix: some KeyPrefix) -> ScanStart {
         ScanStart(place: .behindPrefix, key: prefix.bytes)
     }
 }
 
-/// A row that a scan came to. Valid during the call of the scan's body only.
+/// A row that a scan reached. It is valid only during the call of the scan's body.
 public struct Row<Key: StoreKey, Record: Sendable> {
-    /// The record's bytes where they lie in the map.
+    /// The record's bytes in the map.
     public let value: UnsafeRawBufferPointer
     @usableFromInline let keyBytes: UnsafeRawBufferPointer
     private let tableID: UInt8
@@ -45,7 +46,7 @@ public struct Row<Key: StoreKey, Record: Sendable> {
         self.environment = transaction.environment
     }
 
-    /// Throws `.corrupt` where the bytes are not such a key.
+    /// Throws `.corrupt` if the bytes are not such a key.
     @inlinable
     public var key: Key {
         get throws(StoreError) {
@@ -59,7 +60,7 @@ public struct Row<Key: StoreKey, Record: Sendable> {
 }
 
 extension Row where Record: Message {
-    /// Throws `.corrupt` where the bytes are not such a record.
+    /// Throws `.corrupt` if the bytes are not such a record.
     @inlinable
     public var record: Record {
         get throws(StoreError) {
@@ -96,8 +97,8 @@ extension ReadTransaction {
         if let failure { throw failure }
     }
 
-    /// The next keys of a table, up to `limit`, whatever their records are: for an upgrade, which a damaged record must
-    /// not keep from starting.
+    /// The next keys of a table, up to `limit`, without a look at their records: for an upgrade, which must start even
+    /// if a record is damaged.
     public func keys<Key: StoreKey, Record>(
         of table: Table<Key, Record>, after last: Key?, limit: Int
     ) throws(StoreError) -> [Key] {
@@ -156,7 +157,7 @@ struct Cursor: ~Copyable {
         return (UnsafeRawBufferPointer(start: key.mv_data, count: key.mv_size), value)
     }
 
-    /// The first key ≥ `target`; LMDB refuses an empty one.
+    /// The first key ≥ `target`. LMDB refuses an empty target.
     private func seek(_ target: UnsafeRawBufferPointer) throws(StoreError) -> Entry? {
         target.isEmpty ? try move(MDB_FIRST) : try move(MDB_SET_RANGE, to: target)
     }
@@ -171,7 +172,7 @@ struct Cursor: ~Copyable {
     }
 
     func last(of prefix: UnsafeRawBufferPointer, _ start: ScanStart) throws(StoreError) -> Entry? {
-        // Every key with a prefix is at the prefix or behind it.
+        // Every key with a prefix is at the prefix or after it.
         let resume = start.key
         guard start.place != .first, resume.starts(with: prefix) || resume.precedes(prefix) else {
             return try lastBefore(endOf: prefix)
@@ -191,7 +192,7 @@ struct Cursor: ~Copyable {
 }
 
 extension [UInt8] {
-    /// The smallest byte string that is above all that begin with these bytes; nil when there is none.
+    /// The smallest byte string above all strings that begin with these bytes; nil if there is none.
     fileprivate var endOfPrefix: [UInt8]? {
         guard let index = lastIndex(where: { $0 != 0xFF }) else { return nil }
         var end = Array(self[...index])

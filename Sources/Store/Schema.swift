@@ -1,13 +1,13 @@
 import Messages
 
-/// Which tables a store holds. A table's id and name never change their meaning; a new table takes a new id.
+/// The tables that a store holds. A table's id and name never change their meaning; a new table takes a new id.
 public enum Schema {
     /// Raised when records or keys change so that older servers must not open the store. A newer server opens an older
     /// store and marks it with its own version.
     ///
     /// - 2: Servers of version 1 would mail decoys, which stand in the outbox for addresses without an account, and
     ///   mails whose links are not filled in yet.
-    /// - 3: Servers of version 2 would take a log of events that begins at a checkpoint for a broken one.
+    /// - 3: Servers of version 2 would report a log of events that begins at a checkpoint as broken.
     /// - 4: Servers of version 3 would neither count users nor keep the order in which they were created.
     public static let version: UInt32 = 4
 
@@ -28,11 +28,11 @@ public enum Schema {
     static let eventHeads = Table<TenantPrefix, [UInt8]>(
         id: 3, name: "event_heads", owner: .keyPrefix, purge: .otherwise("deleteEvents leaves a checkpoint"),
         news: .ofTenant)
-    /// tenant ‖ 0x00 → what the tenant's rows take.
+    /// tenant ‖ 0x00 → the space that the tenant's rows take.
     static let tenantUsage = Table<TenantPrefix, StoredTenantUsage>(
         id: 4, name: "tenant_usage", owner: .nobody, purge: .otherwise("goes with the tenant's last row"))
 
-    /// tenant ‖ 0x00 → the last of the tenant's events that were deleted.
+    /// tenant ‖ 0x00 → the last deleted event of the tenant.
     static let eventCheckpoints = Table<TenantPrefix, [UInt8]>(
         id: 5, name: "event_checkpoints", owner: .keyPrefix,
         purge: .otherwise("they stay, so that nobody can pass other events for the tenant's"))

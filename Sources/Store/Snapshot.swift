@@ -1,11 +1,11 @@
 internal import CLMDB
 
-/// A moment of the store, as a transaction sees it: the later of two snapshots holds all that the earlier one holds.
+/// A moment of the store, as a transaction sees it: the later of two snapshots holds every commit of the earlier one.
 public struct Snapshot: Comparable, Sendable {
-    /// LMDB's number of the last transaction that is in it.
+    /// LMDB's number of the last transaction in the snapshot.
     let transactionID: UInt64
 
-    /// What the transaction sees, and in the writer's case what others see once it is committed.
+    /// The snapshot that the transaction sees. Others see that of the writer's transaction after its commit.
     // Proof: LMDB's number is a size_t.
     init(of transaction: OpaquePointer) { transactionID = UInt64(mdb_txn_id(transaction)) }
 
@@ -14,8 +14,8 @@ public struct Snapshot: Comparable, Sendable {
     public static func < (left: Snapshot, right: Snapshot) -> Bool { left.transactionID < right.transactionID }
 }
 
-/// A value that was made of rows, and the snapshot that it was read in. Only a read transaction makes one, so that the
-/// snapshot is never a guess.
+/// A value that was made from rows, and the snapshot in which they were read. Only a read transaction makes a dated
+/// value, so that the snapshot is never a guess.
 public struct Dated<Value> {
     public let value: Value
     public let asOf: Snapshot
@@ -29,7 +29,7 @@ public struct Dated<Value> {
 extension Dated: Sendable where Value: Sendable {}
 
 extension Dated {
-    /// What follows from the value, of the same date; nil where nothing does.
+    /// The result of `body`, with the same date; nil if `body` returns nil.
     public func map<Other>(_ body: (Value) throws -> Other?) rethrows -> Dated<Other>? {
         try body(value).map { Dated<Other>($0, asOf: asOf) }
     }

@@ -1,6 +1,6 @@
 import Base
 
-/// How many pages are kept in reserve, and who may use them. Pure: all counts are pages.
+/// How many pages are kept in reserve, and which writes may use them. It is pure. All counts are pages.
 struct SpaceRules: Sendable {
     let reserveMin: Int
     let reserveMax: Int
@@ -12,8 +12,8 @@ struct SpaceRules: Sendable {
         self.reserveMax = limits.storeReserveMax / pageByteCount
     }
 
-    /// A sixteenth of what the store has reached, within bounds, and never more than an eighth of what there is: a
-    /// transaction that deletes copies the pages it changes before the old ones are free.
+    /// A sixteenth of the pages that the store has reached, within bounds, and never more than an eighth of the limit.
+    /// A transaction that deletes needs it, because it copies the pages it changes before the old ones are free.
     func reserve(reached: Int, limit: Int) -> Int {
         min(max(reached / 16, reserveMin), reserveMax, limit / 8)
     }
@@ -31,8 +31,8 @@ struct SpaceRules: Sendable {
     /// How much the file grows at once: an eighth of itself, 1 MiB to 64 MiB.
     func step(reached: Int) -> Int { min(max(reached / 8, 256), 16_384) }
 
-    /// What to try, in this order, when the file has to reach page `reached` and should have `reserve` beyond it: a
-    /// nearly full disk has room for less than a step.
+    /// The lengths to try, in this order, if the file has to reach page `reached` and should have `reserve` beyond it:
+    /// a nearly full disk has room for less than a step.
     func growthTargets(reached: Int, reserve: Int, limit: Int) -> [Int] {
         let beyond = [reserve + step(reached: reached), reserve, reserve / 2, reserve / 4, reserve / 8, 0]
         var targets: [Int] = []

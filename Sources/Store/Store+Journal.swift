@@ -2,8 +2,8 @@ import Base
 import Synchronization
 
 extension Store {
-    /// Where this node is in its cluster's journal; nil outside of a cluster. What was written through this store and
-    /// acknowledged is at that place or before it.
+    /// This node's place in its cluster's journal; nil outside of a cluster. Every acknowledged write of this store is
+    /// at that place or before it.
     public var journalPosition: JournalPosition? {
         guard isInCluster else { return nil }
         let status = environment.journalStatus.withLock { $0 }
@@ -16,6 +16,6 @@ extension Store {
         return Instant.now >= since.advanced(by: duration)
     }
 
-    /// For how long this node may have missed what other nodes wrote. Zero outside of a cluster.
+    /// How long this node may have missed the writes of other nodes. Zero outside of a cluster.
     public var staleness: Duration { journalStatus?.staleness(at: .now) ?? .zero }
 }

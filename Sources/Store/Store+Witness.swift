@@ -3,8 +3,8 @@ import Base
 extension Store {
     static let witnessKey = [UInt8]("witness".utf8)
 
-    /// Holds the store against its witness and goes on with it, or makes one for a store that never had any.
-    /// Returns the disagreement, and then the store has no witness until `acceptRollback`.
+    /// Compares the store with its witness and goes on with the witness, or makes one for a store that never had any.
+    /// If it returns a disagreement, the store has no witness until `acceptRollback`.
     func compareWithWitness() throws -> Rollback? {
         let environment = environment
         let found = try Witness.read(environment.configuration.directory, authenticator: environment.authenticator)
@@ -17,22 +17,22 @@ extension Store {
                     reopening: environment.configuration.directory, storeID: storeID,
                     authenticator: environment.authenticator, failures: counters.witnessFailures))
         } else {
-            // The file comes before the row, so that a row vouches for a file.
+            // The file is written before the row, so that a row proves that there was a file.
             let storeID = try beginWitness()
             do {
                 try writeBlocking { try $0.put(Schema.meta, Self.witnessKey, storeID) }
             } catch StoreError.full {
-                // A full store of before there were witnesses is served all the same; the next start tries again.
+                // A full store from before there were witnesses is served all the same; the next start tries again.
             }
         }
         return nil
     }
 
-    /// Begins a new witness for the store as it is, with a new id: data files of before do not fit it. `record` writes
+    /// Begins a new witness for the store as it is, with a new id: earlier data files do not match it. `record` writes
     /// the event, in the same transaction.
     public func acceptRollback(_ record: @escaping @Sendable (borrowing WriteTransaction) throws -> Void) async throws {
         let storeID = try beginWitness()
-        // Whoever accepts a rollback of a full store wants to make room in it.
+        // An operator who accepts a rollback of a full store wants to make room in it.
         try await write(for: .removal) { transaction in
             try transaction.put(Schema.meta, Self.witnessKey, storeID)
             try record(transaction)
@@ -63,11 +63,11 @@ extension Store {
 }
 
 extension Rollback {
-    /// Nil where the store, at `position` and with the id in its row, is what its witness says.
+    /// Nil if the store, at `position` and with the id in its row, agrees with its witness.
     init?(storeID: [UInt8]?, _ position: Witness.Position, _ found: Witness.Reading) {
         switch (storeID, found) {
         case (nil, .found(_, let witness)):
-            // A first start that was ended before it put the row leaves a witness that is not ahead.
+            // If a first start ends before it puts the row, it leaves a witness that is not ahead.
             guard let rollback = Self.behind(position, witness) else { return nil }
             self = rollback
         // A store of a server that wrote no witness yet.

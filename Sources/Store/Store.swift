@@ -13,8 +13,8 @@ public final class Store: Sendable {
 
     /// Opens or makes the store in `configuration.directory` and starts its writer.
     ///
-    /// A store that its witness contradicts is refused (`.rolledBack`), but opened where `configuration` accepts that
-    /// or its durability is relaxed: `rollback` tells then, until `acceptRollback`.
+    /// A store that its witness contradicts is refused (`.rolledBack`). If `configuration` accepts that, or its
+    /// durability is relaxed, the store is opened, and `rollback` holds the contradiction until `acceptRollback`.
     ///
     /// `authenticator` must be the one the store was made with, else `.corrupt(table: "meta")`. `onFatal` is called
     /// once, on the writer's thread, when the environment cannot be trusted any more: the process should end.
@@ -78,8 +78,8 @@ public final class Store: Sendable {
     /// Whether other nodes write to the same journal.
     public var isInCluster: Bool { environment.configuration.journal != nil }
 
-    /// Returns when this node has seen that its store is the journal's end, after it was called: whatever was
-    /// acknowledged anywhere before is in it then. At once for a store that is in no cluster.
+    /// Returns when this node has seen, after the call, that its store is at the journal's end. Then the store holds
+    /// all writes that any node acknowledged before the call. Returns at once for a store that is in no cluster.
     public func reachJournalEnd() async throws {
         if isInCluster { try await write(for: .removal) { _ in } }
     }
@@ -91,15 +91,15 @@ public final class Store: Sendable {
 
     public var journalCounters: JournalCounters { counters.journal }
 
-    /// How the store disagreed with its witness when it was opened; nil once that is accepted.
+    /// How the store disagreed with its witness when it was opened; nil after that is accepted.
     public var rollback: Rollback? { foundRollback.withLock { $0 } }
 
     func forgetRollback() { foundRollback.withLock { $0 = nil } }
 
     deinit { precondition(isClosed.load(ordering: .relaxed), "a Store was dropped without close()") }
 
-    /// Finishes the queued writes, waits for running reads, and gives the directory free. Blocks. Later calls return
-    /// at once, later reads and writes throw `.closed`.
+    /// Finishes the queued writes, waits for running reads, and frees the directory. Blocks. Later calls return at
+    /// once, later reads and writes throw `.closed`.
     @available(*, noasync, message: "blocks the thread")
     public func close() {
         writer.close()
@@ -111,13 +111,13 @@ public final class Store: Sendable {
 // MARK: - Reading
 
 extension Store {
-    /// Runs `body` over a snapshot that holds every write acknowledged so far, on the calling thread, without waiting
-    /// for anybody. Within another read of this thread: over that one's snapshot.
+    /// Runs `body` over a snapshot that holds every write acknowledged so far, on the calling thread, without waiting.
+    /// Within another read of this thread, `body` sees that read's snapshot.
     public func read<Result>(_ body: (borrowing ReadTransaction) throws -> Result) throws -> Result {
         try reader().read(body)
     }
 
-    /// The calling thread's reader: what a loop keeps to save the look-up. Use on this thread only.
+    /// The calling thread's reader, which a loop may keep to save the look-up. Use it on this thread only.
     public func reader() throws(StoreError) -> StoreReader { try ThreadReaders.reader(for: environment) }
 }
 
@@ -127,11 +127,11 @@ extension Store {
     /// Queues `body` for the writer and returns its result once it is committed (and synced, see `Durability`).
     ///
     /// `body` runs on the writer's thread, maybe more than once: it must be a function of the transaction and of what
-    /// it captured, must not block, and holds up every other write while it runs. What it throws is thrown here, and
-    /// then it has written nothing. Throws `.overloaded`, `.full`, `.fatal` and `.closed` besides.
+    /// it captured, must not block, and holds up every other write while it runs. If `body` throws, its error is thrown
+    /// here and nothing is written. Also throws `.overloaded`, `.full`, `.fatal` and `.closed`.
     ///
-    /// `purpose`: how much of a full store the write may use; the task's own if that is more.
-    /// `mayBePutOff`: the caller waits afterwards for what `StoreConfiguration.spareTime` tells of.
+    /// `purpose`: how much of a full store the write may use; the task's own purpose if that allows more.
+    /// `mayBePutOff`: the caller has to wait afterwards anyway, as `StoreConfiguration.spareTime` tells.
     @discardableResult
     public func write<Value: Sendable>(
         for purpose: WritePurpose = .growth, mayBePutOff: Bool = false,
@@ -147,8 +147,8 @@ extension Store {
         return try await promise.value()
     }
 
-    /// As `write`, but calls `completion` on the writer's thread after the commit; it must be quick. When this throws
-    /// it is not called.
+    /// As `write`, but calls `completion` on the writer's thread after the commit; it must be quick. If this function
+    /// throws, `completion` is not called.
     public func write<Value: Sendable>(
         _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
@@ -174,7 +174,7 @@ extension Store {
         return try result.get()
     }
 
-    /// What the database may grow to.
+    /// The size to which the database may grow.
     public var mapByteCount: Int { environment.configuration.mapByteCount }
 
     var queuedWriteCount: Int { writer.queuedCount }
@@ -183,7 +183,7 @@ extension Store {
 // MARK: - Opening
 
 extension Store {
-    /// What opening a store does to itself throws nothing else.
+    /// Runs a step of opening the store. Such a step throws nothing but `StoreError`.
     func atStart<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
         do {
             return try body()

@@ -11,7 +11,7 @@ public struct StoreChange: Sendable, Equatable {
         self.value = value
     }
 
-    /// False for what a store knows of itself alone, and for sums that follow from the rows.
+    /// False for rows that each store has for itself alone, and for sums that follow from the rows.
     static func isShared(_ tableID: UInt8, _ key: UnsafeRawBufferPointer) -> Bool {
         switch tableID {
         case Schema.tenantUsage.id: false
@@ -21,9 +21,9 @@ public struct StoreChange: Sendable, Equatable {
     }
 }
 
-/// A batch as a list: whoever makes these changes to the same rows, in this order, has the same rows afterwards.
+/// A batch as a list: a store with the same rows that makes these changes in this order has the same rows afterwards.
 public struct StoreChanges: Sendable {
     public let changes: [StoreChange]
-    /// What the batch's writes announced.
+    /// The topics that the batch's writes announced.
     public let topics: [ChangeTopic]
 }

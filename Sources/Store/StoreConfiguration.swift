@@ -3,10 +3,10 @@ import Crypto
 
 /// The moment at which an acknowledged write is safe.
 public enum Durability: Sendable {
-    /// Acknowledged = on the disk.
+    /// An acknowledged write is on the disk.
     case synced
-    /// Acknowledged = survives the process, not the machine: a power failure loses up to `relaxedSyncInterval` of
-    /// writes, but never the store's integrity (LMDB's NOMETASYNC).
+    /// An acknowledged write survives a failure of the process, not of the machine: a power failure loses up to
+    /// `relaxedSyncInterval` of writes, but never the store's integrity (LMDB's NOMETASYNC).
     case relaxed
 }
 
@@ -29,22 +29,23 @@ public struct StoreConfiguration: Sendable {
     /// Called on the writer's thread with each batch that changes something, before its commit. When it throws, the
     /// batch's writes fail with that error. Nil: the list is not made.
     public var beforeCommit: (@Sendable (StoreChanges) throws(StoreError) -> Void)?
-    /// The journal that orders the writes of all nodes of a cluster; nil where this store is the only one. The store
-    /// must have joined it (`JournalPlace`).
+    /// The journal that orders the writes of all nodes of a cluster; nil if this store is the only one. The store must
+    /// have joined the cluster (`JournalPlace`).
     public var journal: (any JournalEngine)?
-    /// Opens a cluster's store without its journal: for who makes it a store of its own again, or looks at it. What is
-    /// written then, other nodes never learn.
+    /// Opens a cluster's store without its journal, to make it a store of its own again or to look at it. Other nodes
+    /// never learn of the writes that are made then.
     public var leavesJournal = false
-    /// For tests: each batch runs twice. Its first run is taken back, and this is committed before the second, as if
-    /// another node had been first. So a body that acts on what it read in its first run is found.
+    /// For tests: each batch runs twice. The first run is rolled back, and the changes of this closure are committed
+    /// before the second, as if another node had been first. This finds a body that acts on what its first run read.
     public var beforeRerun: (@Sendable (borrowing WriteTransaction) throws(StoreError) -> Void)?
     /// Steps that upgrade the domain's records.
     public var migrations: [Migration] = []
-    /// Called on the writer's thread when the store begins to take fewer writes, for another reason, or for none.
+    /// Called on the writer's thread when the store begins to take fewer writes or the reason changes, and with nil
+    /// when the trouble ends.
     public var onTrouble: @Sendable (StoreTrouble?) -> Void = { _ in }
-    /// How long those who let their commit be put off (`Store.write`) will have to wait for something else anyway.
-    /// While nobody else waits, a commit is put off by at most that, and 5 ms, for more writes to share it. Asked on
-    /// the writer's thread.
+    /// How long the callers that let their commit be put off (`Store.write`) have to wait for something else anyway. If
+    /// no other caller waits, a commit is put off by at most this time, and at most 5 ms, so that more writes share it.
+    /// Asked on the writer's thread.
     public var spareTime: @Sendable () -> Duration = { .zero }
 
     /// The lock on `directory`, if the caller took it already.
@@ -53,10 +54,10 @@ public struct StoreConfiguration: Sendable {
     public var acceptsRollback = false
     /// True for looking at a store without changing it: missing tables are not made.
     var isReadOnly = false
-    /// What the process says when a fault ends it; nil in a process that must not change its signal handlers.
+    /// The lines that the process writes when a fault ends it; nil in a process that must keep its signal handlers.
     public var damage: DamageReport?
     public var random = RandomSource.system
-    /// The time as the server tells it, to be compared with the clock of a journal's engine.
+    /// The server's time, which is compared with the clock of a journal's engine.
     public var clock = Clock.system
     /// The time that the store may keep as the highest it has seen; nil for none. Asked on the writer's thread, once a
     /// commit.
@@ -83,5 +84,5 @@ public struct DamageReport: Sendable {
     }
 }
 
-/// A collision-resistant hash of 32 bytes over the concatenation of `pieces` (SHA-256): what chains events.
+/// A collision-resistant hash of 32 bytes over the concatenation of `pieces` (SHA-256), which chains events.
 public typealias EventHash = @Sendable (_ pieces: [UnsafeRawBufferPointer]) -> [UInt8]

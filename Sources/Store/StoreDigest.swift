@@ -1,9 +1,9 @@
 public import Base
 import Crypto
 
-/// A digest of each table, of one moment: stores with the same rows have the same digests.
+/// A digest of each table at one moment: stores with the same rows have the same digests.
 ///
-/// What a store knows of itself alone (`meta`) is not in it.
+/// The rows that each store has for itself alone (`meta`) are left out.
 public struct StoreDigest: Sendable {
     public struct Table: Sendable, Equatable {
         public let name: Text

@@ -2,25 +2,25 @@ internal import Base
 internal import CLMDB
 import Glibc
 
-/// Why the store refused or failed; the domain maps it to a status at the request boundary.
+/// The reason why the store refused or failed; the domain maps it to a status at the request boundary.
 public enum StoreError: Error, Equatable, Sendable {
     /// Another process, or this one, has the directory open.
     case inUse
-    /// Opened as existing, and there is no store in the directory.
+    /// The store was opened as an existing one, and there is no store in the directory.
     case missing
     /// The data file ends before a page that is in use.
     case truncated
-    /// Not an LMDB file, or its structure is broken; `operation` found out.
+    /// The file is not an LMDB file, or its structure is broken; `operation` found the damage.
     case damaged(operation: String)
     /// The store is not what its witness says it was: acknowledged writes are gone, or a backup was restored.
     case rolledBack(Rollback)
     /// The store was written by a newer version of the server.
     case newerSchema(found: UInt32, supported: UInt32)
-    /// A stored value does not carry its MAC, or does not decode: never to be taken for "not found".
+    /// A stored value does not carry its MAC, or does not decode. Never treat this as "not found".
     case corrupt(table: String)
-    /// A key of no bytes, or above `KeyWriter.byteCountMax`.
+    /// The key has no bytes, or more than `KeyWriter.byteCountMax`.
     case keySize
-    /// Map, disk or transaction full: this write wrote nothing, reads go on.
+    /// The map, the disk or the transaction is full: this write wrote nothing, reads go on.
     case full
     /// The data file was deleted or replaced under the running server: writes are refused, reads go on for a while.
     case removed

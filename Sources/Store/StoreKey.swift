@@ -1,6 +1,6 @@
 public import Base
 
-/// The beginning of keys: what a scan stays within.
+/// The beginning of keys: a scan stays within the keys that begin with it.
 public protocol KeyPrefix: Sendable {
     /// Must write the same bytes every time.
     func write(into key: inout KeyWriter)
@@ -15,7 +15,7 @@ public protocol StoreKey: KeyPrefix {
     init?(stored bytes: UnsafeRawBufferPointer)
 }
 
-/// A key being written into a buffer on the caller's stack. Too long a key makes the operation throw `.keySize`.
+/// A key that is written into a buffer on the caller's stack. If it is too long, the operation throws `.keySize`.
 public struct KeyWriter: ~Copyable {
     /// LMDB's compiled-in maximum (`mdb_env_get_maxkeysize`).
     public static let byteCountMax = 511
@@ -60,8 +60,8 @@ public struct KeyWriter: ~Copyable {
     }
 }
 
-/// Takes a stored key apart in the order in which `KeyWriter` wrote it. Each function is nil when the bytes that are
-/// left are too few.
+/// Takes a stored key apart in the order in which `KeyWriter` wrote it. Each function returns nil if too few bytes are
+/// left.
 public struct KeyReader {
     private var rest: Slice<UnsafeRawBufferPointer>
 
@@ -70,7 +70,7 @@ public struct KeyReader {
     /// A text up to its zero byte.
     public mutating func terminated() -> Text? {
         guard let end = rest.firstIndex(of: 0) else { return nil }
-        // A key's bytes are under its record's MAC: they are what a `Text` wrote.
+        // The record's MAC covers the key's bytes, so a `Text` wrote them.
         let text = Text(unchecked: [UInt8](rest[..<end]))
         rest = rest[(end + 1)...]
         return text
@@ -90,20 +90,20 @@ public struct KeyReader {
         return rest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// All that is left.
+    /// All remaining bytes.
     public mutating func remainder() -> [UInt8] {
         defer { rest = rest.dropFirst(rest.count) }
         return [UInt8](rest)
     }
 
-    /// All that is left, which a `Text` wrote.
+    /// All remaining bytes, which a `Text` wrote.
     public mutating func remainingText() -> Text { Text(unchecked: remainder()) }
 
     public var isAtEnd: Bool { rest.isEmpty }
 }
 
 extension KeyPrefix {
-    /// The key as one array. Too long a key is our own mistake here and traps.
+    /// The key as one array. A key that is too long is our own mistake here and traps.
     public var bytes: [UInt8] {
         [UInt8](unsafeUninitializedCapacity: KeyWriter.byteCountMax) { buffer, count in
             var writer = KeyWriter(into: UnsafeMutableRawBufferPointer(buffer))
@@ -114,7 +114,7 @@ extension KeyPrefix {
     }
 }
 
-/// The bytes as they are: ids of fixed length.
+/// The bytes as they are, for ids of fixed length.
 extension Array: KeyPrefix, StoreKey where Element == UInt8 {
     public init?(stored bytes: UnsafeRawBufferPointer) { self.init(bytes) }
 
@@ -122,7 +122,7 @@ extension Array: KeyPrefix, StoreKey where Element == UInt8 {
     public func write(into key: inout KeyWriter) { key.append(contentsOf: self) }
 }
 
-/// Before every key: the prefix of a scan over a whole table.
+/// The empty prefix, for a scan over a whole table.
 public struct EmptyPrefix: KeyPrefix {
     @inlinable
     public init() {}
@@ -131,7 +131,7 @@ public struct EmptyPrefix: KeyPrefix {
     public func write(into key: inout KeyWriter) {}
 }
 
-/// `tenant ‖ 0x00`: what all keys of one tenant begin with.
+/// `tenant ‖ 0x00`: the beginning of all keys of one tenant.
 public struct TenantPrefix: StoreKey, Hashable {
     public var tenant: Text
 

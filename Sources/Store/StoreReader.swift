@@ -5,7 +5,7 @@ import Synchronization
 /// One thread's read transaction, renewed for each read: no allocation, no mutex, no system call per read.
 ///
 /// `Store.read` finds the calling thread's own; a loop may keep the result of `Store.reader()` to save the look-up.
-/// Nested reads see the outermost read's snapshot. One thread at a time; another one at the same time traps.
+/// Nested reads see the outermost read's snapshot. If two threads use a reader at the same time, it traps.
 public final class StoreReader: @unchecked Sendable {
     // Unchecked: `state` lets one thread at a time touch the other variables, which happens between its exchange to
     // `reading` (acquiring) and its store of `idle` (releasing). `owner` is only compared with the caller's own id.
@@ -21,7 +21,7 @@ public final class StoreReader: @unchecked Sendable {
     private let owner = Atomic<UInt>(0)
     // Proof: `state` keeps other threads away, and LMDB does not know this object.
     @exclusivity(unchecked) private var raw: OpaquePointer?
-    /// How many `beginSharing` wait for their `endSharing`.
+    /// How many calls of `beginSharing` wait for their `endSharing`.
     private var sharingDepth = 0
 
     init(environment: Environment) throws(StoreError) {
@@ -38,14 +38,14 @@ public final class StoreReader: @unchecked Sendable {
         return try body(ReadTransaction(raw: raw, environment: environment))
     }
 
-    /// Lets the reads until `endSharing` see one snapshot, which the first of them begins. A transaction is begun once
-    /// then, for many short reads.
+    /// Lets all reads until `endSharing` see one snapshot, which the first of them begins. So many short reads begin
+    /// only one transaction.
     ///
-    /// A read does not see what was committed after the first one. So share for the reads only that may be answered as
-    /// of the same moment, and for a short time.
+    /// A read does not see what was committed after the first one. So share only for reads that may be answered as of
+    /// the same moment, and for a short time.
     public func beginSharing() { sharingDepth += 1 }
 
-    /// Ends what `beginSharing` began. On the same thread, outside of a read.
+    /// Ends what `beginSharing` began. Call it on the same thread, outside of a read.
     public func endSharing() {
         sharingDepth -= 1
         guard sharingDepth == 0, state.load(ordering: .relaxed) == State.reading else { return }
@@ -86,7 +86,7 @@ public final class StoreReader: @unchecked Sendable {
 
     var isRetired: Bool { state.load(ordering: .relaxed) == State.retired }
 
-    /// Gives the transaction back for good; waits for a read on another thread. Every later read throws `.closed`.
+    /// Ends the transaction for good; waits for a read on another thread. Every later read throws `.closed`.
     func retire() {
         while true {
             let (exchanged, found) = state.compareExchange(

@@ -2,16 +2,16 @@ import Base
 import Glibc
 import Messages
 
-/// A store that was read as a whole, and what is wrong with it. The server must be stopped; nothing is changed.
+/// The faults of a store that was read as a whole. The server must be stopped; nothing is changed.
 ///
-/// First the file, page by page, and each record's MAC. Then, where the pages are sound, what the records say of each
-/// other: the witness, the chains of events, the tenants' sums, and what `records` compares.
+/// The report checks the file page by page, and each record's MAC. If the pages are sound, it then compares the records
+/// with each other: the witness, the chains of events, the tenants' sums, and what `records` compares.
 public struct StoreReport: Sendable {
     public private(set) var isSound = true
-    /// For the operator, a line each. No names, addresses or values.
+    /// Lines for the operator. They hold no names, addresses or values.
     public private(set) var lines: [String] = []
 
-    /// Throws where there is nothing to read: no file, or no readable meta page. A backup has no witness beside it.
+    /// Throws if there is nothing to read: no file, or no readable meta page. A backup has no witness beside it.
     public init(
         _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash,
         isBackup: Bool = false, records: (borrowing ReadTransaction, inout Findings) throws -> Void
@@ -140,7 +140,7 @@ extension StoreReport {
     }
 
     private static func addUp(_ transaction: borrowing ReadTransaction, _ findings: inout Findings) throws {
-        // A store of a server that did not count yet has no sums.
+        // A store of a server from before sums were counted has none.
         guard try transaction.hasUsage() else { return }
         var counted = try transaction.countedUsage()
         var index = 0

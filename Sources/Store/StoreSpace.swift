@@ -23,7 +23,7 @@ final class StoreSpace {
     private var commitTrouble: StoreTrouble?
     private var isJournalAway = false
     private var removedAt: Instant?
-    /// Whether LMDB's transaction looks as `postern_lmdb_head` takes it to.
+    /// Whether LMDB's transaction has the layout that `postern_lmdb_head` expects.
     let knowsNextPage: Bool
 
     init(
@@ -50,7 +50,7 @@ final class StoreSpace {
         self.knowsNextPage = try Self.isLayoutKnown(environment.raw, lastPage: info.me_last_pgno)
     }
 
-    /// Compares what the head of a transaction should hold with what LMDB's own functions tell.
+    /// Compares what the head of a transaction should hold with what LMDB's own functions return.
     private static func isLayoutKnown(_ raw: OpaquePointer, lastPage: Int) throws(StoreError) -> Bool {
         var begun: OpaquePointer?
         try StoreError.check(mdb_txn_begin(raw, nil, 0, &begun), "mdb_txn_begin")
@@ -64,8 +64,8 @@ final class StoreSpace {
     /// Whether a batch may commit.
     enum Verdict: Equatable {
         case granted
-        /// The writes of the purpose asked for would take too much of the reserve. `wasShort`: the store was short
-        /// before this batch, so that a part of it would be refused as well.
+        /// Writes of the given purpose would take too much of the reserve. `wasShort`: the store was short before this
+        /// batch, so that a part of the batch would be refused as well.
         case refused(wasShort: Bool)
     }
 }
@@ -73,10 +73,10 @@ final class StoreSpace {
 // MARK: - Before a commit
 
 extension StoreSpace {
-    /// Whether the transaction, whose writes are of `purpose` at the least, may commit. Throws `.full` when LMDB would
-    /// write beyond what the file can be.
+    /// Whether the transaction, whose writes are of `purpose` at the least, may commit. Throws `.full` if LMDB would
+    /// write past the largest length that the file can have.
     ///
-    /// Costs next to nothing while there is room. Near the end the pages of all tables are counted, some 15 µs.
+    /// Costs next to nothing while there is room. Near the end, it counts the pages of all tables in some 15 µs.
     func admit(_ transaction: OpaquePointer, purpose: WritePurpose, changeCount: Int) throws(StoreError) -> Verdict {
         let next = try nextPage(of: transaction, changeCount: changeCount)
         let reached = next + rules.slack
@@ -96,15 +96,15 @@ extension StoreSpace {
         let listed = try countPages(of: Environment.freePages, transaction)
         let verdict = verdict(purpose, before: before, used: used, listed: listed, reached: reached)
         tell()
-        // What LMDB would write beyond the end of the file. Its list of free pages may still do so in the commit; see
+        // LMDB would write past the end of the file. For its list of free pages, it may still do so in the commit; see
         // `meaning(of:)`.
         if changeCount > 0, next > min(mapPages, growth.pageCount) { throw .full }
         return verdict
     }
 
-    /// The reserve is in reach of the batch, after which tables take `used` pages, and the list of free pages `listed`.
-    /// Free pages inside of the file are as good as those at its end. The list grows and shrinks by itself, in the
-    /// commit: no batch is to blame for it.
+    /// Decides on a batch that comes near the reserve. After it, tables take `used` pages, and the list of free pages
+    /// `listed`. Free pages inside of the file are as good as those at its end. The list grows and shrinks by itself in
+    /// the commit: no batch is to blame for it.
     private func verdict(_ purpose: WritePurpose, before: Int, used: Int, listed: Int, reached: Int) -> Verdict {
         let limit = min(mapPages, growth.pageCount)
         let reserve = rules.reserve(reached: reached, limit: limit)
@@ -112,11 +112,11 @@ extension StoreSpace {
         let grown = used - before
         let isRefused = grown > 0 && free < rules.floor(purpose, reserve: reserve)
         if isRefused, shortage == nil {
-            // A batch of many, or a giant write, may be refused where there is room for others.
+            // A batch of many writes, or a giant write, may be refused while there is room for others.
             if grown <= rules.slack { shortage = kindOfShortage }
             return .refused(wasShort: false)
         }
-        // Back to normal a quarter of the reserve above it, so that it does not come and go with each write.
+        // The shortage ends a quarter of the reserve above it, so that it does not come and go with each write.
         if free < reserve {
             shortage = kindOfShortage
         } else if free >= reserve + reserve / 4 {
@@ -129,7 +129,7 @@ extension StoreSpace {
 
     private var kindOfShortage: StoreTrouble { growth.pageCount < mapPages ? .diskFull : .mapFull }
 
-    /// Throws `.removed` when the file has no name any more: what is written to it is gone when the process ends.
+    /// Throws `.removed` if the file has no name any more: its contents are gone when the process ends.
     func requireLinkedFile() throws(StoreError) {
         var status = stat()
         guard fstat(file, &status) == 0, status.st_nlink == 0 else { return }
@@ -140,16 +140,16 @@ extension StoreSpace {
 
     var isInTrouble: Bool { trouble != nil }
 
-    /// Whether the file has been gone for so long that nobody will read from it any more.
+    /// Whether the file has been gone for `Limits.removedStoreGrace`, so that nobody reads from it any more.
     var isGoneForGood: Bool {
         removedAt.map { Instant.now >= $0.advanced(by: environment.limits.removedStoreGrace) } ?? false
     }
 
-    /// The first page that the transaction has not taken, all before it being in the file after the commit.
+    /// The first page that the transaction has not taken. All pages before it are in the file after the commit.
     private func nextPage(of transaction: OpaquePointer, changeCount: Int) throws(StoreError) -> Int {
         if knowsNextPage { return Int(postern_lmdb_head(transaction).next_page) }
-        // Another LMDB: a bound by what a change usually copies. A commit that needs more and finds the disk full is
-        // recognised afterwards.
+        // For another LMDB, a bound by the pages that a change usually copies. If a commit needs more and finds the
+        // disk full, that is recognised afterwards.
         var info = MDB_envinfo()
         try StoreError.check(mdb_env_info(environment.raw, &info), "mdb_env_info")
         return info.me_last_pgno + 1 + 8 * changeCount
@@ -181,12 +181,12 @@ extension StoreSpace {
 // MARK: - After a commit
 
 extension StoreSpace {
-    /// What a failed mdb_txn_commit means.
+    /// The error that a failed mdb_txn_commit means.
     ///
     /// - The meta page could not be written: LMDB gives the environment up, whatever the reason. Fatal.
     /// - EIO: a failing disk, which is fatal; or a write that was done in part because the disk is full. The file
-    ///   system is asked for room, and believed. If the disk fails and is full at once, taking it for full does no
-    ///   harm: the transaction was given up, and LMDB writes every page of a later one anew before it syncs.
+    ///   system is asked for room, and its answer decides. If the disk fails and is full as well, treating it as full
+    ///   does no harm: the transaction was given up, and LMDB writes all pages of a later one again before it syncs.
     /// - ENOSPC, EDQUOT: full, wherever it showed.
     func meaning(of code: Int32) -> StoreError {
         if isGivenUp { return .fatal(code: code) }
@@ -203,14 +203,15 @@ extension StoreSpace {
         return StoreError(code: code, operation: "mdb_txn_commit")
     }
 
-    /// A commit that changed something went through; the weakest of its writes was for `purpose`.
+    /// Notes a successful commit that changed something. The weakest of its writes was for `purpose`.
     func committed(_ purpose: WritePurpose) {
         guard let found = commitTrouble, found == .readOnly || purpose == .growth else { return }
         commitTrouble = nil
         tell()
     }
 
-    /// MDB_PANIC is what LMDB answers to every begin after a failed meta page, also of a read.
+    /// Whether LMDB has given the environment up. After a failed meta page, it answers every begin with MDB_PANIC, even
+    /// that of a read.
     private var isGivenUp: Bool {
         var begun: OpaquePointer?
         let code = mdb_txn_begin(environment.raw, nil, UInt32(MDB_RDONLY), &begun)
@@ -218,7 +219,7 @@ extension StoreSpace {
         return code == MDB_PANIC
     }
 
-    /// The engine of the cluster's journal does not answer, or answers again.
+    /// Notes that the engine of the cluster's journal does not answer, or answers again.
     func journal(isAway: Bool) {
         isJournalAway = isAway
         tell()

@@ -5,13 +5,13 @@ import Glibc
 /// Numbers for /metrics. Sizes are bytes, counts are since the store was opened.
 public struct StoreStatistics: Sendable, Equatable {
     public var mapByteCount: Int
-    /// Pages the file reaches up to, free ones in between included.
+    /// The bytes up to the last used page, including free pages in between.
     public var usedByteCount: Int
-    /// The data file, with what was reserved for it ahead.
+    /// The data file, including the space that was reserved for it ahead.
     public var fileByteCount: Int64
     public var lastTransactionID: Int
     public var readersMax: Int
-    /// Reader slots ever in use at one time.
+    /// The most reader slots that were in use at one time.
     public var readersUsed: Int
     public var queuedWrites: Int
     /// Write transactions, those that changed something, and the writes they answered.
@@ -49,8 +49,8 @@ extension Store {
         }
     }
 
-    /// Frees the slots of readers whose process was killed, and returns how many: they keep old pages from being used
-    /// again. Once a minute.
+    /// Frees the slots of readers whose process was killed, because they keep old pages from being used again. Returns
+    /// how many. Called once a minute.
     @discardableResult
     public func checkReaders() throws(StoreError) -> Int {
         try environment.whileOpen { raw throws(StoreError) in

@@ -1,12 +1,12 @@
-/// Why a store that still serves reads takes fewer writes, or none.
+/// The reason why a store that still serves reads takes fewer writes, or none.
 public enum StoreTrouble: Sendable, Equatable {
-    /// The file has reached the map's size (`map_bytes`), but for the reserve.
+    /// The file has reached the map's size (`map_bytes`), except for the reserve.
     case mapFull
-    /// The disk, or a quota on it, lets the file grow no more; the file has the reserve left.
+    /// The disk, or a quota on it, does not let the file grow any more; the file has the reserve left.
     case diskFull
     /// The file system was mounted read-only, as Linux does with one whose disk fails.
     case readOnly
-    /// The data file was deleted or replaced: what is written now is lost when the process ends.
+    /// The data file was deleted or replaced: new writes are lost when the process ends.
     case removed
     /// The engine of the cluster's journal does not answer.
     case journalAway

@@ -1,24 +1,24 @@
 public import Base
 
-/// One page of a list: its items as they lie in the map, encoded, and where the next page begins.
+/// One page of a list: its encoded items in the map, and where the next page begins.
 ///
-/// Valid until the transaction that read it ends. A page is read at once, in one short transaction: a transaction that
-/// stayed open while a client takes its time would keep every page of the file that is replaced meanwhile.
+/// Valid until the transaction that read it ends. A page is read at once, in one short transaction. A transaction that
+/// stayed open for a slow client would keep every page of the file that is replaced meanwhile.
 public struct StoredPage<Key: StoreKey> {
     public fileprivate(set) var items: [UnsafeRawBufferPointer] = []
-    /// The key of the last row that was read, when the list goes on behind it; nil on the last page.
+    /// The key of the last row that was read, if the list goes on after it; nil on the last page.
     public fileprivate(set) var last: Key?
     /// How many rows were read for the page, whether they are in it or not.
     public fileprivate(set) var rowReadCount = 0
 }
 
-/// What a row of the table is to a page.
+/// The part that a row of the table has in a page.
 public enum PagedRow {
     /// An item; the bytes lie in the row, or in one of another table that the row leads to.
     case item(UnsafeRawBufferPointer)
     /// Left out: deleted, or not what is asked for.
     case skipped
-    /// Left out for what these bytes say. They were read from another table, and count as read.
+    /// Left out because of these bytes. They were read from another table, and count as read.
     case rejected(UnsafeRawBufferPointer)
     /// The list ends before this row.
     case end
@@ -32,7 +32,7 @@ public struct PageBounds: Sendable {
     public let rowsReadMax: Int
     public let bytesReadMax: Int
 
-    /// `byteMax` for pages that are smaller than lists are.
+    /// `byteMax` is for pages that are smaller than those of lists.
     public init(itemMax: Int, byteMax: Int = .max, limits: Limits) {
         self.itemMax = itemMax
         self.byteMax = min(byteMax, limits.pageBytesMax)
@@ -71,7 +71,7 @@ extension ReadTransaction {
                 guard page.items.count < bounds.itemMax, byteCount < bounds.byteMax else { return false }
                 page.items.append(item)
                 byteCount += item.count
-                // Twice, where the item lies in the row: a page is full before that matters.
+                // An item in the row itself counts twice, but a page is full before that matters.
                 bytesRead += item.count
             }
             goesOn = false

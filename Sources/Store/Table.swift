@@ -1,10 +1,10 @@
 public import Base
 
-/// A named table with the types of its keys and records: a value that says everything there is to know about it. It is
-/// declared once, as a static constant.
+/// A named table with the types of its keys and records, and everything else there is to know about it. It is declared
+/// once, as a static constant.
 ///
 /// `Record` is a `Message`, or `[UInt8]` for a table of plain bytes. Every record has a MAC under a key that belongs to
-/// the table's id. A record that ends by itself is an `ExpiringRecord`.
+/// the table's id. A record that expires is an `ExpiringRecord`.
 public struct Table<Key: StoreKey, Record: Sendable>: Sendable {
     /// Part of every record's MAC and of expiry rows: never reused for another table.
     public let id: UInt8
@@ -24,34 +24,34 @@ public struct Table<Key: StoreKey, Record: Sendable>: Sendable {
     }
 }
 
-/// Where a table's rows say whose they are: the tenant's stored bytes (`TenantUsage`) count them.
+/// The place where a table's rows name their tenant, whose stored bytes (`TenantUsage`) include them.
 public enum RowOwner: Sendable, Equatable {
     /// Rows of the project, and rows that only find others by time.
     case nobody
     /// The key begins with the tenant's id and a zero byte.
     case keyPrefix
-    /// As `keyPrefix`, and how many rows of the table a tenant has is kept (`TenantUsage.countedRowCount`). For one
-    /// table only.
+    /// As `keyPrefix`, and the store keeps the number of a tenant's rows in the table (`TenantUsage.countedRowCount`).
+    /// For one table only.
     case countedKeyPrefix
-    /// The record holds the tenant's id in this text field; the key does not say. A row never changes its owner.
+    /// The record holds the tenant's id in this text field; the key does not. A row never changes its owner.
     case field(Int)
 
     /// Whether the key begins with the tenant's id and a zero byte.
     public var isKeyPrefix: Bool { self == .keyPrefix || self == .countedKeyPrefix }
 }
 
-/// How a table's rows go when their tenant is deleted.
+/// How a table's rows are deleted when their tenant is deleted.
 public enum RowPurge: Sendable {
     /// The rows whose keys begin with the tenant's id and a zero byte are deleted.
     case withTenant
     /// The rows go in another way, or some stay; the text says how and why.
     case otherwise(StaticString)
-    /// No row is a tenant's.
+    /// No row belongs to a tenant.
     case noTenant
 }
 
-/// What a change of a table's rows announces. Whoever makes the change has nothing to say: also one that another node
-/// made is announced when it comes to this store.
+/// The announcement that a change of a table's rows makes. The store makes it by itself, also for a change of another
+/// node when the change reaches this store.
 ///
 /// Only a table with news can be followed (`RowCopies`, `TableMark`, `Store.follow`, `Table.topic`).
 public enum RowNews: Sendable {

@@ -1,6 +1,6 @@
 public import Base
 
-/// A table without its types: what opening the store takes.
+/// A table without its types, for opening the store.
 public struct TableDeclaration: Sendable {
     /// Deals with a record whose time has come.
     public typealias Expire =
@@ -13,7 +13,7 @@ public struct TableDeclaration: Sendable {
     public let news: RowNews
     /// The kind of the topics that its rows announce.
     let kind: Text
-    /// Nil for a table whose records do not end by themselves.
+    /// Nil for a table whose records do not expire.
     let expire: Expire?
 
     init<Key, Record>(_ table: Table<Key, Record>, expire: Expire?) {
@@ -26,7 +26,7 @@ public struct TableDeclaration: Sendable {
         self.expire = expire
     }
 
-    /// What a change of the row under `key` announces.
+    /// The topic that a change of the row under `key` announces.
     @inline(__always)
     func topic(ofRow key: UnsafeRawBufferPointer) -> ChangeTopic? {
         switch news {

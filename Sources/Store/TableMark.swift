@@ -1,7 +1,7 @@
 import Base
 import Synchronization
 
-/// Tells whether a dated value is still what the rows of some tables say: for copies that are kept beside something
+/// Tells whether a dated value still agrees with the rows of some tables: for copies that are kept beside something
 /// else, a connection for example.
 ///
 ///     let mark = TableMark("callers", of: [Tables.apiKeys.declaration], in: store)
@@ -15,12 +15,12 @@ public final class TableMark: Sendable {
         store.follow(tables, as: name) { [weak self] in self?.move(to: $0.snapshot) }
     }
 
-    /// Follows nothing: its owner does, and moves it.
+    /// Makes a mark that follows no tables: its owner follows them and moves the mark.
     init() {}
 
     func move(to snapshot: Snapshot) { changedAt.store(snapshot.transactionID, ordering: .releasing) }
 
-    /// False once a row of the tables was changed after the value was read.
+    /// False if a row of the tables was changed after the value was read.
     @inlinable
     public func isCurrent<Value>(_ dated: Dated<Value>) -> Bool { isCurrent(asOf: dated.asOf) }
 
@@ -34,7 +34,7 @@ extension ReadTransaction {
     /// The moment that this transaction sees.
     public var snapshot: Snapshot { Snapshot(of: raw) }
 
-    /// `value`, which was made of what this transaction read. Not in a write: what a write sees may come to nothing.
+    /// `value`, which was made from what this transaction read, with its snapshot. Not in a write: a write may fail.
     public func dated<Value>(_ value: Value) -> Dated<Value> {
         // Proof: whether a transaction is a write's is a matter of the code, not of data.
         precondition(!isWriting, "a value is dated in a write")
@@ -51,10 +51,10 @@ extension ReadTransaction {
 
 extension Store {
     /// Has `refresh` called after every commit that changed a row of one of the tables, for good. It runs on the
-    /// writer's thread and holds up all writes. When it throws, that is logged, and it is called again after the next
-    /// announcement, whatever that is about.
+    /// writer's thread and holds up all writes. If it throws, the error is logged, and `refresh` is called again after
+    /// the next announcement, whatever that is about.
     ///
-    /// For a copy that is read without a transaction. `RowCopies` and `TableMark` are simpler where there is one.
+    /// For a copy that is read without a transaction. With a transaction, `RowCopies` and `TableMark` are simpler.
     public func follow(
         _ tables: [TableDeclaration], as name: StaticString,
         _ refresh: @escaping @Sendable (Announcement) throws -> Void

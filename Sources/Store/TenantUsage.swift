@@ -2,7 +2,7 @@ import Base
 internal import CLMDB
 import Messages
 
-/// What the rows of one tenant take in the store.
+/// The space that the rows of one tenant take in the store.
 ///
 /// Bytes are those of keys and stored values, and `rowOverhead` for each row. Pages, free space and the rows by which
 /// the store finds others by time are not counted: the file is up to twice as large.
@@ -12,7 +12,7 @@ public struct TenantUsage: Sendable, Equatable {
     /// Rows of the one table whose owner is `.countedKeyPrefix`.
     public var countedRowCount: Int64
 
-    /// What LMDB keeps beside a row: its place in the page and its header.
+    /// The bytes that LMDB keeps beside a row: its place in the page and its header.
     public static let rowOverhead = 16
 
     public init(byteCount: Int64 = 0, rowCount: Int64 = 0, countedRowCount: Int64 = 0) {
@@ -36,12 +36,12 @@ public struct TenantUsage: Sendable, Equatable {
     }
 }
 
-/// What the writes of one transaction add to tenants' rows. The writer's thread only.
+/// The usage that the writes of one transaction add to tenants. The writer's thread only.
 ///
-/// The rows of one write mostly belong to one tenant: its sums stand beside the others', so that a put costs a
+/// The rows of one write mostly belong to one tenant. Its sums are kept apart from the others', so that a put costs a
 /// comparison and two additions.
 struct UsageChanges {
-    /// Of all tenants, since the transaction began: what one request added is the difference.
+    /// The bytes added for all tenants since the transaction began. What one request added is the difference.
     private(set) var addedByteCount: Int64 = 0
     private var current: [UInt8] = []
     private var currentUsage = TenantUsage()
@@ -66,7 +66,7 @@ struct UsageChanges {
         }
     }
 
-    /// What a row takes, for `subtract`; the tenant is kept in mind.
+    /// The usage of a row, for `subtract`, which then applies to the same tenant.
     mutating func use(
         of tenant: UnsafeRawBufferPointer, owner: RowOwner, key: UnsafeRawBufferPointer, byteCount: Int
     ) -> TenantUsage {
@@ -74,7 +74,7 @@ struct UsageChanges {
         return Self.use(of: key, owner: owner, byteCount: byteCount)
     }
 
-    /// The row that `use` was asked for is gone.
+    /// Notes that the row for which `use` was called is gone.
     mutating func subtract(_ usage: TenantUsage) {
         add(
             TenantUsage(
@@ -108,10 +108,10 @@ struct UsageChanges {
 }
 
 extension RowOwner {
-    /// Far above what a tenant's id may have. A damaged row may hold anything in its place.
+    /// Far above the length of any tenant's id. A damaged row may hold anything in the id's place.
     private static var tenantByteCountMax: Int { 256 }
 
-    /// The id of the tenant that a row belongs to, where it lies; nil when it is nobody's.
+    /// The id of the tenant that a row belongs to, not copied; nil if the row belongs to no tenant.
     func tenant(key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         switch self {
         case .nobody: return nil
@@ -129,8 +129,8 @@ extension RowOwner {
 
 /// One field of an encoded record, found without decoding it.
 enum ProtobufField {
-    /// The bytes of field `number`, none where it is not there: proto3 leaves an empty text out. Nil for bytes that are
-    /// no record.
+    /// The bytes of field `number`; empty if the field is not there, because proto3 leaves an empty text out. Nil for
+    /// bytes that are no record.
     static func bytes(_ number: Int, in record: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         var rest = record[...]
         while !rest.isEmpty {

@@ -1,15 +1,15 @@
 public import Base
 import Synchronization
 
-// The highest time that the store has seen: what tells a start that the machine's clock was set back while it was off.
-// It is kept roughly, with the commits that there are anyway.
+// The highest time that the store has seen. By it, a start notices that the machine's clock was set back while it was
+// off. It is kept roughly, in commits that happen anyway.
 
 enum TimeMark {
     static let key = [UInt8]("time".utf8)
 }
 
 extension Store {
-    /// Nil for a store that has none yet.
+    /// The store's time mark; nil if it has none yet.
     public func timeMark() throws(StoreError) -> Timestamp? {
         do {
             return try read { try $0.timeMark() }
@@ -40,7 +40,7 @@ extension WriteTransaction {
         try setTimeMark(time)
     }
 
-    /// Lowers the mark, or raises it: what only an operator does.
+    /// Lowers or raises the mark, which only an operator does.
     public func setTimeMark(_ time: Timestamp) throws(StoreError) {
         try put(Schema.meta, TimeMark.key, withUnsafeBytes(of: time.microseconds.bigEndian) { [UInt8]($0) })
     }

@@ -3,13 +3,13 @@ internal import CLMDB
 import Messages
 
 extension ReadTransaction {
-    /// Exact as of this transaction, on every node of a cluster.
+    /// The tenant's usage, exact as of this transaction on every node of a cluster.
     public func usage(ofTenant tenantID: Text) throws(StoreError) -> TenantUsage {
         TenantUsage(try get(Schema.tenantUsage, TenantPrefix(tenantID)) ?? StoredTenantUsage())
     }
 
-    /// The same, counted row by row: what the totals must be equal to. A damaged row takes as much as a genuine one, so
-    /// that rows are not verified here.
+    /// The usage of all tenants, counted row by row; the totals must be equal to it. Rows are not verified here,
+    /// because a damaged row takes as much space as a genuine one.
     func countedUsage() throws(StoreError) -> [[UInt8]: TenantUsage] {
         var changes = UsageChanges()
         beginBorrow()
@@ -32,8 +32,8 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Once per transaction, before its commit: one row for each tenant whose rows changed, in a table that each of
-    /// them has one row of.
+    /// Once per transaction, before its commit: writes one row for each tenant whose rows changed. Each tenant has one
+    /// row in this table.
     func writeUsage() throws(StoreError) {
         for (tenant, change) in batch.usage.all {
             let tenantID = Text(unchecked: tenant)

@@ -2,18 +2,18 @@ import Base
 import Glibc
 import Synchronization
 
-/// The file `witness`: a second, independent memory of how far the store has come.
+/// The file `witness`: a second, independent record of how far the store has come.
 ///
-/// LMDB picks the newer of two meta pages. When that one is damaged, or the disk lost it, the other one is a sound
-/// store as it was a transaction ago, in which a revoked token is good. The witness holds how far the store had come
-/// and the store's id, under a record MAC, so that a start can tell.
+/// LMDB picks the newer of two meta pages. If that page is damaged, or the disk lost it, the other page is a sound
+/// store as it was one transaction ago, in which a revoked token is valid. The witness holds how far the store had come
+/// and the store's id, under a record MAC, so that a start notices this.
 ///
-/// It is never ahead of what is on the disk: it is written after the commit, and after the sync where that is later
+/// The witness is never ahead of the disk: it is written after the commit, or after the sync if that comes later
 /// (`Durability.relaxed`). Two slots are written in turn, so that a torn write leaves the other. The writer's thread
 /// writes; a thread of its own syncs within `syncDelay`, because a sync for each commit would halve the write rate.
 final class Witness: Sendable {
-    /// How far a store has come. LMDB's meta pages carry no checksum, so that a damaged one can claim any transaction;
-    /// the number of the newest event is a record, and records have MACs.
+    /// How far a store has come. LMDB's meta pages have no checksum, so that a damaged page can claim any transaction.
+    /// The number of the newest event is in a record, and records have MACs.
     struct Position: Equatable, Sendable {
         var transaction: UInt64
         var event: UInt64
@@ -46,7 +46,7 @@ final class Witness: Sendable {
     private let closing = WakeSignal()
     private let thread = Mutex<OSThread?>(nil)
 
-    /// Makes the file, or replaces it by one that vouches for `position` of this store, and starts its thread.
+    /// Makes the file, or replaces it by one that states `position` of this store, and starts its thread.
     init(
         directory: String, storeID: [UInt8], position: Position, authenticator: any RecordAuthenticator,
         failures: Counter
@@ -67,7 +67,7 @@ final class Witness: Sendable {
         start()
     }
 
-    /// Goes on with the file that is there.
+    /// Goes on with the existing file.
     init(
         reopening directory: String, storeID: [UInt8], authenticator: any RecordAuthenticator, failures: Counter
     ) throws(StoreError) {
@@ -104,8 +104,8 @@ final class Witness: Sendable {
         return newest
     }
 
-    /// Every transaction up to `position` is on the disk. The writer's thread only. A failure is counted and leaves the
-    /// witness behind, which refuses nobody.
+    /// Notes that every transaction up to `position` is on the disk. The writer's thread only. A failure is counted and
+    /// leaves the witness behind, and a start accepts a witness that is behind.
     func advance(to position: Position) {
         let slot = Self.slot(storeID, position, authenticator)
         let offset = Self.slotOffsets[Int(position.transaction & 1)]

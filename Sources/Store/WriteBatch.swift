@@ -8,22 +8,22 @@ final class WriteBatch {
     private(set) var changeCount = 0
     /// LMDB gave the transaction up: it can only be aborted, even if a body swallowed the error.
     private(set) var failure: StoreError?
-    /// What its writes appended to tenants' logs so far.
+    /// The events that its writes have appended to tenants' logs so far.
     private(set) var events: [PendingEvent] = []
-    /// The number of the newest event of all, once the batch's events have their numbers.
+    /// The number of the newest event of all, after the batch's events got their numbers.
     var newestEvent: UInt64?
-    /// What the writes put and deleted so far; nil when nobody asked for it.
+    /// The records that the writes have put and deleted so far; nil if nobody asked for them.
     private(set) var changes: [StoreChange]?
     /// The bytes of `changes`, roughly.
     private(set) var changesByteCount = 0
-    /// What the writes announced besides what their rows do; kept with `changes` only.
+    /// The topics that the writes announced besides those of their rows; kept with `changes` only.
     private(set) var ownTopics: [ChangeTopic] = []
     private var pendingByteCount: Int64 = 0
     /// The topics that the writes have announced so far.
     private(set) var topics: [ChangeTopic] = []
     /// The rows that the writes have changed so far, of tables that mark them.
     private(set) var rows: [MarkedRow] = []
-    /// Whether the write that runs now said that it makes the store grow, whatever it was asked for.
+    /// Whether the running write said that it makes the store grow, whatever purpose its caller gave.
     var isGrowth = false
     /// The bytes that the writes have added to tenants' rows so far.
     var usage = UsageChanges()
@@ -54,7 +54,7 @@ final class WriteBatch {
         usage.removeAll()
     }
 
-    /// What the writes so far add to tenants' rows.
+    /// The bytes that the writes so far add to tenants' rows.
     var addedByteCount: Int64 { usage.addedByteCount + pendingByteCount }
 
     /// An event is a change of the write that appends it.
@@ -65,14 +65,14 @@ final class WriteBatch {
         changeCount += 1
     }
 
-    /// A record was put, or deleted (nil).
+    /// Notes that a record was put, or deleted (nil).
     func note(_ tableID: UInt8, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer?) {
         guard changes != nil, StoreChange.isShared(tableID, key) else { return }
         changesByteCount += key.count + (value?.count ?? 0)
         changes?.append(StoreChange(tableID: tableID, key: [UInt8](key), value: value.map { [UInt8]($0) }))
     }
 
-    /// Many writes in a row are often about the same.
+    /// Adds a topic unless it is the last one, because many writes in a row often have the same.
     func announce(_ topic: ChangeTopic) {
         if topics.last != topic { topics.append(topic) }
     }

@@ -1,6 +1,6 @@
 public import Base
 
-/// The writer's counters, read by whoever asks.
+/// The writer's counters, which any thread may read.
 struct WriteCounters: Sendable {
     let batches = Counter()
     let commits = Counter()
@@ -8,19 +8,19 @@ struct WriteCounters: Sendable {
     let failures = Counter()
     let reruns = Counter()
     let refusals = Counter()
-    /// What the data file takes on the disk, and whether the store is in any `StoreTrouble`.
+    /// The bytes of the data file on the disk, and whether the store is in any `StoreTrouble`.
     let fileBytes = Gauge()
     let troubles = Gauge()
     let witnessFailures = Counter()
     let journal = JournalCounters()
 }
 
-/// What a node of a cluster did with its journal.
+/// Counters of what a node of a cluster did with its journal.
 public struct JournalCounters: Sendable {
-    /// Entries of this node's, and those of others that it read.
+    /// Entries of this node, and entries of other nodes that it read.
     public let appended = Counter()
     public let applied = Counter()
-    /// Entries that came too late: another node's was first, and the writes in them were decided again.
+    /// Entries that came too late: another node's entry was first, and the writes in them were decided again.
     public let outrun = Counter()
     public let connectionsLost = Counter()
     public let appendDurations = DurationHistogram()

@@ -1,7 +1,7 @@
 public import Base
 import Synchronization
 
-/// What the writes of one call added to the store, whoever made them on the call's behalf.
+/// Counts what the writes of one call added to the store, whatever code made them on the call's behalf.
 ///
 /// A task-local value: every `Store.write` of the call's task and its children counts here, so that no handler can
 /// forget to. Written by the writer's thread at the commit, before the write is answered.
@@ -11,12 +11,12 @@ public final class WriteMeter: Sendable {
     private let bytes = Atomic<Int64>(0)
     private let changes = Atomic<Int64>(0)
 
-    /// When the call is over. A write that waited for the journal of a cluster for longer is not made.
+    /// The end of the call. A write that waited longer for the journal of a cluster is not made.
     let deadline: Instant
 
     public init(deadline: Instant = .distantFuture) { self.deadline = deadline }
 
-    /// The bytes that committed writes added to tenants' rows, less those that they removed.
+    /// The bytes that committed writes added to tenants' rows, less the bytes that they removed.
     public var byteCount: Int64 { bytes.load(ordering: .relaxed) }
     /// How many writes changed something.
     public var changeCount: Int64 { changes.load(ordering: .relaxed) }

@@ -1,8 +1,8 @@
-/// What a write is for, which decides how much of a full store it may still use.
+/// The purpose of a write, which decides how much of a full store it may still use.
 ///
-/// A store that is nearly full keeps pages in reserve (`SpaceRules`). They are for what makes room again and for what
-/// keeps strangers out: an operator deletes users, an admin revokes a stolen session. Revoking can be repeated without
-/// end, deleting cannot: so the last pages are for deleting.
+/// A store that is nearly full keeps pages in reserve (`SpaceRules`). They are for writes that make room again and for
+/// writes that keep strangers out: an operator deletes users, an admin revokes a stolen session. Revoking can be
+/// repeated without end, deleting cannot: so the last pages are for deleting.
 ///
 /// | purpose | example | may leave free |
 /// |---|---|---|
@@ -11,7 +11,7 @@
 /// | `relief` | revoking, disabling, a new password by an admin | an eighth of the reserve |
 /// | `removal` | deleting, signing out; the sweep | nothing |
 ///
-/// A write that takes no more pages than the store had before is let through whatever it is for.
+/// A write that takes no more pages than the store had before is admitted whatever its purpose.
 public enum WritePurpose: UInt8, Sendable, Comparable {
     case growth
     case session

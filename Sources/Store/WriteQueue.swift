@@ -22,7 +22,7 @@ final class WriteQueue: Sendable {
     private let state = Mutex(State())
     private let wakeup = WakeSignal()
     private let countMax: Int
-    /// Woken instead of `wakeup` where the writer sleeps on it.
+    /// Signalled instead of `wakeup` if the writer sleeps on it.
     private let alarm: EventDescriptor?
 
     init(countMax: Int, alarm: EventDescriptor? = nil) {
@@ -32,7 +32,7 @@ final class WriteQueue: Sendable {
 
     var count: Int { state.withLock { $0.waiting.count } }
 
-    /// Throws `.overloaded`, or what the queue was closed with.
+    /// Throws `.overloaded`, or the error with which the queue was closed.
     func add(_ request: WriteRequest) throws(StoreError) {
         let (refusal, mustWake) = state.withLock { state -> (StoreError?, Bool) in
             if let refusal = state.refusal { return (refusal, false) }
@@ -53,7 +53,7 @@ final class WriteQueue: Sendable {
         if let alarm { alarm.signal() } else { wakeup.signal() }
     }
 
-    /// Refuses every later request with `refusal`; what waits already is still handed to the writer.
+    /// Refuses every later request with `refusal`. The writer still gets the requests that wait already.
     func close(with refusal: StoreError) {
         let mustWake = state.withLock { state in
             if state.refusal == nil { state.refusal = refusal }
@@ -63,9 +63,9 @@ final class WriteQueue: Sendable {
         if mustWake { wake() }
     }
 
-    /// Lets writers that were answered just now come back before the next batch is taken, so that `count` of them share
-    /// one commit instead of alternating between two. Ends early when they are there, and after `patience`, which is
-    /// too short to sleep.
+    /// Waits for callers that were answered just now to come back before the next batch is taken, so that `count` of
+    /// them share one commit instead of alternating between two. Ends when they are there, or after `patience`, which
+    /// is too short to sleep.
     func gather(_ count: Int, patience: Duration) {
         let deadline = Instant.now.advanced(by: patience)
         while true {
@@ -80,7 +80,7 @@ final class WriteQueue: Sendable {
     /// Whether the writer sleeps.
     var isAwaited: Bool { state.withLock { $0.countAwaited != nil } }
 
-    /// Sleeps for `time`, or until `count` requests are there or one that may not be put off.
+    /// Sleeps for `time`, or until there are `count` requests or a request that may not be put off.
     @available(*, noasync, message: "blocks the thread")
     func putOff(_ time: Duration, orUntil count: Int) {
         let deadline = Instant.now.advanced(by: time)
@@ -95,7 +95,7 @@ final class WriteQueue: Sendable {
         state.withLock { $0.countAwaited = nil }
     }
 
-    /// Waits for something to write, at most until `deadline` if there is one.
+    /// Waits for requests, at most until `deadline` if there is one.
     @available(*, noasync, message: "blocks the thread")
     func take(countMax: Int, deadline: Instant?) -> Taken {
         while true {
@@ -105,7 +105,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// What waits now, if anything. Nil: nothing does, and the alarm goes off when that changes.
+    /// The requests that wait now. Nil if there are none; then the alarm goes off when that changes.
     func takeNow(countMax: Int) -> Taken? { state.withLock { takeNow(&$0, countMax) } }
 
     private func takeNow(_ state: inout State, _ countMax: Int) -> Taken? {

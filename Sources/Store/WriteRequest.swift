@@ -8,15 +8,15 @@ class WriteRequest: @unchecked Sendable {
     var error: (any Error)?
     /// True if the body threw after a change. The batch is then run again without it.
     var isExcluded = false
-    /// The purpose that the caller allowed at most, and the purpose that the last run had.
+    /// The strongest purpose that the caller allowed, and the purpose that the last run had.
     private let purposeMax: WritePurpose
     var purpose: WritePurpose { isGrowth ? .growth : purposeMax }
     var isGrowth = false
     /// Whether its commit may be put off while there is time to spare.
     let mayBePutOff: Bool
-    /// Where the call that asked for this write counts what it adds.
+    /// The meter of the call that asked for this write.
     private let meter = WriteMeter.current
-    /// The bytes that the last run added to tenants' rows. Nil: it changed nothing.
+    /// The bytes that the last run added to tenants' rows. Nil if it changed nothing.
     var addedByteCount: Int64?
 
     init(for purpose: WritePurpose, mayBePutOff: Bool) {
@@ -24,13 +24,13 @@ class WriteRequest: @unchecked Sendable {
         self.mayBePutOff = mayBePutOff
     }
 
-    /// Whether its caller was told already that the time is up.
+    /// Whether its caller was already told that the deadline has passed.
     func isOverdue(at now: Instant) -> Bool { meter.map { $0.deadline <= now } ?? false }
 
     /// Whether the last run changed anything.
     var isChanging: Bool { addedByteCount != nil }
 
-    /// The last run was committed.
+    /// Notes that the last run was committed.
     func count() {
         if let addedByteCount, let meter { meter.add(byteCount: addedByteCount) }
     }

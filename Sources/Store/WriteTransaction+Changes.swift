@@ -1,5 +1,5 @@
 extension WriteTransaction {
-    /// Makes the changes of a batch that was taken down elsewhere.
+    /// Makes the changes of a batch that was recorded elsewhere.
     public func apply(_ changes: [StoreChange]) throws(StoreError) {
         for change in changes { try apply(change) }
     }

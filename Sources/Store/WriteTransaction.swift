@@ -4,8 +4,8 @@ public import Messages
 
 /// The writer's transaction as one write's body sees it: everything committed, the batch's earlier writes, its own.
 ///
-/// Check first, then change: a body that throws before its first change costs nothing, one that throws after it makes
-/// the batch run again without it. Either way it writes nothing.
+/// Check first, then change. A body that throws before its first change costs nothing; a body that throws after it
+/// makes the batch run again without this body. In both cases it writes nothing.
 public struct WriteTransaction: ~Copyable {
     /// The same transaction, for functions that only read.
     public let reading: ReadTransaction
@@ -34,7 +34,7 @@ public struct WriteTransaction: ~Copyable {
         try value.span.withUnsafeBytes { value throws(StoreError) in try put(table, key, bytes: value) }
     }
 
-    /// Bytes as they are; in a table of messages they must be one.
+    /// Puts bytes as they are. In a table of messages, they must be an encoded message.
     @inlinable
     public func put<Key: StoreKey, Record>(
         _ table: Table<Key, Record>, _ key: Key, bytes: UnsafeRawBufferPointer
@@ -44,7 +44,7 @@ public struct WriteTransaction: ~Copyable {
         }
     }
 
-    /// Puts the record unless there is one: false, and nothing changed. This is what makes an index unique.
+    /// Puts the record. If there is one already, returns false and changes nothing. This is what makes an index unique.
     @inlinable
     public func put<Key: StoreKey, Record: Message>(
         ifAbsent table: Table<Key, Record>, _ key: Key, _ record: Record
@@ -72,14 +72,14 @@ public struct WriteTransaction: ~Copyable {
         try withBytes(of: key) { bytes throws(StoreError) in try delete(tableID: table.id, key: bytes) }
     }
 
-    /// Deletes up to `limit` records under `prefix` and returns how many: less than `limit` means that none is left.
+    /// Deletes up to `limit` records under `prefix` and returns how many. Less than `limit` means that none are left.
     public func deleteAll<Key: StoreKey, Record>(
         _ table: Table<Key, Record>, prefix: some KeyPrefix, limit: Int
     ) throws -> Int {
         try deleteAll(tableID: table.id, prefix: prefix.bytes, limit: limit)
     }
 
-    /// Deletes up to `limit` rows of each table that says so (`RowPurge.withTenant`); whether there may be more.
+    /// Deletes up to `limit` rows of each table with `RowPurge.withTenant`. Returns whether there may be more.
     public func deleteRows(ofTenant tenantID: Text, limit: Int) throws -> Bool {
         let prefix = TenantPrefix(tenantID).bytes
         var isMore = false
@@ -108,8 +108,8 @@ public struct WriteTransaction: ~Copyable {
 // MARK: - The end of a batch
 
 extension WriteTransaction {
-    /// What follows from all of a batch's writes together. Here, and nowhere else, sequences and the heads of chains
-    /// are assigned.
+    /// Writes the rows that follow from all of a batch's writes together. Sequences and the heads of chains are
+    /// assigned only here.
     func finishBatch() throws(StoreError) {
         try writeEvents()
         try writeUsage()
@@ -120,16 +120,16 @@ extension WriteTransaction {
 // MARK: - Purpose
 
 extension WriteTransaction {
-    /// This write turned out to be for growth, so that it may not use the reserve of a full store: a sign-in that makes
-    /// an account, for example.
+    /// Notes that this write turned out to be for growth, so that it may not use the reserve of a full store: for
+    /// example, a sign-in that makes an account.
     public func countsAsGrowth() { batch.isGrowth = true }
 }
 
 // MARK: - Announcing
 
 extension WriteTransaction {
-    /// Tells whoever follows `topic` that something of it changed, once this write is committed. Followers read for
-    /// themselves: a write that comes to nothing may be announced all the same.
+    /// After this write is committed, tells the followers of `topic` that something of it changed. Followers must read
+    /// for themselves, because a write that fails may be announced all the same.
     ///
     /// Not for rows: their tables say what a change announces (`RowNews`).
     public func announce(_ topic: ChangeTopic) { batch.announceOwn(topic) }
@@ -194,7 +194,7 @@ extension WriteTransaction {
         let byteCount = RecordSeal.byteCount + payload.count
         var keyValue = MDB_val(borrowing: key)
         var value = MDB_val(mv_size: byteCount, mv_data: nil)
-        // A put that must not replace tells for free whether the row is new, and else how long the present one is.
+        // A put that must not replace tells for free whether the row is new and, if not, how long the present row is.
         let isCareful = ifAbsent || owner != .nobody
         let flags = UInt32(MDB_RESERVE) | (isCareful ? UInt32(MDB_NOOVERWRITE) : 0)
         var code = mdb_put(reading.raw, handle, &keyValue, &value, flags)
@@ -216,7 +216,7 @@ extension WriteTransaction {
         return true
     }
 
-    /// What the table's declaration says about a changed row.
+    /// Announces a changed row as the table's declaration says.
     private func announce(_ tableID: UInt8, _ key: UnsafeRawBufferPointer) {
         let environment = reading.environment
         if let topic = environment.topic(ofRow: key, in: tableID) { batch.announce(topic) }
@@ -236,7 +236,7 @@ extension WriteTransaction {
             let code = mdb_get(reading.raw, handle, &keyValue, &value)
             if code == MDB_NOTFOUND { return false }
             try StoreError.check(code, "mdb_get")
-            // Before the delete: it moves what the pointers point to. What is deleted does not have to be genuine.
+            // Before the delete, which moves what the pointers point to. A deleted record does not have to be genuine.
             let stored = UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
             let payload = UnsafeRawBufferPointer(rebasing: stored.dropFirst(RecordSeal.byteCount))
             if let tenant = owner.tenant(key: key, payload: payload) {

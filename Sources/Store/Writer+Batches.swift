@@ -5,19 +5,19 @@ extension Writer {
     private static let rerunsMax = 4
 
     enum Attempt {
-        /// Its bodies ran, and there is room for what they changed: the open transaction.
+        /// The bodies ran, and there is room for their changes. The transaction is open.
         case ready(OpaquePointer)
         /// Aborted: the request at `index` threw after a change.
         case excluded(index: Int)
-        /// Aborted: its writes for `purpose` would take too much of the reserve.
+        /// Aborted: the writes for `purpose` would take too much of the reserve.
         case refused(WritePurpose, wasShort: Bool)
         case failed(StoreError)
     }
 
-    /// What follows from an attempt that did not come to its end.
+    /// What follows from an attempt that was not committed.
     enum Remedy {
         case again
-        /// In parts, the last one first.
+        /// Again in parts, the last one first.
         case split([ArraySlice<WriteRequest>])
         /// Every write of the part was refused.
         case over
@@ -57,7 +57,7 @@ extension Writer {
         case .excluded(let index):
             counters.reruns.add()
             rerunCount += 1
-            // Each further failure would run the whole part again: commit what comes before it first.
+            // Each further failure would run the whole part again, so commit the requests before it first.
             let rest = part[(index + 1)...]
             if rerunCount > Self.rerunsMax, !rest.isEmpty { return .split([rest, part[...index]]) }
             return .again
@@ -79,7 +79,7 @@ extension Writer {
         return [part[middle...], part[..<middle]]
     }
 
-    /// Leaves the writes of `part` that changed something for `purpose` out of its next run, for good.
+    /// Leaves the writes of `part` that changed something for `purpose`, or for a weaker one, out of its next runs.
     private func refuse(_ part: ArraySlice<WriteRequest>, _ purpose: WritePurpose) {
         for request in part where !request.isExcluded && request.isChanging && request.purpose <= purpose {
             request.isExcluded = true
@@ -89,7 +89,7 @@ extension Writer {
         }
     }
 
-    /// Runs the bodies of `part` in a transaction, which is left open when it can be committed.
+    /// Runs the bodies of `part` in a transaction, which stays open if it can be committed.
     func attempt(_ part: ArraySlice<WriteRequest>) -> Attempt {
         do throws(StoreError) {
             if let fatal { throw fatal }
@@ -123,14 +123,14 @@ extension Writer {
         }
     }
 
-    /// Commits what `attempt` left open, and announces it.
+    /// Commits the transaction that `attempt` left open, and announces it.
     func commit(_ raw: OpaquePointer, _ part: ArraySlice<WriteRequest>) throws(StoreError) {
         try commit(raw, for: purpose(of: part))
     }
 
     func commit(_ raw: OpaquePointer, for purpose: WritePurpose) throws(StoreError) {
         let snapshot = Snapshot(of: raw)
-        // Aborts by itself when it fails.
+        // If the commit fails, LMDB aborts the transaction by itself.
         let code = commitOutcome(mdb_txn_commit(raw))
         guard code == MDB_SUCCESS else { throw space.meaning(of: code) }
         if batch.changeCount > 0 {
@@ -155,7 +155,7 @@ extension Writer {
         part.reduce(.removal) { $1.isChanging && !$1.isExcluded ? min($0, $1.purpose) : $0 }
     }
 
-    /// The index of a request that threw after a change, nil if the transaction can be committed.
+    /// The index of a request that threw after a change; nil if the transaction can be committed.
     func run(
         _ part: ArraySlice<WriteRequest>, in transaction: borrowing WriteTransaction
     ) throws(StoreError) -> Int? {

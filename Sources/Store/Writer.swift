@@ -6,14 +6,14 @@ import Synchronization
 /// LMDB's single writer: one thread that runs everything queued in one transaction, commits once, then answers all.
 ///
 /// A batch whose commit fails for lack of space is halved until the writes that do fit are committed, so that a giant
-/// one fails alone. In a store that is full already, the writes that may not use the reserve fail together. After a
-/// fatal error everything queued and everything later is refused.
+/// write fails alone. In a store that is full already, the writes that may not use the reserve fail together. After a
+/// fatal error, everything queued and everything later is refused.
 final class Writer: @unchecked Sendable {
     // Unchecked: the variables below belong to the writer's thread; `thread` is set once by `start` before it is used
     // by `close`.
     let environment: Environment
     let queue: WriteQueue
-    /// What the thread sleeps on where it waits for the journal's engine as well.
+    /// The thread sleeps on it if it waits for the journal's engine as well.
     let alarm: EventDescriptor?
     let counters: WriteCounters
     let space: StoreSpace
@@ -31,8 +31,8 @@ final class Writer: @unchecked Sendable {
     private static let patienceMax = Duration.milliseconds(1)
     private static let spareTimeMax = Duration.milliseconds(5)
 
-    /// `commitOutcome` lets a test turn what mdb_txn_commit returned into a failing disk, `allocate` lets it be a full
-    /// one.
+    /// `commitOutcome` lets a test turn the result of mdb_txn_commit into that of a failing disk, `allocate` into that
+    /// of a full disk.
     init(
         _ environment: Environment, counters: WriteCounters, onFatal: @escaping @Sendable (StoreError) -> Void,
         allocate: @escaping FileGrowth.Allocate = FileGrowth.system,
@@ -49,7 +49,7 @@ final class Writer: @unchecked Sendable {
         environment.onFatal(onFatal)
     }
 
-    /// `work` instead of what a writer does that is the only one.
+    /// Starts the thread. In a cluster, `work` replaces the work of a writer that is the only one.
     func start(_ work: (@Sendable () -> Void)? = nil) {
         thread.withLock { thread in
             thread = OSThread(name: "store-writer") { [self] in
@@ -64,7 +64,7 @@ final class Writer: @unchecked Sendable {
 
     func add(_ request: WriteRequest) throws(StoreError) { try queue.add(request) }
 
-    /// Finishes what is queued, syncs, and waits for the thread. Later calls do nothing.
+    /// Finishes the queued writes, syncs, and waits for the thread. Later calls do nothing.
     func close() {
         precondition(!isCurrent, "the store is closed from its own writer")
         queue.close(with: .closed)
@@ -91,8 +91,8 @@ final class Writer: @unchecked Sendable {
         }
     }
 
-    /// Lets more writes into the next batch: those that are likely to come back at once, now that the last batch was
-    /// answered; and all that come while there is time to spare.
+    /// Lets more writes into the next batch: writes of callers that are likely to come back at once, because the last
+    /// batch was just answered; and all writes that come while there is time to spare.
     private func gather() {
         let spareTime = min(environment.configuration.spareTime(), Self.spareTimeMax)
         if spareTime > patience {

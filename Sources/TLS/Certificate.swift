@@ -3,8 +3,8 @@ import Glibc
 
 /// One X.509 certificate. Immutable, so that any thread may read it.
 public final class Certificate: @unchecked Sendable {
-    // Unchecked: the functions that read a certificate lock the parts that OpenSSL keeps for later (X509_check_purpose
-    // in x509/v3_purp.c); nothing here changes it.
+    // Unchecked: the functions that read a certificate lock the parts that OpenSSL caches (X509_check_purpose in
+    // x509/v3_purp.c); nothing here changes it.
     let pointer: OpaquePointer
 
     /// Takes over one reference.
@@ -51,7 +51,8 @@ public final class Certificate: @unchecked Sendable {
         return ASN1_TIME_diff(&days, &seconds, epoch, time) == 1 ? Int64(days) * 86_400 + Int64(seconds) : 0
     }
 
-    /// SHA-256 of its key, as X.509 has it (SubjectPublicKeyInfo): the same when a certificate is renewed with its key.
+    /// SHA-256 of the certificate's key in X.509 form (SubjectPublicKeyInfo). It stays the same when the certificate is
+    /// renewed with the same key.
     public var keyHash: [UInt8] {
         var bytes: UnsafeMutablePointer<UInt8>?
         let count = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(pointer), &bytes)
@@ -63,7 +64,7 @@ public final class Certificate: @unchecked Sendable {
     }
 }
 
-/// A key with a password would make OpenSSL ask for it on the terminal.
+/// Without this callback, OpenSSL would ask on the terminal for the password of an encrypted key.
 let refusePassword: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 = {
     _, _, _, _ in -1
 }
@@ -72,7 +73,7 @@ let refusePassword: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, 
 struct MemoryBIO: ~Copyable {
     let pointer: OpaquePointer
 
-    /// A copy of `bytes`, which are wiped from it with the BIO when they are a key's: OpenSSL clears what it frees.
+    /// Holds a copy of `bytes`, which may be a private key: OpenSSL clears the copy when it frees the BIO.
     init(reading bytes: [UInt8]) throws(TLSError) {
         guard let pointer = BIO_new(BIO_s_secmem()) else { throw .last(of: "BIO_new") }
         guard BIO_write(pointer, bytes, Int32(clamping: bytes.count)) == bytes.count else {
@@ -89,7 +90,7 @@ struct MemoryBIO: ~Copyable {
 
     deinit { BIO_free(pointer) }
 
-    /// Everything that was written to it.
+    /// All bytes that were written to the BIO.
     var bytes: [UInt8] {
         var bytes = [UInt8](repeating: 0, count: BIO_ctrl_pending(pointer))
         let count = BIO_read(pointer, &bytes, Int32(clamping: bytes.count))

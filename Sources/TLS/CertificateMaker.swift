@@ -1,7 +1,7 @@
 public import Base
 import CTLS
 
-/// Makes certificates for development and tests: an authority, and what it vouches for. P-256 and SHA-256.
+/// Makes certificates for development and tests: an authority, and certificates that it signed. P-256 and SHA-256.
 public enum CertificateMaker {
     /// A certificate and its key, in PEM.
     public struct Made: Sendable {
@@ -28,7 +28,7 @@ public enum CertificateMaker {
             }
         }
 
-        /// Configuration has a syntax of its own, in which a comma begins the next name.
+        /// Whether the name contains nothing of the configuration's own syntax, in which a comma begins the next name.
         fileprivate var isPlain: Bool {
             text.utf8.count <= 256
                 && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && !",;\"'\\$#@".utf8.contains($0) }

@@ -1,12 +1,12 @@
 import CTLS
 
-/// What a client's TLS is made of.
+/// The settings of a client's TLS.
 public struct ClientTLSConfiguration: Sendable {
     /// The certificates to trust instead of the system's. Empty: the system's.
     public var trusted: [Certificate] = []
-    /// What the client shows a server that asks for it.
+    /// The certificate and key that the client shows to a server that asks for them.
     public var credential: TLSCredential?
-    /// What the client speaks inside.
+    /// The protocol that the client speaks inside TLS.
     public var applicationProtocol = ApplicationProtocol.native
 
     public init() {}
@@ -15,7 +15,7 @@ public struct ClientTLSConfiguration: Sendable {
 }
 
 extension TLSContext {
-    /// A client's context, which verifies the server's certificate always.
+    /// A client's context, which always verifies the server's certificate.
     public convenience init(_ configuration: ClientTLSConfiguration) throws(TLSError) {
         try self.init(
             .client, minimumVersion: .tls12, credential: configuration.credential,
@@ -31,7 +31,7 @@ extension TLSContext {
         }
         let name = [UInt8](configuration.applicationProtocol.rawValue.utf8)
         let names = [UInt8(truncatingIfNeeded: name.count)] + name
-        // The one function of OpenSSL whose 0 is success.
+        // Unlike the functions above, this one returns 0 for success.
         guard SSL_CTX_set_alpn_protos(pointer, names, UInt32(clamping: names.count)) == 0 else {
             throw .last(of: "ALPN")
         }
@@ -39,21 +39,22 @@ extension TLSContext {
 }
 
 extension TLSSession {
-    /// Has the certificate of the server checked for `name`, a host name or a numeric address. Before the first read.
+    /// Makes the handshake check the server's certificate for `name`, a host name or a numeric address. Called before
+    /// the first read.
     public func verifyServer(named name: String) throws(TLSError) {
         let parameters = SSL_get0_param(pointer)
         if X509_VERIFY_PARAM_set1_ip_asc(parameters, name) == 1 { return }
         ERR_clear_error()
-        // Never the common name; and "*" stands for a whole label.
+        // The common name never counts, and "*" stands for a whole label.
         X509_VERIFY_PARAM_set_hostflags(
             parameters, UInt32(bitPattern: X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
-        // OpenSSL takes a name with a dot before it for "anything below".
+        // OpenSSL takes a name with a leading dot as "any name below it".
         guard !name.isEmpty, name.utf8.first != UInt8(ascii: "."),
             X509_VERIFY_PARAM_set1_host(parameters, name, name.utf8.count) == 1, tls_set_host_name(pointer, name) == 1
         else { throw .last(of: "\"\(name)\" is no host name") }
     }
 
-    /// Why the server's certificate was refused; nil when it was not.
+    /// The reason why the server's certificate was refused; nil if it was not.
     public var refusedCertificate: String? {
         let code = SSL_get_verify_result(pointer)
         return code == Int(X509_V_OK) ? nil : String(cString: X509_verify_cert_error_string(code))

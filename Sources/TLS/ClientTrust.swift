@@ -1,14 +1,14 @@
 import CTLS
 
-/// The authorities whose certificates a server's clients may show, and what these have revoked.
+/// The authorities whose certificates a server's clients may show, and their revocation lists.
 public struct ClientTrust: Sendable {
     public let authorities: [Certificate]
-    /// Revocation lists in PEM; empty: none is asked.
+    /// Revocation lists in PEM; empty: none is checked.
     let revocationsPEM: [UInt8]
 
     static let authorityCountMax = 100
 
-    /// Throws for files that cannot be read, and for revocation lists without any in them.
+    /// Throws for authorities that cannot be read. Revocation lists are read when the context is made.
     public init(authoritiesPEM: [UInt8], revocationsPEM: [UInt8] = []) throws(TLSError) {
         authorities = try Certificate.all(pem: authoritiesPEM, countMax: Self.authorityCountMax)
         self.revocationsPEM = revocationsPEM
@@ -16,7 +16,7 @@ public struct ClientTrust: Sendable {
 }
 
 extension TLSContext {
-    /// Asks clients for a certificate, which they need not show. One that is shown must be good.
+    /// Asks clients for a certificate, which they need not show. A certificate that is shown must be valid.
     func ask(_ trust: ClientTrust) throws(TLSError) {
         let store = SSL_CTX_get_cert_store(pointer)
         for authority in trust.authorities {
@@ -39,13 +39,14 @@ extension TLSContext {
         let isEnd = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE
         guard isEnd, count > 0 else { throw .last(of: "a revocation list cannot be read") }
         ERR_clear_error()
-        // Those of the authorities between as well: whoever has the key of a revoked one can issue anything.
+        // Intermediate authorities may be revoked, too: whoever has the key of a revoked authority can issue anything.
         // Proof: two constants of OpenSSL.
         X509_STORE_set_flags(store, UInt(X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL))
     }
 }
 
-/// What OpenSSL leaves open of a client's certificate: it must say that it is for clients, and be no authority's.
+/// Checks what OpenSSL does not check in a client's certificate: it must be marked for clients, and must not be an
+/// authority.
 private let isGoodForClient: @convention(c) (Int32, OpaquePointer?) -> Int32 = { isGood, verification in
     guard isGood == 1, X509_STORE_CTX_get_error_depth(verification) == 0 else { return isGood }
     guard let leaf = X509_STORE_CTX_get_current_cert(verification) else { return 0 }

@@ -1,7 +1,7 @@
 public import Base
 import CTLS
 
-/// What a verified certificate of a peer says of its holder: one name of the subjectAltName, and the authority.
+/// The identity in a verified certificate of a peer: one name of the subjectAltName, and the authority.
 public struct PeerCertificate: Sendable, Equatable {
     public enum Name: Sendable, Equatable {
         case uri(Text)
@@ -16,8 +16,8 @@ public struct PeerCertificate: Sendable, Equatable {
 
     private static let namesMax = 64
 
-    /// Nil for a certificate that names nobody: its URIs are more than one, it has no URI and not exactly one DNS name,
-    /// or a name holds what no name does. SPIFFE asks for exactly one URI as well (X.509-SVID §2).
+    /// Nil for a certificate that names nobody: it has more than one URI, or no URI and not exactly one DNS name, or a
+    /// name has characters that no name has. SPIFFE asks for exactly one URI as well (X.509-SVID §2).
     init?(leaf: Certificate, issuer: Certificate) {
         guard let names = Self.names(of: leaf) else { return nil }
         if names.uris.count == 1 {
@@ -48,7 +48,7 @@ public struct PeerCertificate: Sendable, Equatable {
             let string = value.assumingMemoryBound(to: ASN1_STRING.self)
             let bytes = Array(
                 UnsafeBufferPointer(start: ASN1_STRING_get0_data(string), count: Int(ASN1_STRING_length(string))))
-            // The type of these names is ASCII; a NUL or a space in one is there to be read differently by others.
+            // The type of these names is ASCII. A NUL or a space in a name is there so that others read it differently.
             guard bytes.allSatisfy({ (0x21...0x7E).contains($0) }), let text = Text(validating: bytes) else {
                 return nil
             }
@@ -59,7 +59,7 @@ public struct PeerCertificate: Sendable, Equatable {
 }
 
 extension TLSSession {
-    /// Whom the client's certificate names; nil when it showed none, or one that names nobody.
+    /// The identity in the client's certificate; nil if the client showed none, or one that names nobody.
     public var peerCertificate: PeerCertificate? {
         guard isEstablished, SSL_get_verify_result(pointer) == Int(X509_V_OK),
             let chain = tls_get_verified_chain(pointer), tls_X509_count(chain) >= 2,

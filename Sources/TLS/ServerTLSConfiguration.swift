@@ -1,14 +1,15 @@
 import CTLS
 
-/// What a server's TLS is made of.
+/// The settings of a server's TLS.
 public struct ServerTLSConfiguration: Sendable {
     public var credential: TLSCredential
     public var minimumVersion = TLSVersion.tls13
-    /// What is spoken inside, by ALPN. A client that names none of these is refused; one that names nothing is not.
+    /// The protocols inside TLS, by ALPN. A client that names only other protocols is refused; a client that names none
+    /// is not.
     public var protocols: [ApplicationProtocol] = [.native, .http2]
-    /// Whose certificates clients may show. Nil: they are not asked for any.
+    /// The authorities whose certificates clients may show. Nil: clients are not asked for a certificate.
     public var clients: ClientTrust?
-    /// The bytes of certificates that a client may show (`Limits.tlsCertificateListMax`).
+    /// The most bytes of certificates that a client may show (`Limits.tlsCertificateListMax`).
     public var certificateListByteCountMax: Int
 
     public init(credential: TLSCredential, certificateListByteCountMax: Int) {
@@ -52,8 +53,8 @@ private let chooseNativeCall: ALPNCallback = { _, out, outCount, offered, offere
     selectProtocol([.native], out, outCount, offered, offeredCount)
 }
 
-/// Chooses the first protocol of the client's list that is ours (RFC 7301 §3.2). Each of the list is a byte with its
-/// length and the name; OpenSSL has checked that the lengths fit.
+/// Chooses the first protocol of the client's list that is ours (RFC 7301 §3.2). Each entry of the list is a byte with
+/// the length, and the name; OpenSSL has checked that the lengths fit.
 private func selectProtocol(
     _ ours: [ApplicationProtocol], _ out: UnsafeMutablePointer<UnsafePointer<UInt8>?>?,
     _ outCount: UnsafeMutablePointer<UInt8>?, _ offered: UnsafePointer<UInt8>?, _ offeredCount: UInt32

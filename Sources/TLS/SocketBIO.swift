@@ -1,21 +1,22 @@
 import CTLS
 import Glibc
 
-/// How OpenSSL reaches a session's socket: it reads what the session has received before, and sends for itself.
+/// OpenSSL's access to a session's socket: it reads bytes that the session has already received, and sends by itself.
 ///
-/// OpenSSL would read the five bytes of a record's head first and then the record: two system calls each. Here the
-/// session receives as much as there is, once, and OpenSSL takes records out of that until it is used up.
+/// By itself, OpenSSL would read the five bytes of a record's head first and then the record: two system calls for each
+/// record. Here the session receives as much as there is, once, and OpenSSL takes records out of that until it is used
+/// up.
 enum SocketBIO {
-    /// What a session shares with its BIO.
+    /// The state that a session shares with its BIO.
     struct State {
         let descriptor: Int32
-        /// What was received and not taken by OpenSSL yet.
+        /// Received bytes that OpenSSL has not taken yet.
         var input = UnsafeRawBufferPointer(start: nil, count: 0)
-        /// The peer's end came behind `input`.
+        /// The peer's end came after `input`.
         var isEnded = false
-        /// OpenSSL gets no more of `input`: its peer has used up what it may.
+        /// OpenSSL gets no more of `input`: its peer has sent too many KeyUpdates.
         var isStopped = false
-        /// Why sending failed.
+        /// The errno of a failed send.
         var sendError: Int32 = 0
         /// KeyUpdate messages that were received.
         var keyUpdateCount = 0
@@ -39,7 +40,7 @@ enum SocketBIO {
         return method
     }()
 
-    /// BIO_clear_retry_flags(3), which is a macro.
+    /// The flags of BIO_clear_retry_flags(3), which is a macro.
     private static let retryFlags =
         BIO_FLAGS_READ | BIO_FLAGS_WRITE | BIO_FLAGS_IO_SPECIAL | BIO_FLAGS_SHOULD_RETRY
 

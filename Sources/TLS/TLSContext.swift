@@ -15,12 +15,12 @@ public enum TLSVersion: String, Sendable, CaseIterable {
     var number: Int32 { self == .tls12 ? TLS1_2_VERSION : TLS1_3_VERSION }
 }
 
-/// What all sessions of one kind have in common: versions, algorithms, certificates. Never changed once it is made; a
-/// session keeps the one it began with.
+/// The settings that all sessions of one kind have in common: versions, algorithms, certificates. A context never
+/// changes once it is made; a session keeps the context it began with.
 public final class TLSContext: @unchecked Sendable {
     // Unchecked: SSL_new may be called on a context from many threads when nobody changes it (openssl-threads(7)).
     let pointer: OpaquePointer
-    /// Of servers: the certificate that is shown. Of clients: the same, if there is one.
+    /// The certificate that is shown to the peer. A client may have none.
     public let certificate: Certificate?
     let role: Role
 
@@ -38,7 +38,7 @@ public final class TLSContext: @unchecked Sendable {
 
     /// 112 bits: RSA below 2048 bits and SHA-1 are refused, in certificates too (SSL_CTX_set_security_level(3)).
     private static let securityLevel: Int32 = 2
-    /// Intermediate certificates between a peer's and a trusted one.
+    /// The most intermediate certificates between a peer's certificate and a trusted one.
     static let verifyDepth: Int32 = 4
 
     init(

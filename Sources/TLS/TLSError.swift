@@ -1,12 +1,12 @@
 import CTLS
 
-/// Why a certificate, a key or a connection is no good, for the operator and the log. Never key material.
+/// The reason why a certificate, a key or a connection is refused, for the operator and the log. Never key material.
 public struct TLSError: Error, Equatable, CustomStringConvertible {
     public let description: String
 
     public init(_ description: String) { self.description = description }
 
-    /// What `call` left in this thread's error queue, which is empty afterwards.
+    /// The error that `call` left in this thread's error queue, which is empty afterwards.
     static func last(of call: String) -> TLSError {
         defer { ERR_clear_error() }
         let code = ERR_peek_error()
@@ -16,7 +16,7 @@ public struct TLSError: Error, Equatable, CustomStringConvertible {
 }
 
 enum TLSLibrary {
-    /// Before the first call of OpenSSL: no clean-up in atexit(3), which would pull its state from under threads that
-    /// still run (OPENSSL_init_crypto(3), OPENSSL_INIT_NO_ATEXIT). Calling it again does nothing.
+    /// Called before any other function of OpenSSL. Prevents its clean-up in atexit(3), which would free state that
+    /// running threads still use (OPENSSL_init_crypto(3), OPENSSL_INIT_NO_ATEXIT). Calling it again does nothing.
     static let start: Void = { _ = OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) }()
 }

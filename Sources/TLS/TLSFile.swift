@@ -1,12 +1,12 @@
 import Base
 import Glibc
 
-/// Reads the files that TLS is made of.
+/// Reads the files of TLS: certificates, keys and revocation lists.
 public enum TLSFile {
-    /// The whole file. Throws when it is longer than `byteCountMax`, or when it is secret and everybody may read it.
+    /// Reads the whole file. Throws if it is longer than `byteCountMax`, or if it is secret and everybody may read it.
     public static func read(_ path: String, byteCountMax: Int, isSecret: Bool) throws(TLSError) -> [UInt8] {
         func failure(_ call: String) -> TLSError { TLSError("\(path): \(call): \(String(cString: strerror(errno)))") }
-        // A pipe that nobody writes to would keep us for ever.
+        // Non-blocking, because a pipe that nobody writes to would block for ever.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { throw failure("open") }
         defer { close(file) }
@@ -24,7 +24,7 @@ public enum TLSFile {
     }
 }
 
-/// What tells whether a file is another than before, without reading it.
+/// Tells whether a file has changed, without reading it.
 public struct FileStamp: Sendable, Equatable {
     private let numbers: [Int64]
 

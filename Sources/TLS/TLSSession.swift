@@ -3,33 +3,34 @@ import Glibc
 
 /// One TLS connection over a connected, non-blocking socket, which it borrows. One owner, on one thread at a time.
 ///
-/// Nothing blocks: what cannot be done at once says what it waits for. After `failed` and `ended` nothing more is read.
+/// No call blocks: a call that cannot go on at once returns what it waits for. After `failed` and `ended` nothing more
+/// is read.
 public final class TLSSession {
     public enum Step: Equatable, Sendable {
-        /// So many bytes of the application; never 0.
+        /// This many bytes of the application; never 0.
         case bytes(Int)
         case wantsRead
         case wantsWrite
         /// The peer said that it sends no more (close_notify).
         case ended
-        /// The connection ended, and the peer had not said so: what came before may be cut short by somebody else.
+        /// The connection ended without close_notify: somebody else may have cut the input short.
         case truncated
         case failed(TLSError)
     }
 
-    /// The most that is received at once: two records of the greatest size.
+    /// The most bytes that are received at once: two records of the greatest size.
     private static let receivedByteCountMax = 32 * 1024
-    /// KeyUpdates of a peer: so many, and one more for each MiB that it sent.
+    /// The most KeyUpdates of a peer; one more is allowed for each MiB that it sent.
     private let keyUpdateCountMax: Int
 
     private let ssl: OpaquePointer
     /// Keeps the context alive, as SSL_new does; its certificate is of interest too.
     public let context: TLSContext
     private let state: UnsafeMutablePointer<SocketBIO.State>
-    /// Received, and not taken by OpenSSL, because it had to write first or the caller's buffer was full.
+    /// Received bytes that OpenSSL has not taken, because it had to write first or the caller's buffer was full.
     private var rest: [UInt8] = []
     private var receivedByteCount = 0
-    /// What came behind the bytes of the last read.
+    /// The step that came after the bytes of the last read.
     private var next: Step?
     /// OpenSSL has to send something before it goes on.
     private var isWriteWanted = false
@@ -65,15 +66,15 @@ public final class TLSSession {
 
     var pointer: OpaquePointer { ssl }
 
-    /// Whether the session holds something to read that the socket does not announce any more: read again.
+    /// Whether the session holds input that the socket does not announce any more: read again.
     public var hasPendingInput: Bool { !rest.isEmpty || next != nil || SSL_pending(ssl) > 0 }
 
     // MARK: Reading
 
-    /// Receives at most once, goes on with the handshake, and decrypts what is whole.
+    /// Receives at most once, goes on with the handshake, and decrypts complete records.
     ///
-    /// The bytes of the application are at the beginning of `buffer`; what stands behind them is overwritten, because
-    /// the other half of `buffer` holds what is received. `byteCount` is at least 2.
+    /// The bytes of the application are at the beginning of `buffer`; the rest of `buffer` is overwritten, because its
+    /// other half holds the received bytes. `byteCount` is at least 2.
     public func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> Step {
         if let step = next.take() { return step }
         guard !isBroken else { return .failed(TLSError("the session has failed")) }
@@ -110,13 +111,13 @@ public final class TLSSession {
                 return .success(0)
             }
             if errno == EINTR { continue }
-            // A client's handshake begins without anything received.
+            // A client's handshake begins before anything is received.
             if errno == EAGAIN { return isEstablished || context.role == .server ? .failure(.wantsRead) : .success(0) }
             return .failure(.failed(TLSError("recv: \(String(cString: strerror(errno)))")))
         }
     }
 
-    /// Gives OpenSSL `input`; what it cannot take now is kept.
+    /// Gives `input` to OpenSSL, and keeps the part that it cannot take now.
     private func take(
         _ input: UnsafeRawBufferPointer, into buffer: UnsafeMutableRawPointer, byteCount: Int
     ) -> Step {
@@ -138,12 +139,12 @@ public final class TLSSession {
             guard code == 1 else {
                 let step = unread(failure(code, of: "a record was refused"))
                 if taken == 0 { return step }
-                // What was read is delivered first. That there is nothing more to read needs no telling.
+                // The bytes that were read are delivered first. `wantsRead` is not kept, because it says nothing new.
                 if step != .wantsRead { next = step }
                 return .bytes(taken)
             }
             taken += count
-            // Asked once more, OpenSSL would only say that it wants more: a call for nothing in each request.
+            // One more call would only return that OpenSSL wants more input: a useless call in each request.
         } while taken < byteCount && (!state.pointee.input.isEmpty || SSL_pending(ssl) > 0)
         return .bytes(taken)
     }
@@ -156,8 +157,9 @@ public final class TLSSession {
 
     // MARK: Writing
 
-    /// Encrypts and sends as much as the socket takes. What was offered and not taken must be offered again, with more
-    /// behind it or not (SSL_write(3), SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER). Only when `isEstablished`.
+    /// Encrypts and sends as much as the socket takes. Bytes that were offered and not taken must be offered again,
+    /// with or without more bytes after them (SSL_write(3), SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER). Only when
+    /// `isEstablished`.
     public func write(_ bytes: UnsafeRawBufferPointer) -> Step {
         guard !isBroken, isEstablished else { return .failed(TLSError("the session is not established")) }
         guard !bytes.isEmpty else { return .bytes(0) }
@@ -166,7 +168,7 @@ public final class TLSSession {
         return code == 1 ? .bytes(count) : failure(code, of: "sending failed")
     }
 
-    /// Says that nothing more will be sent (close_notify), as far as the socket takes it.
+    /// Tells the peer that nothing more will be sent (close_notify), as far as the socket takes it.
     public func sayEnd() {
         guard isEstablished, !isBroken, !hasSaidEnd else { return }
         hasSaidEnd = true

@@ -37,14 +37,14 @@ public struct IDTokenClaims: Sendable, Equatable {
     public var signInProvider: Text = .empty
     /// The second factor that the user showed in the session: "phone", "totp" or "recovery_code"; empty for none.
     public var secondFactor: Text = .empty
-    /// Its id; empty for a recovery code.
+    /// The id of the second factor; empty for a recovery code.
     public var secondFactorID: Text = .empty
     public var identities: [Identity] = []
-    /// A JSON object checked by `Values.checkCustomClaims`; its members become claims, the reserved ones win.
+    /// A JSON object checked by `Values.checkCustomClaims`. Its members become claims, except for reserved names.
     public var customClaims: [UInt8] = []
     /// A JSON object with the claims of the session (a custom token's claims). They override the user's.
     public var sessionClaims: [UInt8] = []
-    /// True for tenants of load tests: nobody must take the token for a real one.
+    /// True for tenants of load tests: nobody must accept the token as a real one.
     public var isSynthetic = false
 
     public init() {}

@@ -14,7 +14,7 @@ public final class VerifiedToken: Sendable {
     public let signInProvider: Text
     public let payload: [UInt8]
     package let keyID: Text
-    /// What its user keeps beside it, for as long as the token is remembered.
+    /// An object that the caller keeps with the token, for as long as the token is remembered.
     package let note = Mutex<(any AnyObject & Sendable)?>(nil)
 
     package init?(payload: [UInt8], keyID: Text, issuer: Text, audience: Text) {
@@ -40,9 +40,9 @@ public enum TokenError: Error, Sendable, Equatable {
 
 /// Verifies ID tokens: form, type, key, algorithm, signature, issuer, audience, times. No input or output, no waiting.
 ///
-/// The header has to be, byte for byte, the one that a published key's tokens are made with: nothing in it is read, and
-/// the algorithm is the key's own. A token that was verified before is remembered, so that a repeated one costs no
-/// signature check; times and the key's retirement are checked every time. May be called on any thread.
+/// The header has to be, byte for byte, that of a published key's tokens: nothing in it is read, and the key decides
+/// the algorithm. A token that was verified before is remembered, so that it costs no signature check when it comes
+/// again; times and the key's retirement are checked every time. May be called on any thread.
 public final class IssuedTokenVerifier: Sendable {
     private let keys: PublishedKeySet
     private let issuer: Text
@@ -58,8 +58,8 @@ public final class IssuedTokenVerifier: Sendable {
         self.cache = VerifiedTokenCache(random: random)
     }
 
-    /// Verifies a token. With `allowsExpired` an expired token is accepted, too: only for operations that harm nobody
-    /// but the token's owner.
+    /// Verifies a token. With `allowsExpired`, an expired token is accepted too: only for operations that can harm only
+    /// the token's owner.
     public func verify(
         _ token: [UInt8], now: Timestamp, allowsExpired: Bool = false
     ) throws(TokenError) -> VerifiedToken {
@@ -95,7 +95,7 @@ public final class IssuedTokenVerifier: Sendable {
     private func checkTimes(
         _ token: VerifiedToken, now: Timestamp, allowsExpired: Bool
     ) throws(TokenError) -> VerifiedToken {
-        // Our own clock signed it: no leeway for expiry; a step backwards of less than a minute is no forgery.
+        // Our own clock stamped it, so expiry has no leeway. A step backwards of less than a minute is no forgery.
         guard allowsExpired || now < token.expiresAt else { throw .expired }
         guard token.issuedAt <= now + .seconds(60) else { throw .invalid }
         return token

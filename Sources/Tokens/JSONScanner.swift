@@ -3,13 +3,13 @@ import Base
 /// Walks a JSON object (RFC 8259) without making values of it, for claims that are read tens of thousands of times a
 /// second.
 ///
-/// It throws `Declined` for what is not JSON, and for JSON that it does not have to know: white space, escapes,
-/// fractions, exponents, numbers of more than 18 digits, objects of more than 32 members, deep nesting. Whoever uses it
-/// asks `JSONValue` then. What it does not decline, `JSONValue` reads in the same way.
+/// It throws `Declined` for bytes that are not JSON, and for JSON that it does not have to know: white space, escapes,
+/// fractions, exponents, numbers of more than 18 digits, objects of more than 32 members, deep nesting. Then its caller
+/// uses `JSONValue`. If the scanner does not decline, `JSONValue` would read the same.
 struct JSONScanner {
     struct Declined: Error {}
 
-    /// Points into the text that is scanned.
+    /// A value, which points into the scanned text.
     enum Value {
         case text(UnsafeRawBufferPointer)
         case integer(Int64)
@@ -28,7 +28,7 @@ struct JSONScanner {
     private let bytes: UnsafeRawBufferPointer
     private var index = 0
 
-    /// Calls `visit` for each member of the object that `bytes` are.
+    /// Calls `visit` for each member of the object in `bytes`.
     static func scan(_ bytes: UnsafeRawBufferPointer, _ visit: Visit) throws(Declined) {
         guard UTF8Validation.isText(bytes) else { throw Declined() }
         var scanner = JSONScanner(bytes: bytes)
@@ -97,7 +97,7 @@ struct JSONScanner {
         return .other
     }
 
-    /// What stands between the quotes.
+    /// The bytes between the quotes.
     private mutating func string() throws(Declined) -> UnsafeRawBufferPointer {
         try expect(UInt8(ascii: "\""))
         let start = index
@@ -113,7 +113,7 @@ struct JSONScanner {
         throw Declined()
     }
 
-    /// `-? (0 | [1-9][0-9]*)`, but for -0.
+    /// `-? (0 | [1-9][0-9]*)`, but not -0.
     private mutating func integer() throws(Declined) -> Int64 {
         let isNegative = skip(UInt8(ascii: "-"))
         let start = index

@@ -3,12 +3,12 @@ import JSON
 
 /// The three parts of a compact JWS (RFC 7515 §7.1), split and decoded strictly; nothing is believed yet.
 ///
-/// Refused: more than `Limits.tokenMax` bytes, other than three parts, base64url with padding, foreign characters or
-/// non-zero unused bits, a header that is no JSON object or has duplicate members, `crit`, `b64`, a `kid` that is no
-/// text or too long.
+/// Refused: more than `byteCountMax` bytes, more or fewer than three parts, base64url with padding, foreign characters
+/// or non-zero unused bits, a header that is no JSON object or has duplicate members, `crit`, `b64`, a `kid` that is
+/// no text or too long.
 public struct JWT: Sendable {
     public let algorithm: Text
-    /// The id of the signing key. Nil: some issuers with a single key leave it out.
+    /// The id of the signing key. Nil if it is missing: some issuers with a single key leave it out.
     public let keyID: Text?
     public let type: Text?
     /// The signed bytes: header "." payload, as they came.

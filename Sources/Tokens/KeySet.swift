@@ -6,15 +6,15 @@ import Synchronization
 /// The public parts of the project's signing keys at one moment: immutable, published whole by `TokenSigner`, read
 /// without waiting.
 public final class KeySet: Sendable {
-    /// One key and the times it lives by.
+    /// One key and its times.
     public struct Entry: Sendable {
         public let id: Text
         public let publicKey: VerificationKey
         public let times: SigningKeyTimes
-        /// base64url of `{"alg":…,"kid":…,"typ":"JWT"}` and a period: what every token of this key begins with.
+        /// base64url of `{"alg":…,"kid":…,"typ":"JWT"}` and a period: the beginning of every token of this key.
         package let tokenPrefix: [UInt8]
 
-        /// A key that somebody else signs with; `number` is its place among the others.
+        /// A key with which somebody else signs; `number` is its place among the others.
         public init(id: Text, publicKey: VerificationKey, number: Int64) {
             let times = SigningKeyTimes(sequence: number, createdAt: .zero, signsFrom: .zero)
             self.init(id: id, publicKey: publicKey, times: times)
@@ -36,7 +36,7 @@ public final class KeySet: Sendable {
         package func isRetired(at now: Timestamp) -> Bool { times.isRetired(at: now) }
     }
 
-    /// Newest first, by the order they were made in.
+    /// Newest first, in the order in which they were made.
     public let entries: [Entry]
     /// The set as JSON (RFC 7517 §5).
     public let jwks: [UInt8]
@@ -46,15 +46,16 @@ public final class KeySet: Sendable {
         self.jwks = Self.jwks(of: self.entries)
     }
 
-    /// The newest key whose time to sign has come; the oldest there is, if none has. `hasSigned` is the number of the
+    /// The newest key whose time to sign has come; if there is none, the oldest key. `hasSigned` is the number of the
     /// newest key known to have signed.
     ///
-    /// A key that was overtaken while it waited for its time never signs: its retirement would cut its tokens short.
+    /// A key that was overtaken while it waited for its time never signs, because its retirement would cut its tokens
+    /// short.
     public func signingEntry(at now: Timestamp, hasSigned: Int64 = .min) -> Entry? {
         SigningKeyTimes.signing(in: entries, at: now, hasSigned: hasSigned, \.times)
     }
 
-    // Searched one by one: there are as many keys as were made in the last hours.
+    // Searched one by one: there are only as many keys as were made in the last hours.
 
     /// A key to verify with, unless it is retired.
     public func entry(id: Text, at now: Timestamp) -> Entry? {
@@ -71,8 +72,8 @@ public final class KeySet: Sendable {
         entries.contains { $0.id == id && !$0.isRetired(at: now) }
     }
 
-    /// The keys of a JWK set as this server publishes them (RFC 7517); one that is not sound or not named is left out.
-    /// Nil when it is no JWK set. RSA keys take 2 ms each.
+    /// The keys of a JWK set as this server publishes them (RFC 7517). Keys that are not sound or have no id are left
+    /// out. Nil if it is no JWK set. RSA keys take 2 ms each.
     public convenience init?(parsing jwks: [UInt8]) {
         guard let keys = (try? JSONValue(parsing: jwks))?["keys"]?.array, keys.count <= Self.parsedKeysMax else {
             return nil

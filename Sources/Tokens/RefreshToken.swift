@@ -3,7 +3,7 @@ public import Crypto
 
 /// A refresh token: opaque to clients, inside it `version ‖ key id ‖ session id ‖ counter ‖ HMAC-SHA256`, base64url.
 ///
-/// The successor of a token can be computed from its session's counter, so a rotation stores a number, not a token.
+/// The successor of a token can be computed from its session's counter, so a rotation stores only a number.
 public struct RefreshToken: Sendable, Equatable {
     /// 16 bytes.
     public var sessionID: [UInt8]
@@ -22,8 +22,8 @@ public struct RefreshToken: Sendable, Equatable {
 
 /// Makes and checks refresh tokens. Any thread.
 ///
-/// The key id names the key the HMAC was made with: restoring a backup makes a new key, and every refresh token of
-/// before is then INVALID_REFRESH_TOKEN instead of a session that had been revoked coming back to life.
+/// The key id names the key of the HMAC. A restored backup makes a new key, so that every earlier refresh token is then
+/// INVALID_REFRESH_TOKEN. Otherwise a revoked session could become valid again.
 public final class RefreshTokenCodec: Sendable {
     private let key: HMACKey
     private let keyID: [UInt8]
@@ -46,7 +46,7 @@ public final class RefreshTokenCodec: Sendable {
         return Text(unchecked: Base64.url.encode(body))
     }
 
-    /// Nil for anything this codec did not make.
+    /// Nil for any text that this codec did not make.
     public func decode(_ text: Text) -> RefreshToken? {
         guard text.byteCount == (RefreshToken.byteCount * 8 + 5) / 6, let bytes = Base64.url.decode(text.bytes),
             bytes.count == RefreshToken.byteCount, bytes[0] == RefreshToken.version, Array(bytes[1..<5]) == keyID

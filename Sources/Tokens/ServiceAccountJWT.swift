@@ -28,7 +28,8 @@ public struct ServiceAccountJWT: Sendable {
     private let signedBytes: [UInt8]
     private let signature: [UInt8]
 
-    /// Nil for what is no such JWT: see `JWT`; `iss` ≠ `sub`, `aud`, `iat`, `exp` or `nbf` of another type.
+    /// Nil for a token that is no such JWT: see `JWT`; also if `iss` ≠ `sub`, or if `aud`, `iat`, `exp` or `nbf` has
+    /// another type.
     public init?(_ token: [UInt8], limits: Limits) {
         guard let jwt = JWT(token, byteCountMax: limits.tokenMax),
             let claims = try? JSONValue(parsing: jwt.payload), case .object = claims,
@@ -49,7 +50,7 @@ public struct ServiceAccountJWT: Sendable {
         self.signature = jwt.signature
     }
 
-    /// The algorithm is the key's, never the header's choice.
+    /// The key decides the algorithm, never the header.
     public func isSigned(by key: VerificationKey) -> Bool {
         Text(key.algorithm.rawValue) == algorithm && key.verify(signature: signature, over: signedBytes)
     }
@@ -63,7 +64,7 @@ public struct ServiceAccountJWT: Sendable {
         guard now < expiresAt else { throw .expired }
     }
 
-    /// A JWT of this payload. RS256 takes 250 µs: crypto pool.
+    /// A JWT of this payload. RS256 takes 250 µs, so use the crypto pool.
     public static func sign(_ payload: [UInt8], type: Text = "JWT", with key: SigningKey) -> [UInt8] {
         var header = JSONWriter()
         header.beginObject()

@@ -1,8 +1,8 @@
 public import Base
 
-/// The times between which a signing key signs and verifies. A value: no key material, no clock.
+/// The times between which a signing key signs and verifies. It is a value without key material or clock.
 ///
-/// Keys are ordered by a number that is given when they are made, never by time: two keys may be made at one moment,
+/// Keys are ordered by a number that they get when they are made, never by time: two keys may be made at one moment,
 /// and a clock may be set back between them.
 ///
 /// | at | a key |
@@ -26,13 +26,13 @@ public struct SigningKeyTimes: Sendable, Equatable {
 
     package func isRetired(at now: Timestamp) -> Bool { retiresAt.map { $0 <= now } ?? false }
 
-    /// A key that signs from the moment it was made has begun, even when the clock was set back since.
+    /// A key that signs from the moment it was made has begun, even if the clock was set back since.
     package func hasBegun(at now: Timestamp) -> Bool { signsFrom <= max(now, createdAt) }
 
-    /// The key that signs, of those there are, newest first: the newest whose time has come.
+    /// The key that signs, among keys in the order newest first: the newest whose time has come.
     ///
-    /// `hasSigned` is the number of the newest key known to have signed. No older one takes over from it, and it goes
-    /// on when the clock says that its time is still to come. Where it is gone, the next one begins early.
+    /// `hasSigned` is the number of the newest key known to have signed. No older key takes over from it, and it keeps
+    /// signing if the clock says that its time is still to come. If it is gone, the next key begins early.
     package static func signing<Keys: BidirectionalCollection>(
         in newestFirst: Keys, at now: Timestamp, hasSigned: Int64, _ times: (Keys.Element) -> SigningKeyTimes
     ) -> Keys.Element? {
@@ -45,9 +45,9 @@ public struct SigningKeyTimes: Sendable, Equatable {
         return begun ?? newestFirst.last(where: isLive) ?? newestFirst.last
     }
 
-    /// When the newest key retires after a successor was made: when the last token it may sign has expired, and a
-    /// margin for clocks. `lastIssuedAt` is the time of the latest token known, which is after `signsFrom` of the
-    /// successor when the clock was set back.
+    /// The time at which the newest key retires after a successor was made: when the last token that it may sign has
+    /// expired, plus a margin for clocks. `lastIssuedAt` is the time of the latest known token, which is after
+    /// `signsFrom` of the successor if the clock was set back.
     package func retirement(
         bySuccessorFrom successorSignsFrom: Timestamp, lastIssuedAt: Timestamp, lifetime: Duration
     ) -> Timestamp {
@@ -56,8 +56,8 @@ public struct SigningKeyTimes: Sendable, Equatable {
 
     package static let retirementMargin = Duration.hours(1)
 
-    /// The numbers of keys of before there were numbers, all below those there are: by what replaced what, then by
-    /// their times. `keys` brings the id, so that keys of one moment have one order on every node.
+    /// Numbers keys from before there were numbers, below all existing numbers: replaced keys first, then by their
+    /// times. `keys` holds the ids, so that keys of one moment have the same order on every node.
     package static func numbered(_ keys: [(id: Text, times: SigningKeyTimes)]) -> [SigningKeyTimes] {
         let unnumbered = keys.indices.filter { keys[$0].times.sequence == 0 }.sorted { left, right in
             let (one, other) = (keys[left].times, keys[right].times)

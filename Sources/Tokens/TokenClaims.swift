@@ -1,8 +1,8 @@
 import Base
 import JSON
 
-/// The claims of an ID token that its verifier looks at. Nil for claims of another issuer or audience, and for those
-/// that lack one or have it in another form.
+/// The claims of an ID token that its verifier uses. Nil for claims of another issuer or audience, and if a claim is
+/// missing or has another form.
 struct TokenClaims: Equatable {
     var uid: Text
     var tenantID = Text.empty
@@ -47,7 +47,7 @@ struct TokenClaims: Equatable {
         self.signInProvider = signInProvider
     }
 
-    /// Declines whatever `init(parsing:)` might refuse.
+    /// Declines every payload that `init(parsing:)` might refuse.
     init(scanning payload: UnsafeRawBufferPointer, issuer: Text, audience: Text) throws(JSONScanner.Declined) {
         var found = ScannedClaims()
         try JSONScanner.scan(payload) { name, value in found.note(name, value) }
@@ -71,7 +71,7 @@ struct TokenClaims: Equatable {
     }
 }
 
-/// Where the claims stand in a payload.
+/// The places of the claims in a payload.
 private struct ScannedClaims {
     var issuer: UnsafeRawBufferPointer?
     var audience: UnsafeRawBufferPointer?

@@ -5,17 +5,17 @@ import Synchronization
 
 /// A bounded map from tokens to their claims. It is split into shards, so that loops seldom wait for each other.
 ///
-/// A keyed hash of the signature leads to a set of a few tokens, the last used one in front. A token is found by this
-/// hash and by the signed bytes, which are compared as they are; they are worth nothing without the signature, which is
-/// not kept. A new token replaces the last of its set. One token replaces one, so that nobody waits while hundreds are
-/// freed, and their memory serves the next.
+/// A keyed hash of the signature leads to a set of a few tokens, with the last used token in front. A token is found by
+/// this hash and by the signed bytes, which are compared directly; they are worthless without the signature, which is
+/// not kept. A new token replaces the last token of its set. Only one token is replaced at a time, so that nobody waits
+/// while hundreds are freed, and the freed memory serves the next token.
 final class VerifiedTokenCache: Sendable {
     struct Fingerprint: Hashable {
         let low: UInt64
         let high: UInt64
     }
 
-    /// A token's two parts, as they are looked for.
+    /// The two parts of a token by which it is found.
     struct Key {
         let signedByteCount: Int
         let signature: Fingerprint
@@ -49,8 +49,8 @@ final class VerifiedTokenCache: Sendable {
         key = MACKey(Secret(random.bytes(MACKey.keyByteCount)))
     }
 
-    /// Nil for bytes that are no token: they have no three parts. Of more parts the signature is all from the third on,
-    /// which is none then.
+    /// Nil for bytes with fewer than three parts, which are no token. If there are more than three, the signature is
+    /// everything from the third part on, which is then not valid.
     func key(of token: [UInt8]) -> Key? {
         token.withUnsafeBytes { token in
             guard let headerByteCount = Self.firstPeriod(in: token, from: 0),

@@ -3,25 +3,25 @@ import TLS
 /// The bytes of a connection, both ways and in order, over a descriptor that an event loop watches. A `Socket` carries
 /// them as they are; a `PortStream` also carries TLS.
 ///
-/// Nothing blocks. `read` and `write` do as much as can be done at once. One owner, on one loop.
+/// No call blocks: `read` and `write` do as much as they can at once. A stream has one owner, on one loop.
 protocol ByteStream {
-    /// What the loop watches for `read` and `write`.
+    /// The descriptor that the loop watches for `read` and `write`.
     var descriptor: Int32 { get }
-    /// Nothing is written before the stream is open; reading opens it.
+    /// Reading opens the stream. Nothing is written before it is open.
     var stage: ByteStreamStage { get }
-    /// Whether there is something to read that the descriptor does not announce any more.
+    /// Whether the stream holds input that the descriptor does not announce any more.
     var hasPendingInput: Bool { get }
     /// Whether the bytes are encrypted on their way, once the stream is open.
     var isEncrypted: Bool { get }
-    /// Whom the peer's certificate names, once the stream is open.
+    /// The identity in the peer's certificate, once the stream is open.
     var peerCertificate: PeerCertificate? { get }
 
     mutating func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> ByteStreamResult
     mutating func write(_ bytes: UnsafeRawBufferPointer) -> ByteStreamResult
 
-    /// Says that nothing more will be sent; what the peer still sends can be read.
+    /// Tells the peer that nothing more will be sent. Input of the peer can still be read.
     mutating func closeForWriting()
-    /// Called once; nothing else is called after it.
+    /// Called once, as the last call.
     mutating func close()
 }
 
@@ -41,13 +41,13 @@ enum ByteStreamStage {
 }
 
 enum ByteStreamResult {
-    /// This many bytes; 0 from a read is the peer's end.
+    /// This many bytes. From a read, 0 means that the peer has ended its side.
     case bytes(Int)
     /// Try again when the descriptor is ready.
     case wouldBlock
     /// From a read: the stream has to send something first. Read again when the descriptor takes bytes.
     case wouldBlockWriting
-    /// The stream refused its peer, and told it why. What the peer still sends is read and thrown away.
+    /// The stream refused its peer, and told it why if it speaks TLS. Further input is read and thrown away.
     case refused
     /// ECONNRESET, EPIPE, ETIMEDOUT, …: the connection is gone.
     case failed(errno: Int32)

@@ -4,7 +4,7 @@ public struct CallForm: Sendable {
     private let protocolName: StaticString
     private let isEncrypted: Bool
 
-    /// The protocol, and behind a plus sign what encrypts it: `grpc+tls`.
+    /// The protocol, with `+tls` after it if the call was encrypted: `grpc+tls`.
     public var name: String { "\(protocolName)\(isEncrypted ? "+tls" : "")" }
 
     public init(protocolName: StaticString = "", isEncrypted: Bool = false) {

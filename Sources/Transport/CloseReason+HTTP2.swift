@@ -3,7 +3,7 @@ import Messages
 import Wire
 
 extension CloseReason {
-    /// How GOAWAY says it.
+    /// The reason as the error code of GOAWAY.
     var http2Code: HTTP2Code {
         switch code {
         case .shutdown, .timeout: .noError

@@ -1,7 +1,7 @@
 public import Base
 public import Wire
 
-/// A call that outlives the turn it came in.
+/// A call that outlives the loop's turn in which it came in.
 struct ActiveCall {
     let kind: StreamKind
     /// The credential that the dispatcher began the call with; see `Connection.endCalls`.
@@ -32,8 +32,8 @@ extension Connection {
     ///
     /// The task is cancelled by CANCEL, by the deadline (which is answered with DEADLINE_EXCEEDED) and by the end of
     /// the connection; the call counts against the connection's limit until it has really ended. `operation` answers
-    /// with `respond` or `fail`, or, on a stream, with `send` and `endStream`. `credential` is what `endCalls` asks
-    /// about later; `requestByteCount` is what the call keeps of its request.
+    /// with `respond` or `fail`, or, on a stream, with `send` and `endStream`. `endCalls` asks about `credential`
+    /// later; `requestByteCount` counts the bytes of its request that the call keeps.
     public func run(
         stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject? = nil, requestByteCount: Int,
         _ operation: @escaping @Sendable (isolated Connection) async -> Void
@@ -42,12 +42,12 @@ extension Connection {
             kind: kind, credential: credential, deadline: deadline, requestByteCount: requestByteCount,
             isRemoteClosed: kind != .remoteOpen)
         self.requestByteCount += requestByteCount
-        // With the preference, what the task waits for resumes it on this loop and not on Swift's pool first.
+        // With the preference, the task resumes on this loop after a wait, and not on Swift's pool first.
         let task = Task.immediate(executorPreference: loop) { [self] in
             await operation(self)
             ended(stream: stream)
         }
-        // It may have come to its end already.
+        // The task may have ended already.
         if calls[stream] != nil {
             calls[stream]?.task = task
             armTimer(now: .now)
@@ -63,7 +63,7 @@ extension Connection {
         guard phase != .closed else { return }
         perform(session.finished(stream: stream, output: &output))
         if phase == .peerClosed { closeIfNothingLeft() }
-        // What waited in its inbox may be what reading was paused for.
+        // Reading may have been paused because of the messages in the call's inbox.
         if phase != .closed { resumeReadingIfDrained() }
     }
 
@@ -78,7 +78,7 @@ extension Connection {
         for stream in calls.keys { cancel(stream: stream) }
     }
 
-    /// Answers calls whose deadline passed, at once. Their work is cancelled, and counts until it stops.
+    /// Answers at once the calls whose deadline has passed. Their work is cancelled, and counts until it stops.
     func expireCalls(now: Instant) {
         for (stream, call) in calls where call.deadline <= now {
             calls[stream]?.deadline = .distantFuture
@@ -86,7 +86,7 @@ extension Connection {
         }
     }
 
-    /// Answers a call at once that the server cancels for its own reasons.
+    /// Answers and cancels at once a call that the server ends for its own reasons.
     func end(stream: UInt32, _ failure: Failure) {
         if session.wantsAnswer(stream: stream) {
             if phase != .closed {
@@ -124,7 +124,7 @@ extension Connection {
 
     // MARK: Streams
 
-    /// An array's own memory: a message without content is not free.
+    /// The memory of the array that holds a message: a message without content is not free.
     static let messageOverhead = 64
 
     func deliver(_ message: UnsafeRawBufferPointer?, isLast: Bool, to stream: UInt32) {
@@ -160,8 +160,8 @@ extension Connection {
     }
 
     /// Sends one message when the stream's window and the connection's output have room. `write` appends the message in
-    /// the step that found room, so that streams that wait hold none. `heldByteCount`: what the caller holds, which
-    /// counts while it waits. Throws `CancellationError`, and what `write` throws.
+    /// the step that found room, so that a waiting stream holds no message. `heldByteCount` is the memory that the
+    /// caller holds; it counts while the call waits. Throws `CancellationError`, and what `write` throws.
     public func send<Made: Sendable>(
         stream: UInt32, heldByteCount: Int,
         _ write: @Sendable (inout ByteBuffer) throws -> (hasMessage: Bool, made: Made)
@@ -193,7 +193,7 @@ extension Connection {
         return min(most, share.memory.holdingMax ?? most)
     }
 
-    /// Returns when output has left, or the stream's window was opened. Throws `CancellationError`.
+    /// Returns when output was sent, or the stream's window was opened. Throws `CancellationError`.
     func waitToSend(stream: UInt32) async throws {
         let waiter = Promise<Void>()
         calls[stream]?.sender = waiter

@@ -6,12 +6,13 @@ extension Connection {
     /// One read per event: level-triggered readiness comes back for the rest, after the other connections' turn.
     private static let readByteCount = 64 * 1024
 
-    /// Reads into the loop's buffer and keeps only what is left of an unfinished frame: a connection that is between
-    /// two requests holds no input memory at all.
+    /// Reads into the loop's buffer and keeps only the beginning of an unfinished frame: a connection between two
+    /// requests holds no input memory at all.
     func readable() {
         guard phase != .closed, mayReadNow else { return }
         readStep()
-        // What the descriptor does not announce is read now, unless it has to wait for the peer to read.
+        // Input that the descriptor does not announce is read now, unless the read has to wait until the peer takes
+        // bytes.
         while byteStream.hasPendingInput, phase != .closed, readingPausedSince == nil, !isReadBlockedByWrite {
             readStep()
         }
@@ -40,8 +41,8 @@ extension Connection {
         account()
     }
 
-    /// Appends to `input`, which is the loop's buffer or holds the beginning of a frame: that one grows by what came
-    /// only.
+    /// Appends to `input`. It is the loop's buffer, or it holds the beginning of a frame and grows only by the bytes
+    /// that came.
     private func readOnce() {
         let buffer =
             isReadingIntoLoopBuffer ? input.reserve(Self.readByteCount) : share.buffer.reserve(Self.readByteCount)
@@ -105,7 +106,7 @@ extension Connection {
         if phase != .closed { armTimer(now: now) }
     }
 
-    /// Whether a connection that is full is not read from. A session that reads on is read from, but not while its
+    /// Whether a full connection stops reading. A session that `readsWhileFull` is still read from, but not while its
     /// output waits for the socket, nor while memory is short and reading would not free any.
     private var mustPause: Bool {
         guard session.readsWhileFull else { return true }
@@ -113,7 +114,7 @@ extension Connection {
         return session.pendingByteCount == 0 && share.memory.holdingMax.map { countedByteCount > $0 } ?? false
     }
 
-    /// The peer does not read: neither do we, until it has taken half of what waits.
+    /// The peer does not read. The server does not read from it either, until the peer has taken half of what waits.
     private func pauseReading() {
         let now = Instant.now
         if readingPausedSince == nil { readingPausedSince = now }
@@ -122,7 +123,7 @@ extension Connection {
         armTimer(now: now)
     }
 
-    /// More waits than the client may leave waiting.
+    /// Whether more is waiting than the client may leave waiting.
     private var isFull: Bool { isAbove(1) }
 
     func resumeReadingIfDrained() {
@@ -136,13 +137,13 @@ extension Connection {
         if byteStream.hasPendingInput { readable() }
     }
 
-    /// Whether `input` may grow by what one read brings; a buffer that is full becomes twice as large.
+    /// Whether `input` may grow by the bytes of one read. A full buffer becomes twice as large.
     private var hasRoomForInput: Bool {
         guard input.readableByteCount + Self.readByteCount > input.capacity else { return true }
         return share.memory.hasRoom(for: max(input.capacity, Self.readByteCount))
     }
 
-    /// Whether more waits than a `part`-th of what may wait.
+    /// Whether more is waiting than the limits divided by `part`.
     private func isAbove(_ part: Int) -> Bool {
         if pagesWaiting >= max(1, limits.pagesWaitingMax / part) { return true }
         if let most = share.memory.holdingMax, countedByteCount > most / part { return true }
@@ -153,7 +154,7 @@ extension Connection {
             : unread + waiting > limits.waitingBytesMaxUnauthenticated / part
     }
 
-    /// A peer that only stopped sending still gets its answers; one that is gone shows itself when we write.
+    /// A peer that only stopped sending still gets its answers. If the peer is gone, the next write fails.
     private func peerEnded() {
         switch phase {
         case .open:
@@ -166,7 +167,7 @@ extension Connection {
         }
     }
 
-    /// Does what the session wants; what it appended to the output is sent at the end of the turn.
+    /// Performs an event of the session. Output that the session appended is sent at the end of the turn.
     func perform(_ event: SessionEvent) {
         if !output.isEmpty { markDirty() }
         switch event {

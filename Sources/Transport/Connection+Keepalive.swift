@@ -1,11 +1,11 @@
 import Base
 
-// Peers that vanish without a word. TCP's own probes end at the next hop: a balancer answers them for a client that is
-// gone. A PING is answered by the client itself.
+// Finds peers that vanished without closing the connection. TCP's own probes end at the next hop: a load balancer
+// answers them for a client that is gone. A PING is answered by the client itself.
 
 extension Connection {
-    /// Connections without a credential live for a minute only. One that is not read from, or whose output waits, has
-    /// other deadlines.
+    /// Never for a connection without a credential, which lives for a minute only. A connection that is not read from,
+    /// or whose output waits, has other deadlines.
     var keepaliveDeadline: Instant {
         guard limits.keepaliveInterval > .zero, isAuthenticated, phase == .open, stage == .open,
             readingPausedSince == nil, !output.isBlocked
@@ -13,7 +13,7 @@ extension Connection {
         return keepalive.deadline(limits)
     }
 
-    /// Asks a silent peer, or ends the connection of one that did not answer.
+    /// Sends a PING to a silent peer, or closes the connection if the peer did not answer the last PING.
     func keepaliveDeadlinePassed(now: Instant) {
         if keepalive.askedAt != nil {
             metrics.connectionsSilent.add()

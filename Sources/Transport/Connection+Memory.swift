@@ -5,8 +5,8 @@ extension Connection {
     /// The memory of a call in flight beside its request: its task and its place in the tables. Measured: 2 to 4 KiB.
     private static let callByteCount = 4 * 1024
 
-    /// Brings what this connection counts for up to date. Called whenever a turn may have changed it; costs a few
-    /// additions while nothing changed.
+    /// Updates the counted memory of this connection. Called whenever a turn may have changed it; costs a few additions
+    /// if nothing changed.
     func account() {
         let held = phase == .closed ? 0 : heldByteCount
         guard held != countedByteCount else { return }
@@ -25,8 +25,8 @@ extension Connection {
             + session.heldByteCount + calls.count * Self.callByteCount
     }
 
-    /// The connection is closed; nobody will read or send what it holds. Calls that still run hold on to what is
-    /// theirs until they notice.
+    /// Frees the memory of the closed connection, because nobody will read or send it. Calls that still run keep their
+    /// own memory until they notice.
     func releaseMemory() {
         output = OutputQueue()
         if !isDecoding { input = ByteBuffer() }
@@ -41,20 +41,20 @@ extension Connection {
     /// not keep the server waiting.
     func holding(now: Instant) -> MemoryHolding? {
         guard phase != .closed else { return nil }
-        // Of what it keeps waiting, what waits longest.
+        // The start of the longest wait that the connection causes.
         var since = Instant.distantFuture
         if output.isBlocked { since = min(since, lastWriteProgressAt) }
         if let partial = session.partialSince { since = min(since, partial) }
         if let held = session.heldSince { since = min(since, held) }
         if let paused = readingPausedSince, inboxByteCount + requestByteCount > 0 { since = min(since, paused) }
-        // Strangers give way first, also those that have only just begun.
+        // Connections without a credential give way first, even if their wait has only just begun.
         let patience = isAuthenticated ? limits.unreadPatience : .zero
         guard since != .distantFuture, since.advanced(by: patience) <= now else { return nil }
         return MemoryHolding(
             byteCount: countedByteCount, waitNanoseconds: now.nanoseconds(since: since), isStranger: !isAuthenticated)
     }
 
-    /// Ends the connection for the memory it holds. Sends what the socket takes at once.
+    /// Ends the connection because of the memory it holds. Sends what the socket takes at once.
     func giveUpMemory() {
         guard phase != .closed else { return }
         metrics.connectionsClosedForMemory.add()
@@ -64,8 +64,8 @@ extension Connection {
         closeNow()
     }
 
-    /// Counts a call that is about to wait for `pageTurn`. Its task may begin after the rest of what was read: counted
-    /// there, as many pages would wait as fit into one read.
+    /// Counts a call that is about to wait for `pageTurn`. The call's task would count too late: it may begin after the
+    /// rest of a read was decoded, and as many pages would wait as fit into one read.
     public func awaitsPage() {
         pagesWaiting += 1
         metrics.pagesWaiting.add(1)
@@ -99,7 +99,7 @@ extension Connection {
         isInPageLine = true
         defer {
             isInPageLine = false
-            // The next of this connection's calls, if this one makes no page after all.
+            // Lets the connection's next call go on, even if this one makes no page.
             wakeSenders()
         }
         try await share.pageTurn()

@@ -3,15 +3,15 @@ import Reactor
 public import Wire
 
 extension Connection {
-    /// The memory that a connection keeps between bursts: for the answers to requests that come one after the other, or
-    /// while a stream waits for news, perhaps for hours. Zero while memory is tight.
+    /// The output memory that a connection keeps between bursts: more for answers to requests that come one after the
+    /// other, less while a stream waits for news, perhaps for hours. Zero while memory is tight.
     private var outputByteCountKept: Int {
         if share.memory.pressure != .none { return 0 }
         return calls.isEmpty ? 16 * 1024 : 4 * 1024
     }
 
-    /// The answer of a unary call; its last frame. `write` appends the response message, and is not called when nobody
-    /// waits for it any more. When `write` throws, the call is not answered yet.
+    /// Sends the answer of a unary call, its last frame. `write` appends the response message, and is not called if
+    /// nobody waits for the answer any more. If `write` throws, the call is not answered yet.
     public func respond(
         stream: UInt32, metadata: OutgoingMetadata, _ write: (inout ByteBuffer) throws -> Void
     ) rethrows {
@@ -27,7 +27,7 @@ extension Connection {
         finished(stream: stream)
     }
 
-    /// The failure of a call; its last frame.
+    /// Sends the failure of a call, its last frame.
     public func fail(stream: UInt32, _ failure: Failure, metadata: OutgoingMetadata = OutgoingMetadata()) {
         guard phase != .closed else { return }
         if session.wantsAnswer(stream: stream) {
@@ -37,7 +37,7 @@ extension Connection {
         finished(stream: stream)
     }
 
-    /// A page that the client asked for, or nil when there is none of that path.
+    /// Sends a page that the client asked for. `page` is nil if there is no page at that path.
     func answer(stream: UInt32, page: HTTPResponse?) {
         guard phase != .closed else { return }
         if session.wantsAnswer(stream: stream) {
@@ -58,7 +58,7 @@ extension Connection {
 
     // MARK: Writing
 
-    /// Has what was appended to `output` sent at the end of the turn.
+    /// Schedules the output to be sent at the end of the turn.
     func markDirty() {
         guard !isDirty, phase != .closed else { return }
         isDirty = true
@@ -69,9 +69,10 @@ extension Connection {
         isDirty = false
         guard phase != .closed, stage == .open, !output.isBlocked else { return }
         flush()
-        // Reading was paused for output that the kernel has just taken whole: no event would come to resume it.
+        // Reading may be paused because of output that the kernel has just taken whole: no event would come to resume
+        // it.
         if phase != .closed { resumeReadingIfDrained() }
-        // Answers that wait for the client's window have a time to do so.
+        // Answers may wait for the client's window for a limited time only.
         if session.pendingByteCount > 0 { armTimer(now: .now) }
         account()
     }
@@ -119,10 +120,11 @@ extension Connection {
     /// Stops taking in frames, and closes when the output is sent.
     func beginClosing() {
         guard phase == .open || phase == .peerClosed else { return }
-        // Nothing can be said yet.
+        // No frame can be sent yet.
         guard stage == .open else { return closeNow() }
         phase = .closing
-        // A stranger that reads a byte now and then would keep the connection as long as it likes.
+        // Without this limit, a stranger that reads a byte now and then could keep the connection for as long as it
+        // likes.
         if !isAuthenticated { lingersUntil = Instant.now.advanced(by: limits.writeTimeout) }
         cancelAllCalls()
         closeIfNothingLeft()
@@ -135,7 +137,7 @@ extension Connection {
         case .open, .lingering, .closed: break
         case .peerClosed: if calls.isEmpty { closeNow() }
         case .closing:
-            // Closing with unread input would make the kernel reset the connection and our last words could be lost.
+            // Closing with unread input would make the kernel reset the connection, and the last frames could be lost.
             phase = .lingering
             byteStream.closeForWriting()
             watch?.setReading(true)

@@ -1,11 +1,12 @@
 import Base
 import Reactor
 
-// How the stream of a connection opens: nothing is sent before, and not much time or work is spent on it.
+// How the stream of a connection opens. Nothing is sent before it is open, and the time and work of opening are
+// bounded.
 
 extension Connection {
-    /// Whether the stream may be read in this turn. To open a stream costs far more than to read an open one, so that
-    /// only a few of a loop go on in a turn; the others are still readable in the next.
+    /// Whether the stream may be read in this turn. Opening a stream costs far more than reading an open one. So only a
+    /// few handshakes of a loop go on in a turn; the others are still readable in the next turn.
     var mayReadNow: Bool { stage == .open || share.takeHandshakeTurn() }
 
     /// To be called after each read.
@@ -18,18 +19,18 @@ extension Connection {
             owner.handshakeEnded(self)
             if let certificate = byteStream.peerCertificate { dispatcher.identified(by: certificate, self) }
         }
-        // What there was to say before anybody could be told.
+        // Output that was appended before the stream was open.
         if stage == .open, !output.isEmpty { markDirty() }
         armTimer(now: .now)
     }
 
-    /// When a handshake must be over; never for one that has not begun.
+    /// The time by which a handshake must be over; `distantFuture` while no handshake is in flight.
     var handshakeDeadline: Instant {
         stage == .handshake ? acceptedAt.advanced(by: limits.tlsHandshakeTimeout) : .distantFuture
     }
 
-    /// The stream has told its peer why. Closing now, with unread input, would make the kernel reset the connection,
-    /// and that could be lost.
+    /// Waits before the close. The stream has told its peer why it was refused. An immediate close, with unread input,
+    /// would make the kernel reset the connection, and the reason could be lost.
     func lingerAfterRefusal() {
         guard phase != .closed else { return }
         phase = .lingering
@@ -47,7 +48,7 @@ extension Connection {
         watch?.setWriting(true)
     }
 
-    /// The descriptor takes bytes: the read that waited for this goes on.
+    /// Resumes a read that waited until the descriptor takes bytes.
     func unblockRead() {
         guard isReadBlockedByWrite else { return }
         isReadBlockedByWrite = false

@@ -7,7 +7,7 @@ extension Connection {
     private static let trimAfter = Duration.seconds(5)
     private static let lookAgainAfter = Duration.milliseconds(100)
 
-    /// Sets the one timer to the earliest limit there is. Moving it later costs a comparison.
+    /// Sets the one timer to the earliest limit. Moving it later costs a comparison.
     func armTimer(now: Instant) { timer?.arm(at: nextDeadline(now: now)) }
 
     private func nextDeadline(now: Instant) -> Instant {
@@ -28,7 +28,8 @@ extension Connection {
                 // No event tells that others have given memory back.
                 limit(now.advanced(by: Self.lookAgainAfter))
             }
-        // What ended the connection has passed: a timer set to it would fire in every turn.
+        // The limits above do not count any more: the limit that ended the connection has passed, and a timer set to it
+        // would fire in every turn.
         case .closing, .lingering: limit(lingersUntil)
         case .closed: break
         }
@@ -42,7 +43,8 @@ extension Connection {
         calls.isEmpty && isAuthenticated ? lastReadAt.advanced(by: limits.idleTimeout) : .distantFuture
     }
 
-    /// Calls in flight do not move it: otherwise one that never ends would hold the connection for ever.
+    /// Calls in flight do not extend this deadline: otherwise a call that never ends would hold the connection for
+    /// ever.
     private var credentialDeadline: Instant {
         unauthenticatedSince.advanced(by: limits.connectionUnauthenticatedMax)
     }
@@ -56,8 +58,8 @@ extension Connection {
         return since.advanced(by: limits.frameTimeout)
     }
 
-    /// The deadline of a connection that is not read from. It is longer than any call of the client can take; after it
-    /// the connection is read from once, to learn whether the client is still there.
+    /// The deadline of a connection that is not read from; after it the connection is ended. It is longer than any call
+    /// of the client can take, and only reading would show whether the client is still there.
     private var pausedDeadline: Instant? {
         guard let since = readingPausedSince, !output.isBlocked else { return nil }
         return since.advanced(by: limits.requestTimeoutMax).advanced(by: limits.writeTimeout)

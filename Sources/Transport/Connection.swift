@@ -4,16 +4,16 @@ import Wire
 
 // One client connection: the bytes of its stream, the session of its protocol, the calls in flight on it.
 //
-// Runs on its event loop: the stream's events enter by `assumeIsolated`, whatever waits for something comes back to
-// the same thread. The `ProtocolSession` decides; this actor performs: Connection+Input reads, Connection+Output
+// A connection runs on its event loop: the stream's events enter by `assumeIsolated`, and every task that waits resumes
+// on the same thread. The `ProtocolSession` decides; this actor performs: Connection+Input reads, Connection+Output
 // writes, Connection+Calls runs what takes longer than one turn, Connection+Timers ends what takes too long.
 
-/// A client connection. Closed by either side, by a time limit, or by the server's drain.
+/// A client connection. Either side, a time limit or the server's drain closes it.
 public actor Connection {
     enum Phase {
         /// Next: `closing`, `closed`.
         case open
-        /// The peer sends no more; what is in flight is answered. Next: `closing`, `closed`.
+        /// The peer sends no more; calls in flight are still answered. Next: `closing`, `closed`.
         case peerClosed
         /// The connection takes in nothing more and sends the rest of its output. Next: `lingering`, `closed`.
         case closing
@@ -44,8 +44,8 @@ public actor Connection {
 
     // About `@exclusivity(unchecked)`: the checks are a tenth of the instructions of a call. Proof for the fields that
     // are read or written in one step: only this actor's thread touches them, so that no two accesses overlap. Proof
-    // for `input` and `output`, which a session works on: it knows no connection, nor does what writes a response into
-    // the output. The tests run with the checks of these two.
+    // for `input` and `output`, which a session works on: neither the session nor the code that writes a response into
+    // the output knows the connection. The tests run with the checks of these two.
 
     var byteStream: any ByteStream
     /// Chosen by the first byte that comes.
@@ -87,7 +87,7 @@ public actor Connection {
     /// The bytes of this connection that `share` has counted; see `account`.
     @exclusivity(unchecked) var countedByteCount = 0
     var isHolder = false
-    /// True if a call may be waiting to send. Such calls are looked for when output was sent.
+    /// True if a call may be waiting to send. Sent output wakes such calls.
     var mayHaveSenders = false
     var watch: FileWatch?
     var timer: Timer?
@@ -143,7 +143,8 @@ public actor Connection {
         owner.authenticated(self)
     }
 
-    /// From the dispatcher: the credential is no longer valid. The connection has as long as a new one to show another.
+    /// From the dispatcher: the credential is no longer valid. The connection then has as much time as a new connection
+    /// to show another credential.
     public func lostCredential() {
         guard isAuthenticated, phase != .closed else { return }
         isAuthenticated = false
@@ -179,7 +180,7 @@ public actor Connection {
         perform(session.beginDrain(output: &output))
     }
 
-    /// Ends a graceful stop: refuses new calls, and closes the connection behind the last call in flight.
+    /// Ends a graceful stop: refuses new calls, and closes the connection after the last call in flight.
     ///
     /// Streams that only the server ends (watches) are ended now, because nobody else would end them.
     public func finishDrain() {
@@ -209,7 +210,7 @@ public actor Connection {
 public protocol ConnectionOwner: AnyObject, Sendable {
     func authenticated(_ connection: Connection)
     func lostCredential(_ connection: Connection)
-    /// A TLS handshake began: memory, and perhaps work, for somebody unknown.
+    /// A TLS handshake began. It costs memory, and perhaps work, for an unknown peer.
     func handshakeBegan(_ connection: Connection)
     func handshakeEnded(_ connection: Connection)
     /// The connection's first byte belongs to no protocol; it is closed.

@@ -9,11 +9,11 @@ import Synchronization
 public final class ConnectionMemory: @unchecked Sendable {
     // Unchecked: `onExhausted` is set before the first connection is made. The rest is atomic or does not change.
 
-    /// How much of the bound is held. Each step does what the steps before it do as well.
+    /// How much of the bound is held. Each step includes the measures of the steps before it.
     public enum Pressure: UInt8, Comparable, Sendable {
         case none
-        /// Above a half. Nothing is kept for the next answer. A page of a list is refused, where it would wait for a
-        /// client that does not take the answers before it.
+        /// Above a half. Nothing is kept for the next answer. A page of a list is refused if it would wait for a client
+        /// that does not take the answers before it.
         case tight
         /// Above three quarters. A connection above `Limits.connectionMemoryShare` is not read from.
         case scarce
@@ -46,7 +46,7 @@ public final class ConnectionMemory: @unchecked Sendable {
         self.counts = (0..<loopCount).map { _ in Count() }
     }
 
-    /// What is held now.
+    /// The memory that is held now.
     public var byteCount: Int { counts.reduce(0) { $0 + $1.byteCount.load(ordering: .relaxed) } }
 
     /// The most that was ever held.
@@ -65,10 +65,10 @@ public final class ConnectionMemory: @unchecked Sendable {
         }
     }
 
-    /// Whether there is room for a page of a list: it counts before it is made.
+    /// Whether there is room for a page of a list. The page counts before it is made.
     var hasRoomForPage: Bool { hasRoom(for: limits.pageBytesMax + limits.connectionMemoryShare) }
 
-    /// Whether there is room for so much more, even if each of the other loops takes as much in this moment.
+    /// Whether there is room for `byteCount` more bytes, even if each of the other loops takes as much at this moment.
     func hasRoom(for byteCount: Int) -> Bool {
         self.byteCount + byteCount * counts.count <= limits.connectionMemoryMax
     }
@@ -86,7 +86,7 @@ public final class ConnectionMemory: @unchecked Sendable {
         noteCrest(held)
     }
 
-    /// Brings `pressure` up to date: of two loops that add at once, the first may have the last word.
+    /// Updates `pressure`. If two loops add at once, the older sum may be the last one that is stored.
     @discardableResult
     func update() -> Int {
         let held = byteCount

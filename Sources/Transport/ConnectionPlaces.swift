@@ -1,6 +1,7 @@
 import Base
 
-/// Who has one of the server's places for connections. Pure: no socket, no clock; one owner, not thread-safe.
+/// The server's places for connections, and which connection has each. Pure: no socket, no clock; one owner, not
+/// thread-safe.
 ///
 /// A connection cannot show its credential before it is accepted. So that strangers cannot keep others out, a
 /// connection without a credential holds its place only until somebody else needs it: the oldest one gives way, first
@@ -26,8 +27,8 @@ struct ConnectionPlaces {
         var isAuthenticated: Bool { turn == nil }
     }
 
-    /// Turns to give way, the first one first. Those of connections that left or showed a credential stay until there
-    /// are more of them than of the others, so that each costs a constant time.
+    /// Turns to give way, the first one first. The turns of connections that left or showed a credential stay until
+    /// they outnumber the others, so that each turn costs a constant time.
     private struct Line {
         private var turns: [(id: UInt64, turn: UInt64)] = []
         private var start = 0
@@ -68,19 +69,19 @@ struct ConnectionPlaces {
     private var lastID: UInt64
     private var lastTurn: UInt64 = 0
 
-    /// The first connection is the one after `id`.
+    /// The first connection gets the id after `id`.
     init(limits: Limits, after id: UInt64 = 0) {
         self.limits = limits
         self.lastID = id
     }
 
-    /// How many connections may have lost their place and not be closed yet. New connections wait above it.
+    /// The most connections that may have lost their place and are not closed yet. Above it, new connections wait.
     static func leavingMax(_ limits: Limits) -> Int { max(1, min(64, limits.connectionsMax / 8)) }
 
     var count: Int { places.count }
     var unauthenticatedCount: Int { unauthenticated.count }
 
-    /// A new connection without a credential. `address` is one that all connections of one peer have in common.
+    /// A new connection without a credential. `address` is common to all connections of one peer.
     mutating func admit(from address: Text) -> Admission {
         var displaced: [UInt64] = []
         let isAddressFull =
@@ -103,7 +104,7 @@ struct ConnectionPlaces {
         return .admitted(id: lastID, displaced: displaced)
     }
 
-    /// Nothing for an id that has lost its place.
+    /// Does nothing for an id that has lost its place.
     mutating func authenticated(_ id: UInt64) {
         guard let place = places[id], !place.isAuthenticated else { return }
         places[id]?.turn = nil

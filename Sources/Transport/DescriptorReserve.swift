@@ -1,13 +1,14 @@
 import Glibc
 
-/// One file descriptor kept back. When the process has no other left, it is given up for a moment to accept and close
-/// a waiting peer, which would otherwise be readiness without end (accept(2), EMFILE). One owner, not thread-safe.
+/// One file descriptor kept in reserve. When the process has no other descriptor left, the reserve is closed for a
+/// moment to accept and close a waiting peer. Otherwise the port would stay readable without end (accept(2), EMFILE).
+/// One owner, not thread-safe.
 struct DescriptorReserve {
     private var descriptor: Int32
     private let open: () -> Int32
     private let close: (Int32) -> Void
 
-    /// `open` makes a descriptor of no further use, or fails with -1.
+    /// `open` makes a descriptor that has no other use, or fails with -1.
     init(
         open: @escaping () -> Int32 = { Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC) },
         close: @escaping (Int32) -> Void = { _ = Glibc.close($0) }

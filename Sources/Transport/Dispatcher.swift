@@ -8,7 +8,7 @@ public protocol Dispatcher: AnyObject, Sendable {
     /// Makes the dispatcher's own data about a new connection, for example the caller's identity.
     func makeConnectionContext() -> AnyObject
 
-    /// The client showed a certificate that an authority of the server's vouches for. Before anything else.
+    /// The client showed a certificate that one of the server's authorities signed. Called before anything else.
     func identified(by certificate: PeerCertificate, _ connection: isolated Connection)
 
     /// The client presented a credential in HELLO.
@@ -30,10 +30,10 @@ public protocol Dispatcher: AnyObject, Sendable {
     /// The connection is closed; nothing comes from it any more.
     func closed(_ connection: isolated Connection)
 
-    /// What came on the connection at once is about to be taken in. All of it was received before this call.
+    /// The connection is about to decode its input, all of which was received before this call.
     func batchBegins(on connection: isolated Connection)
 
-    /// The end of what `batchBegins` began, on the same connection. No other connection's batch comes between.
+    /// The batch that `batchBegins` began has ended, on the same connection. No other connection's batch comes between.
     func batchEnded(on connection: isolated Connection)
 
     /// Answers a request with exactly one of `respond`, `fail` or `run`. `request` is valid during the call only.

@@ -1,4 +1,4 @@
-/// First in, first out. What bounds it is said where it is used.
+/// A first-in, first-out queue. Its users say what bounds it.
 struct EventQueue<Element> {
     private var elements: [Element] = []
     private var start = 0
@@ -6,12 +6,12 @@ struct EventQueue<Element> {
     var isEmpty: Bool { start == elements.count }
     var first: Element? { isEmpty ? nil : elements[start] }
 
-    /// The first one first.
+    /// All elements, the oldest first.
     var all: ArraySlice<Element> { elements[start...] }
 
     mutating func append(_ element: Element) { elements.append(element) }
 
-    /// Takes out what is not wanted any more, in the time that going through the queue takes.
+    /// Removes unwanted elements, in a time proportional to the queue's length.
     mutating func removeAll(where isUnwanted: (Element) -> Bool) {
         elements.removeFirst(start)
         start = 0

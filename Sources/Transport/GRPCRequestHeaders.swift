@@ -1,12 +1,12 @@
 import Base
 import Wire
 
-/// The header fields of one request, as far as they are kept: what the call is, and what it brings that Postern reads.
+/// The kept header fields of one request: those that describe the call, and the metadata that Postern reads.
 ///
 /// The values are copied to one buffer, whose memory the next request on the connection uses again.
 struct GRPCRequestHeaders: ~Copyable {
     enum Method { case post, get, head, other }
-    /// How messages with the flag are compressed.
+    /// How messages with the compressed flag are compressed.
     enum Encoding { case identity, gzip, unknown }
 
     private var text = ByteBuffer()
@@ -26,12 +26,12 @@ struct GRPCRequestHeaders: ~Copyable {
     private(set) var encoding = Encoding.identity
     /// 0: the client named none.
     private(set) var timeoutNanoseconds: Int64 = 0
-    /// The first thing that is wrong with them.
+    /// The first fault of the fields.
     private(set) var fault: EnvelopeError?
 
     init() {}
 
-    /// Keeps the memory, unless it is much.
+    /// Removes all fields. Keeps the memory unless it is much.
     mutating func clear() {
         text.consume(text.readableByteCount)
         text.releaseIfIdle(above: 4 * 1024)
@@ -41,7 +41,7 @@ struct GRPCRequestHeaders: ~Copyable {
         (method, isGRPC, encoding, timeoutNanoseconds, fault) = (.other, false, .identity, 0, nil)
     }
 
-    /// The request asks for a page, in HTTP's own way: it is no call.
+    /// Whether the request is a plain HTTP request for a page (GET or HEAD), and not a call.
     var asksForPage: Bool { method == .get || method == .head }
     var authorization: UnsafeRawBufferPointer? { value(authorizationRange) }
     var requestID: UnsafeRawBufferPointer? { value(requestIDRange) }
@@ -86,7 +86,7 @@ struct GRPCRequestHeaders: ~Copyable {
         if fault == nil { fault = error }
     }
 
-    /// The fields of HTTP/2 and of gRPC itself. False for one that is metadata.
+    /// Takes in a field of HTTP/2 or of gRPC itself. Returns false for a field that is metadata.
     private mutating func addTransportField(
         _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
     ) throws(EnvelopeError) -> Bool {

@@ -74,7 +74,7 @@ extension GRPCSession {
         pump(&output)
     }
 
-    /// The client was told, and the answer is with HTTP/2 already.
+    /// Nothing to do: the client was told, and HTTP/2 has the answer already.
     func abandoned(stream: UInt32) {}
 
     func finished(stream id: UInt32, output: inout OutputQueue) -> SessionEvent {
@@ -114,7 +114,7 @@ extension GRPCSession {
         engine.respond(stream: stream.id, hasBody: true)
     }
 
-    /// Sends what was written to `answer`, and keeps what the client has no window for.
+    /// Sends the content of `answer`, and keeps the part that the client has no window for.
     func sendAnswer(of stream: GRPCStream, _ output: inout OutputQueue) {
         if stream.output.isEmpty {
             answering = stream
@@ -132,7 +132,7 @@ extension GRPCSession {
         answer.releaseIfIdle(above: 16 * 1024)
     }
 
-    /// The failure of a call, behind whatever was sent for it before.
+    /// Answers a call with a failure, after the messages that were sent for it before.
     func answerFailure(_ stream: GRPCStream, _ status: GRPCStatus, requestID: UnsafeRawBufferPointer? = nil) {
         guard stream.state.answer != .ended, !stream.state.isClosed else { return }
         let isBegun = stream.state.answer == .begun
@@ -154,7 +154,7 @@ extension GRPCSession {
         answerFailure(stream, GRPCStatus(failure, requestID: stream.headers.requestID))
     }
 
-    /// Answers what is not gRPC, in HTTP's own way.
+    /// Answers a request that is not gRPC with an HTTP status.
     func refuse(_ stream: GRPCStream, httpStatus: StaticString, allow: StaticString? = nil) {
         engine.fields.add(":status", httpStatus)
         if let allow { engine.fields.add("allow", allow) }
@@ -170,7 +170,7 @@ extension GRPCSession {
         heldAnswers += isHeld ? 1 : -1
     }
 
-    /// Nobody takes the rest of the answer any more.
+    /// Drops the rest of an answer that nobody takes any more.
     func dropOutput(of stream: GRPCStream) {
         addPending(-stream.output.readableByteCount)
         stream.output.consume(stream.output.readableByteCount)

@@ -2,10 +2,10 @@ import Base
 import HTTP2
 import Wire
 
-// Whole requests and messages on their way to the connection, one by one.
+// Hands whole requests and messages to the connection, one by one.
 
 extension GRPCSession {
-    /// The connection has looked at what it was handed.
+    /// Releases the message that was handed out: the connection has used it.
     func releaseHandedOut() {
         guard let (stream, byteCount) = handedOut else { return }
         handedOut = nil
@@ -52,7 +52,7 @@ extension GRPCSession {
         guard let names = stream.headers.names else { return nil }
         guard let timeout = stream.timeoutLeft(now: now) else { return refuseNil(stream, .deadlinePassedBefore) }
         var payload = UnsafeRawBufferPointer(start: nil, count: 0)
-        // The messages of an open stream follow; a request that is dropped is one to an unknown method.
+        // The messages of an open stream follow later. A dropped request is a request to an unknown method.
         if stream.kind != .remoteOpen, stream.state.request == .ended {
             switch message(of: stream) {
             case .success(let found): payload = found
@@ -104,7 +104,7 @@ extension GRPCSession {
         return .remoteClosed(stream: stream.id)
     }
 
-    /// Ends a running call for what its client sent.
+    /// Ends a running call because its client sent a faulty message.
     private func failRunning(_ stream: GRPCStream, _ failure: Failure) -> SessionEvent {
         releaseHandedOut()
         metrics.framesRefused.add()
@@ -115,7 +115,7 @@ extension GRPCSession {
         return .cancel(stream: stream.id)
     }
 
-    /// The content of the message at the front of a stream's input, which is whole, or a failure.
+    /// The content of the message at the front of a stream's input; a failure if the message is missing, cut or faulty.
     private func message(of stream: GRPCStream) -> Result<UnsafeRawBufferPointer, Failure> {
         let bytes = stream.input.readable
         guard !bytes.isEmpty else { return .failure(.withoutMessage) }

@@ -3,8 +3,8 @@ import HTTP2
 import Reactor
 import Wire
 
-// Pages: what the side port serves, asked for over HTTP/2. A page takes its turn, its memory and its time as the answer
-// to a call does.
+// Pages of the side port, requested over HTTP/2. A page waits for its turn, and its memory and time count, as the
+// answer to a call does.
 
 extension GRPCSession {
     /// Nil: nobody waits for it any more.
@@ -37,7 +37,7 @@ extension HTTPResponse {
         fields.add(copying: "content-type", contentType)
         fields.add(copying: "content-length", "\(body.count)")
         fields.add("x-content-type-options", "nosniff")
-        // Not bytes: names of our own, which are in lower case (RFC 9113 §8.2).
+        // Not bytes: the names are our own. HTTP/2 wants them in lower case (RFC 9113 §8.2).
         for field in self.fields { fields.add(copying: field.name.lowercased(), field.value) }
     }
 }

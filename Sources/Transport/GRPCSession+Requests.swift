@@ -2,13 +2,14 @@ import Base
 import HTTP2
 import Wire
 
-// Requests on their way in: nghttp2 calls this while it reads, and the connection then asks for what is ready.
+// Takes requests in: nghttp2 calls these functions while it reads, and the connection then asks for the events that are
+// ready.
 
 extension GRPCSession {
     func headersBegan(stream id: UInt32, isFirst: Bool) {
         headersOf = nil
         blockFieldsByteCount = 0
-        // Nothing is read in the trailers of a request.
+        // The trailers of a request are ignored.
         guard isFirst, !isClosed else { return }
         guard streams.count < streamsMax, !isRefusing else {
             metrics.framesRefused.add()
@@ -23,13 +24,13 @@ extension GRPCSession {
         noteCancel()
     }
 
-    /// Counts work that the client caused and took back, or that it cannot have.
+    /// Counts a request that the client cancelled, or that was refused.
     private func noteCancel() {
         if !cancelRate.note(at: now) { violation = .tooManyCancels }
     }
 
-    /// A byte of a block of headers can stand for thousands of a field that came before (RFC 7541, 2.3). So a block
-    /// is not unpacked to its end that is far above what may be announced, also of a stream that was refused.
+    /// A byte of a header block can stand for thousands of bytes of an earlier field (RFC 7541, 2.3). So the unpacking
+    /// of a block stops far above the announced maximum, also for a stream that was refused.
     func header(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
         blockFieldsByteCount += name.count + value.count + 32
         guard blockFieldsByteCount <= 2 * limits.headerListMax else {
@@ -51,7 +52,7 @@ extension GRPCSession {
             metrics.framesRefused.add()
             return refusal(stream)
         }
-        // It waits for its turn as a call does.
+        // A page waits for its turn as a call does.
         if stream.headers.asksForPage { return perform(stream.state.headersEnded(nil, isLast: isLast), stream) }
         guard let (service, method) = stream.headers.names else { return refuse(stream, .malformedPath) }
         let kind = methods.kind(service: service, method: method)
@@ -61,7 +62,7 @@ extension GRPCSession {
         if stream.state.request == .message { incomplete.append(stream) }
     }
 
-    /// How a request is refused for its headers; nil for one that is not.
+    /// How a request is refused because of its headers; nil if it is not.
     private func refusal(_ stream: GRPCStream) -> ((GRPCStream) -> Void)? {
         if let fault = stream.headers.fault {
             guard stream.headers.asksForPage else { return { self.refuse($0, fault.failure) } }
@@ -75,7 +76,7 @@ extension GRPCSession {
     }
 
     func data(_ bytes: UnsafeRawBufferPointer, stream id: UInt32) {
-        // What all streams hold together is bounded by their own windows.
+        // The streams' own windows bound what all streams hold together.
         engine.consumeOfConnection(bytes.count)
         guard let stream = streams[id], stream.state.takesData else {
             return engine.consume(bytes.count, stream: id)
@@ -93,7 +94,7 @@ extension GRPCSession {
     }
 
     func reset(stream id: UInt32) {
-        // A reset behind the answer takes back nothing.
+        // A reset after the answer cancels nothing.
         guard let stream = streams[id], stream.state.answer != .ended, !stream.hasNotedCancel else { return }
         stream.hasNotedCancel = true
         noteCancel()
@@ -102,7 +103,7 @@ extension GRPCSession {
     func closed(stream id: UInt32) {
         guard let stream = streams[id] else { return }
         if headersOf === stream { headersOf = nil }
-        // Also one that HTTP/2 had to end for what the client did with it.
+        // Also counts a stream that HTTP/2 had to end because of what the client did with it.
         reset(stream: id)
         dropOutput(of: stream)
         perform(stream.state.closed(), stream)
@@ -126,7 +127,7 @@ extension GRPCSession {
         waiting.append(Waiting(stream: stream, id: stream.id))
     }
 
-    /// Has messages handed out when it is their turn.
+    /// Queues the stream, so that its messages are handed out in their turn.
     func deliver(_ stream: GRPCStream) {
         guard !stream.isDelivering, stream.kind == .remoteOpen else { return }
         stream.isDelivering = true
@@ -135,8 +136,8 @@ extension GRPCSession {
 
     // MARK: Windows
 
-    /// Looks at the message that is coming in: refuses one that is too long, and lets the client send the rest of one
-    /// that its window has no room for.
+    /// Checks the message that is coming in: refuses it if it is too long, and lets the client send the rest if its
+    /// window has no room for it.
     func checkLength(_ stream: GRPCStream) {
         guard let declared = stream.declaredByteCount else { return }
         guard declared <= messageMax else {
@@ -162,7 +163,8 @@ extension GRPCSession {
         largeWaiting.append(Waiting(stream: stream, id: stream.id))
     }
 
-    /// One message at a time may be larger than a window: the sum of all is bounded, and none waits for ever.
+    /// Only one message at a time may be larger than a window. So the sum of all messages is bounded, and no message
+    /// waits for ever.
     func largeEnded() {
         largeStream = nil
         while largeStream == nil, let next = largeWaiting.popFirst() {
@@ -179,7 +181,7 @@ extension GRPCSession {
 
     func consumed(stream id: UInt32, byteCount: Int, output: inout OutputQueue) {
         guard let stream = streams[id], let delivered = stream.deliveredCosts.popFirst() else { return }
-        // The client may go on only now.
+        // Only now may the client send more.
         if stream.deliveredCosts.isEmpty { stream.inputSince = .now }
         let cost = min(delivered, stream.uncredited)
         guard cost > 0, !stream.state.isClosed else { return }

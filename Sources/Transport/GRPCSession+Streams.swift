@@ -24,8 +24,8 @@ extension GRPCSession {
         if isRefusing, streams.isEmpty { notices.append(.close) }
     }
 
-    /// What is queued is bounded by the streams that there are: a place of one that is gone would be memory that the
-    /// client does not pay for.
+    /// The open streams bound the queues: a place of a stream that is gone would be memory that is not charged to the
+    /// client.
     private func leaveQueues(_ stream: GRPCStream) {
         if stream.isLargeWaiting { largeWaiting.removeAll { $0.stream === stream } }
         if stream.isDelivering || stream.isQueued { waiting.removeAll { $0.stream === stream } }

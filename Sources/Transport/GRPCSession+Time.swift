@@ -36,7 +36,7 @@ extension GRPCSession {
 
     /// The open stream that waits longest for the rest of a message that has begun to come.
     ///
-    /// Not meant are streams whose client cannot go on: a handler has not taken the messages before, or another stream
+    /// Streams whose client cannot go on are left out: a handler has not taken the earlier messages, or another stream
     /// has the room for a large message.
     private var oldestPartialMessage: GRPCStream? {
         guard openStreams > 0, inputByteCount > 0 else { return nil }

@@ -2,8 +2,9 @@
 // stream, and this type puts both together. +Requests takes calls in, +Messages takes their messages apart, +Answers
 // writes, +Time bounds how long clients keep it waiting.
 //
-// What a read brings is taken in as a whole and stands in queues until the connection asks for it. Memory is bounded by
-// the windows of the streams, which are opened only as far as calls are taken: docs/decisions/0067.
+// The bytes of a read are decoded as a whole, and the results stand in queues until the connection asks for them.
+// Memory is bounded by the windows of the streams, which are opened only as far as calls are taken:
+// docs/decisions/0067.
 
 import Base
 import HTTP2
@@ -16,7 +17,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     static let firstByte = UInt8(ascii: "P")
     static let (drainPing, probePing): (UInt64, UInt64) = (1, 2)
 
-    /// What the connection has to do, in its order; not bound to the turn of a call.
+    /// A task for the connection, in order of arrival. It does not wait for the turn of a call.
     enum Notice {
         case cancel(UInt32)
         case present(GRPCStream, id: UInt32)
@@ -26,7 +27,8 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
         case close
     }
 
-    /// A stream whose call, or whose messages, wait for their turn. The stream may be another one meanwhile.
+    /// A stream whose call, or whose messages, wait for their turn. The object may have become another stream
+    /// meanwhile.
     struct Waiting {
         let stream: GRPCStream
         let id: UInt32
@@ -50,14 +52,14 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     private(set) var partialSince: Instant?
     var request = RequestEnvelope.none
     var cancelRate: EventRate
-    /// The fields of the block of headers that is coming in, unpacked.
+    /// The unpacked bytes of the header block that is coming in.
     var blockFieldsByteCount = 0
-    /// What the client did wrong in the bytes that are being read.
+    /// The client's violation in the bytes that are being read.
     var violation: CloseReason?
 
     var streams: [UInt32: GRPCStream] = [:]
     var spareStreams: [GRPCStream] = []
-    /// The stream whose headers are coming in; nil for one that was refused, and for trailers.
+    /// The stream whose headers are coming in; nil for a refused stream and for trailers.
     var headersOf: GRPCStream?
     var notices = EventQueue<Notice>()
     var waiting = EventQueue<Waiting>()
@@ -68,16 +70,16 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
 
     /// Requests whose message has not come whole, the oldest first.
     var incomplete: [GRPCStream] = []
-    /// The stream that may send more than its first window for one message, and those that wait to be it.
+    /// The stream that may send more than its first window for one message, and the streams that wait for this.
     var largeStream: GRPCStream?
     var largeWaiting = EventQueue<Waiting>()
 
-    /// The answer that is being written; what the client has no window for moves to its stream.
+    /// The answer that is being written. The part that the client has no window for moves to its stream.
     var answer = ByteBuffer()
     var answering: GRPCStream?
     var inputByteCount = 0
     private(set) var pendingByteCount = 0
-    /// Answers that are whole and not sent whole.
+    /// The number of answers that are complete but not completely sent.
     var heldAnswers = 0
     var heldProgressAt = Instant.distantFuture
     /// The streams on which clients send as many messages as they like.
@@ -139,7 +141,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
                     checkLength(stream)
                     pump(&output)
                 } else {
-                    // Asked again when the connection knows whether it is a good one.
+                    // The notice comes again when the connection knows whether the credential is valid.
                     stream.hasPresented = true
                     notices.append(notice)
                     return .present(Text(validating: authorization) ?? .empty)
@@ -219,7 +221,8 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     func beginDrain(output: inout OutputQueue) -> SessionEvent {
         guard !isClosed, !isRefusing else { return .none }
         engine.announceGoAway()
-        // HTTP/2 would put a PING ahead of everything that waits; its answer has to come from a client that knows.
+        // HTTP/2 would put a PING ahead of everything that waits, but its answer has to come from a client that has the
+        // GOAWAY.
         pump(&output)
         engine.ping(Self.drainPing)
         pump(&output)
@@ -234,7 +237,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
         return closeIfDone()
     }
 
-    /// The event that ends the connection behind its last stream.
+    /// The event that ends the connection after its last stream.
     func closeIfDone() -> SessionEvent {
         guard isRefusing, streams.isEmpty, !isClosed else { return .none }
         isClosed = true

@@ -11,7 +11,7 @@ struct GRPCStatus: Sendable {
     init(_ failure: Failure, requestID: UnsafeRawBufferPointer?) {
         var status = ByteBuffer()
         status.appendStatus(of: failure, requestID: requestID)
-        // A field's value is shorter than what a client takes in all (8 KiB mostly), whatever the failure says.
+        // A field's value must stay below the sum that a client takes (mostly 8 KiB), whatever the failure contains.
         let isShort = status.readableByteCount <= Self.detailsByteCountMax
         self.code = failure.code
         self.message = Self.percentEncoded(failure.message)
@@ -27,7 +27,7 @@ struct GRPCStatus: Sendable {
         if !details.isEmpty { details.withUnsafeBytes { fields.add("grpc-status-details-bin", unique: $0) } }
     }
 
-    /// Printable ASCII but % as it is, every other byte of the UTF-8 as %XX.
+    /// Keeps printable ASCII except %, and encodes every other byte of the UTF-8 as %XX.
     static func percentEncoded(_ text: String) -> [UInt8] {
         var encoded: [UInt8] = []
         for byte in text.utf8 {

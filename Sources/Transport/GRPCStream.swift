@@ -3,7 +3,7 @@ import Wire
 
 /// One HTTP/2 stream that carries a call: its state, and the bytes that wait in either direction.
 ///
-/// A connection uses the objects again, with their memory, so that a call allocates nothing here.
+/// A connection reuses the objects and their memory, so that a call allocates nothing here.
 final class GRPCStream {
     private(set) var id: UInt32 = 0
     var state = GRPCStreamState()
@@ -12,13 +12,13 @@ final class GRPCStream {
     /// When the request's headers came.
     private(set) var beganAt = Instant.now
 
-    /// What the client sent and nobody took yet: messages with their prefixes.
+    /// The client's input that nobody has taken yet: messages with their prefixes.
     var input = ByteBuffer()
     /// The bytes of the client that are not given back to its window.
     var uncredited = 0
-    /// Since when `input` holds something that nobody takes; without meaning while it is empty.
+    /// The time since which `input` waits; it has no meaning while `input` is empty.
     var inputSince = Instant.now
-    /// What the messages cost that were handed out and not taken by their handler.
+    /// The byte counts of the messages that were handed out and that their handler has not taken.
     var deliveredCosts = EventQueue<Int>()
     /// The credential was shown to learn whether it allows a larger message.
     var hasPresented = false
@@ -28,16 +28,16 @@ final class GRPCStream {
     var isQueued = false
     /// The stream stands in the queue of those that have a large message.
     var isLargeWaiting = false
-    /// The client was charged for taking the call back.
+    /// The cancellation of the call was already counted.
     var hasNotedCancel = false
 
-    /// What the client's window holds back.
+    /// The output that the client's window holds back.
     var output = ByteBuffer()
-    /// The answer is whole and not sent whole.
+    /// The answer is complete but not completely sent.
     var isHeld = false
     /// The answer is a page: no trailers follow it.
     var isPage = false
-    /// How the call ended, when it failed.
+    /// The status of a failed call.
     var failure: GRPCStatus?
 
     func begin(id: UInt32, at now: Instant) {
@@ -58,7 +58,7 @@ final class GRPCStream {
         buffer.releaseIfIdle(above: 4 * 1024)
     }
 
-    /// The stream is gone. Its request may still be looked at, in this turn.
+    /// The stream has ended. Its request may still be read in this turn.
     func end() { id = 0 }
 
     /// Gives back memory that another stream would hardly need.
@@ -67,16 +67,16 @@ final class GRPCStream {
         Self.clear(&output)
     }
 
-    /// The length that the message at the front of `input` says it has; nil while that is not known.
+    /// The declared length of the message at the front of `input`; nil while it is not known.
     var declaredByteCount: Int? { GRPCMessage.declaredByteCount(input.readable) }
 
-    /// The beginning of a message came to an open stream, and only the client keeps the rest from coming.
+    /// Whether the beginning of a message came on an open stream, and only the client delays the rest.
     var waitsForRestOfMessage: Bool {
         kind == .remoteOpen && !input.isEmpty && !isDelivering && !isLargeWaiting && deliveredCosts.isEmpty
             && state.work == .running && state.request == .messages && state.wantsAnswer
     }
 
-    /// What is left of the time the client gave its call, as native requests say it: 0 when it gave none. Nil: it has
+    /// The remaining timeout of the call, in the form of native requests: 0 if the client gave none. Nil if it has
     /// passed.
     func timeoutLeft(now: Instant) -> Int64? {
         let timeout = headers.timeoutNanoseconds

@@ -1,6 +1,7 @@
 import Wire
 
-/// Where a call over one HTTP/2 stream is: its request, its work and its answer. Pure; `GRPCSession` does what it says.
+/// The state of a call over one HTTP/2 stream: its request, its work and its answer. Pure; `GRPCSession` performs the
+/// actions.
 struct GRPCStreamState: Equatable, Sendable {
     enum Request: Sendable {
         /// Next: `message`, `messages`, `ended`, `dropped`.
@@ -10,7 +11,7 @@ struct GRPCStreamState: Equatable, Sendable {
         /// The client sends as many messages as it likes. Next: `ended`, `dropped`.
         case messages
         case ended
-        /// Nobody looks at what still comes.
+        /// Further input is ignored.
         case dropped
     }
 
@@ -43,7 +44,7 @@ struct GRPCStreamState: Equatable, Sendable {
         case refuseWithoutMessage
         /// Cancel the work.
         case cancel
-        /// Nothing of the stream is left.
+        /// Forget the stream: nothing of it is left.
         case forget
     }
 
@@ -53,8 +54,8 @@ struct GRPCStreamState: Equatable, Sendable {
     /// HTTP/2 has closed the stream.
     private(set) var isClosed = false
 
-    /// The request's headers are there. `kind` is nil for a method that there is not: its call is begun without its
-    /// message, only to be refused.
+    /// The request's headers are complete. `kind` is nil for an unknown method: its call is begun without its message,
+    /// only to be refused.
     mutating func headersEnded(_ kind: StreamKind?, isLast: Bool) -> Action {
         guard request == .headers else { return .none }
         guard let kind else {
@@ -103,7 +104,7 @@ struct GRPCStreamState: Equatable, Sendable {
         if work == .waiting { work = .none }
     }
 
-    /// HTTP/2 is done with the stream, in good order or by a reset.
+    /// HTTP/2 has closed the stream, in good order or by a reset.
     mutating func closed() -> Action {
         guard !isClosed else { return .none }
         isClosed = true

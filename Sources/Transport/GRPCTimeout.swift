@@ -1,8 +1,9 @@
 /// The value of `grpc-timeout`: at most 8 digits and a unit.
 enum GRPCTimeout {
-    /// Nanoseconds, at least 1: 0 would stand for no timeout at all. Nil for what is not a timeout.
+    /// The timeout in nanoseconds, at least 1, because 0 means no timeout at all. Nil if the value is not a timeout.
     ///
-    /// A timeout is at most 99,999,999 hours, which is more than 64 bits of nanoseconds hold: it is cut to what fits.
+    /// A timeout is at most 99,999,999 hours, which is more than 64 bits of nanoseconds hold. A longer timeout is cut
+    /// to the largest value.
     static func nanoseconds(_ value: UnsafeRawBufferPointer) -> Int64? {
         guard (2...9).contains(value.count), let unit = nanosecondsPerUnit(value[value.count - 1]) else { return nil }
         var number: Int64 = 0

@@ -2,7 +2,7 @@ import Base
 import HTTP2
 import Wire
 
-/// Counts the frames of a client that cost it less than us. Pure; it sees each frame before nghttp2 does.
+/// Counts the frames that cost the client less than the server. Pure; it sees each frame before nghttp2 does.
 struct HTTP2FloodGuard: Sendable {
     private enum FrameType {
         static let data: UInt8 = 0
@@ -42,7 +42,7 @@ struct HTTP2FloodGuard: Sendable {
         case FrameType.ping: return pingRate.note(at: now) ? nil : .tooManyPings
         case FrameType.data where frame.payloadByteCount > 0 || frame.flags & Self.endStream != 0: return nil
         case FrameType.settings where frame.flags & Self.ack != 0: return nil
-        // A client that reads much says so often.
+        // A client that reads much sends WINDOW_UPDATE often.
         case FrameType.windowUpdate: return nil
         default: return idleRate.note(at: now) ? nil : .tooManyIdleFrames
         }

@@ -2,7 +2,7 @@
 struct HTTPRequestHead: Equatable {
     static let byteCountMax = 8 * 1024
 
-    /// What can be read from the bytes so far.
+    /// The result of parsing the bytes so far.
     enum Parsed: Equatable {
         case incomplete
         case head(HTTPRequestHead)
@@ -31,7 +31,7 @@ struct HTTPRequestHead: Equatable {
                 bodyByteCount: lines.dropFirst().compactMap(contentLength).max() ?? 0))
     }
 
-    /// Behind the empty line: RFC 9112 §2.2 allows a bare LF at the end of lines.
+    /// The index after the empty line. RFC 9112 §2.2 allows a bare LF at the end of lines.
     private static func endOfHead(_ bytes: [UInt8]) -> Int? {
         var lineStart = 0
         for index in bytes.indices where bytes[index] == UInt8(ascii: "\n") {
@@ -42,7 +42,7 @@ struct HTTPRequestHead: Equatable {
         return nil
     }
 
-    /// Of the origin form or the absolute form (RFC 9112 §3.2); nil for another.
+    /// The path of a target in origin form or absolute form (RFC 9112 §3.2); nil for another form.
     private static func path(of target: ArraySlice<UInt8>) -> String? {
         var rest = target
         for scheme in ["http://", "https://"] where rest.starts(with: scheme.utf8) {

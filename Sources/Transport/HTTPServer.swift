@@ -24,14 +24,14 @@ public final class HTTPServerMetrics: Sendable {
 
 /// The side port: fixed paths, GET and HEAD only, one request per connection, for metrics, health and key sets.
 ///
-/// Serves on the given loop, so a route must be quick. Another method is 405, another path 404; heads above 8 KiB and
-/// bodies above 1 KiB are refused. A request has `Limits.httpRequestTimeout` to arrive, its answer as long to leave.
-/// Above `Limits.httpConnectionsMax`, and above `httpConnectionsPerAddressMax` of one address, a new connection takes
-/// the place of the oldest: connections that are slow or silent keep nobody out, and take no descriptors from the RPC
-/// port. Opened and closed on the loop's thread, or while the loop does not run.
+/// Serves on the given loop, so a route must be quick. Another method is answered with 405, another path with 404;
+/// heads above 8 KiB and bodies above 1 KiB are refused. A request must arrive within `Limits.httpRequestTimeout`, and
+/// its answer has as long to be sent. Above `Limits.httpConnectionsMax`, and above `httpConnectionsPerAddressMax` of
+/// one address, a new connection takes the place of the oldest: connections that are slow or silent keep nobody out,
+/// and take no descriptors from the RPC port. Opened and closed on the loop's thread, or while the loop does not run.
 public final class HTTPServer: SocketEvents {
     public typealias Route = @Sendable () -> HTTPResponse
-    // Not bytes: the names are our own, and nothing is kept from anybody by them.
+    // Not bytes: the names are our own, and they protect nothing.
     public typealias Routes = [String: Route]
 
     public static let headByteCountMax = HTTPRequestHead.byteCountMax
@@ -54,7 +54,7 @@ public final class HTTPServer: SocketEvents {
     private var connections: [HTTPConnection] = []
 
     /// Binds and listens at once. `address` is an IPv4 or IPv6 address; `routes` are keyed by the exact path. With
-    /// `tls`, the port speaks TLS, and plain text with whom `ServerTLS` allows it.
+    /// `tls`, the port speaks TLS, and plain text with peers for which `ServerTLS` allows it.
     public init(
         on loop: EventLoop, address: String, port: UInt16, routes: Routes, limits: Limits = Limits(),
         metrics: HTTPServerMetrics = HTTPServerMetrics(), tls: ServerTLS? = nil
@@ -133,7 +133,7 @@ public final class HTTPServer: SocketEvents {
         }
         let connection = HTTPConnection(
             owning: stream, from: peers, on: loop, timeout: limits.httpRequestTimeout,
-            // Weak: a server that is dropped closes its connections when it is hardly there any more.
+            // Weak: a server that is dropped closes its connections in its own `deinit`.
             answer: { [weak self] in self?.answer($0) ?? HTTPResponse(status: 503, body: []) },
             closed: { [weak self] in self?.removed($0) })
         connections.append(connection)
@@ -161,7 +161,7 @@ public final class HTTPServer: SocketEvents {
     }
 }
 
-/// The watch of the listening socket, which must not keep the server: whoever drops the server closes it.
+/// The event handler of the listening socket. It must not retain the server, because dropping the server closes it.
 private final class WeakEvents: SocketEvents {
     private weak var server: HTTPServer?
 

@@ -2,7 +2,7 @@ import Base
 
 /// The handshakes in flight, which hold more memory than a connection that is established. Pure; one owner.
 ///
-/// A handshake above the bound is not refused: the oldest one gives way, of the same address first. So somebody who
+/// A handshake above the bound is not refused: the oldest one gives way, of the same address first. So a peer that
 /// begins handshakes and does not go on keeps nobody out.
 struct HandshakePlaces {
     private let countMax: Int
@@ -27,6 +27,6 @@ struct HandshakePlaces {
         return handshakes.remove(at: index).id
     }
 
-    /// Nothing for one that is not there.
+    /// Does nothing for a handshake that is not listed.
     mutating func ended(_ id: UInt64) { handshakes.removeAll { $0.id == id } }
 }

@@ -1,12 +1,12 @@
 import Base
 
-/// When a peer was heard of, and the PING that asks whether it is still there. A value.
+/// When a peer was last heard, and the PING that asks whether it is still there. A value.
 struct Keepalive {
-    /// When bytes came last, or when it was found that the peer cannot be asked.
+    /// The time of the last input, or the time at which the peer could not be asked.
     private(set) var heardAt: Instant
-    /// When the PING was sent that has not been answered.
+    /// The time of the PING that has not been answered.
     private(set) var askedAt: Instant?
-    /// What `Connection.lastReadAt` was before the last read: an answer to a PING is no traffic.
+    /// The value of `Connection.lastReadAt` before the last read: an answer to a PING is no traffic.
     private var readBefore: Instant
 
     init(heardAt: Instant) {
@@ -23,7 +23,7 @@ struct Keepalive {
     /// The peer cannot be asked, or cannot be heard: it gets another interval.
     mutating func postpone(to now: Instant) { (heardAt, askedAt) = (now, nil) }
 
-    /// What `Connection.lastReadAt` is when all that came was the answer to a PING.
+    /// The value for `Connection.lastReadAt` when the only input was the answer to a PING.
     var lastTraffic: Instant { readBefore }
 
     func deadline(_ limits: Limits) -> Instant {

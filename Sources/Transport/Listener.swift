@@ -4,8 +4,8 @@ public import Reactor
 
 /// Accepts connections on one loop and hands each to the least loaded loop.
 ///
-/// When the process is out of file descriptors, the one in reserve is given up for a moment to accept and close the
-/// waiting peer (`DescriptorReserve`). Without even that one the listener pauses for a second.
+/// When the process is out of file descriptors, the reserve is closed for a moment to accept and close the waiting peer
+/// (`DescriptorReserve`). Without a reserve the listener pauses for a second.
 public final class Listener: SocketEvents, @unchecked Sendable {
     // Unchecked: everything mutable is touched on `loop` only; `start` and `close` go there by `loop.run`.
 
@@ -21,11 +21,12 @@ public final class Listener: SocketEvents, @unchecked Sendable {
     private var warnedAt: Instant?
     private var isClosed = false
 
-    /// A process without descriptors says so once in this time, and a listener without a reserve tries again after it.
+    /// Missing descriptors are logged once in this time, and a listener without a reserve tries again after it.
     private static let acceptPause = Duration.seconds(1)
 
     /// Binds and listens; `accepted` gets each connected descriptor, non-blocking, on the loop's thread. Once
-    /// `mayAccept` has said no, connections wait in the kernel's queue, and it is not asked again before `resume()`.
+    /// `mayAccept` has returned false, connections wait in the kernel's queue, and it is not called again before
+    /// `resume()`.
     public init(
         _ wanted: SocketAddress, mode: UInt32 = 0o600, on loop: EventLoop, log: Log,
         mayAccept: @escaping @Sendable (Listener) -> Bool, accepted: @escaping @Sendable (Int32) -> Void
@@ -46,10 +47,10 @@ public final class Listener: SocketEvents, @unchecked Sendable {
         }
     }
 
-    /// Accepts again after `mayAccept` said no. Any thread.
+    /// Accepts again after `mayAccept` returned false. Any thread.
     public func resume() { loop.run { [self] in watch?.setReading(true) } }
 
-    /// Accepts nothing from here on; what was accepted stays.
+    /// Accepts nothing from here on; accepted connections stay.
     public func close() {
         loop.run { [self] in
             guard !isClosed else { return }

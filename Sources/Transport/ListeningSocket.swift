@@ -4,7 +4,7 @@ import Glibc
 /// A socket that is bound and listens; its one owner closes it once.
 struct ListeningSocket: Sendable {
     let descriptor: Int32
-    /// With the port that was bound: the system's choice when 0 was asked for.
+    /// The address with the port that was bound: the system's choice when 0 was asked for.
     let address: SocketAddress
     private let file: UnixSocketFile?
 

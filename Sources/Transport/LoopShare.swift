@@ -14,15 +14,15 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
     /// Connections that hold enough to be worth closing when memory is needed.
     private(set) var holders: [UInt64: Connection] = [:]
 
-    // Pages of lists: one a turn, so that a page is the longest that a loop works before it looks at all its
-    // connections again. Whoever comes first is served first; a connection stands in the line once.
+    // Pages of lists: one per turn, so that a loop works for one page at most before it looks at all its connections
+    // again. The line is first come, first served; a connection stands in it once.
     private var line: [Promise<Void>] = []
     private var lineStart = 0
     private var isTurnTaken = false
     /// Pages that were begun, for tests.
     private(set) var pageCount: UInt64 = 0
 
-    // Streams that open: a few a turn.
+    // The handshakes that went on in this turn: only a few may per turn.
     private var opened = 0
 
     init(of loop: EventLoop, number: Int, memory: ConnectionMemory, limits: SharedLimits) {
@@ -50,21 +50,22 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
 
     fileprivate func handshakeTurnEnded() { opened = 0 }
 
-    /// Takes this turn's page, when nobody has it and nobody waits.
+    /// Takes this turn's page if nobody has it and nobody waits.
     func takePageTurn() -> Bool {
         guard !isTurnTaken else { return false }
         beginTurn()
         return true
     }
 
-    /// Returns in a turn whose page is the caller's. Throws `CancellationError`, which leaves that turn without a page.
+    /// Returns in a turn whose page belongs to the caller. Throws `CancellationError`, which leaves that turn without a
+    /// page.
     func pageTurn() async throws {
         let place = Promise<Void>()
         line.append(place)
         try await place.cancellableValue()
     }
 
-    /// While somebody waits, each turn is taken as it begins: `takePageTurn` passes nobody by.
+    /// While somebody waits, each turn is taken as it begins, so that `takePageTurn` overtakes nobody.
     public func turnEnded() {
         isTurnTaken = false
         guard lineStart < line.count else { return }
@@ -85,7 +86,7 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
     }
 }
 
-/// The end of a turn as handshakes see it.
+/// Resets the count of handshakes at the end of a turn.
 private final class HandshakeTurns: EndOfTurn {
     private weak var share: LoopShare?
 

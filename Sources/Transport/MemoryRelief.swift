@@ -16,7 +16,7 @@ struct MemoryHolding {
 /// Closes the connections that cost most when `ConnectionMemory` is exhausted: those without a credential on all loops
 /// first, then the others. A connection that does not keep the server waiting is never closed.
 ///
-/// It goes from loop to loop, as each loop's connections are its own; one round at a time.
+/// The relief goes from loop to loop, because each loop owns its connections. Only one round runs at a time.
 final class MemoryRelief: Sendable {
     private static let closedPerTurn = 64
     private static let giveBackAfter = Duration.seconds(1)

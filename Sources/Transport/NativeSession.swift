@@ -47,7 +47,7 @@ final class NativeSession: ProtocolSession {
         event(action, UnsafeRawBufferPointer(start: nil, count: 0), &output)
     }
 
-    /// Says what the action has to say, and leaves the rest to the connection.
+    /// Appends the frames of the action to the output, and leaves the rest to the connection.
     private func event(
         _ action: ConnectionAction, _ payload: UnsafeRawBufferPointer, _ output: inout OutputQueue
     ) -> SessionEvent {

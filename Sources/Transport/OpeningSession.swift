@@ -1,15 +1,15 @@
 import Base
 import Wire
 
-/// Which protocol a connection speaks, told by its first byte: 0x00 begins a native frame, `P` the preface of HTTP/2.
+/// Chooses the protocol of a connection by its first byte: 0x00 begins a native frame, `P` the preface of HTTP/2.
 protocol ProtocolChoice: Sendable {
-    /// Nil: nothing that is spoken here begins like this.
+    /// Nil if no protocol of this server begins with this byte.
     func session(firstByte: UInt8, now: Instant) -> (any ProtocolSession)?
 }
 
 /// The protocol of a connection from which no byte has come. It has no calls.
 final class OpeningSession: ProtocolSession, Sendable {
-    /// There is nothing in it: all connections share one.
+    /// The session has no state, so that all connections share one.
     static let shared = OpeningSession()
 
     var name: StaticString { "" }

@@ -1,6 +1,7 @@
 import Base
 
-/// What a connection has to send: frames in their order, but for those that go ahead of what the peer does not take.
+/// The output of a connection: frames in their order, except the frames that go ahead of those that the peer does not
+/// take.
 struct OutputQueue: ~Copyable {
     private var front = ByteBuffer()
     /// The frames that came while the stream was full. They follow `front`, so that a PING's answer can go between.
@@ -10,10 +11,10 @@ struct OutputQueue: ~Copyable {
 
     var isEmpty: Bool { front.isEmpty && backlog.isEmpty }
     var byteCount: Int { front.readableByteCount + backlog.readableByteCount }
-    /// The memory that is held for it.
+    /// The memory that the queue holds.
     var capacity: Int { front.capacity + backlog.capacity }
 
-    /// Lets `write` append whole frames behind all others.
+    /// Lets `write` append whole frames after all others.
     mutating func append<Result>(_ write: (inout ByteBuffer) throws -> Result) rethrows -> Result {
         if isBlocked { try write(&backlog) } else { try write(&front) }
     }
@@ -27,7 +28,7 @@ struct OutputQueue: ~Copyable {
         return front.readable
     }
 
-    /// So many of the bytes of `next` were sent.
+    /// Removes the first `byteCount` bytes of `next`, which were sent.
     mutating func consume(_ byteCount: Int) { front.consume(byteCount) }
 
     /// Gives memory back that is not in use.

@@ -6,7 +6,7 @@ import Reactor
 struct Peer: Sendable {
     enum Kind: Sendable, Equatable {
         case network(IPAddress)
-        /// A process of this machine, by its user's number.
+        /// A process of this machine, by its user id.
         case local(user: UInt32)
         case unknown
     }
@@ -40,7 +40,8 @@ struct Peer: Sendable {
         }
     }
 
-    /// Whom a proxy says that it speaks for. What the client sends crosses a network before it comes to the proxy.
+    /// The client that a proxy says it speaks for. The client's bytes cross a network on their way to the proxy, unless
+    /// both are on this machine.
     init(_ address: IPAddress, behind proxy: Peer) {
         kind = .network(address)
         isOnThisMachine = proxy.isOnThisMachine && address.withoutMapping.reach == .loopback
@@ -54,7 +55,7 @@ struct Peer: Sendable {
         if case .local = kind { true } else { false }
     }
 
-    /// Without a port, for logs and audit: `192.0.2.1`, `unix:1000`; empty for a peer that is unknown.
+    /// The address without a port, for logs and audit: `192.0.2.1`, `unix:1000`; empty for an unknown peer.
     var address: Text {
         switch kind {
         case .network(let address): Text(unchecked: [UInt8]("\(address)".utf8))
@@ -63,8 +64,8 @@ struct Peer: Sendable {
         }
     }
 
-    /// What all connections of one peer have in common, for limits: see `PeerGroup`. The connections of a local user
-    /// are those of one peer.
+    /// The key that all connections of one peer have in common, for limits: see `PeerGroup`. All connections of a local
+    /// user belong to one peer.
     var group: Text {
         switch kind {
         case .network(let address): PeerGroup.of(address)

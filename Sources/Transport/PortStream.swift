@@ -10,7 +10,7 @@ struct PortStream: ByteStream {
         case undecided
         case plain
         case tls(TLSSession)
-        /// The peer was told why, and what it still sends is thrown away.
+        /// A TLS peer was told why. Further input is thrown away.
         case refused
     }
 
@@ -21,7 +21,7 @@ struct PortStream: ByteStream {
     private let port: ServerTLS.Port
     private let mayBePlain: Bool
     private var state = State.undecided
-    /// What the client must begin with inside of TLS, because it named that protocol (ALPN).
+    /// The first byte that the client must send inside TLS, because it named that protocol (ALPN).
     private var firstByte: UInt8?
 
     init(_ socket: Socket, from peer: Peer, tls: ServerTLS, on port: ServerTLS.Port = .rpc) {
@@ -91,13 +91,13 @@ struct PortStream: ByteStream {
         }
         switch step {
         case .bytes(let count):
-            // A client that says one protocol and speaks another may be made to speak by somebody else.
+            // If a client names one protocol and speaks another, somebody else may have made it send these bytes.
             if let expected = firstByte.take(), buffer.load(as: UInt8.self) != expected { return refuse(session) }
             return .bytes(count)
         case .wantsRead: return .wouldBlock
         case .wantsWrite: return .wouldBlockWriting
         case .ended: return .bytes(0)
-        // What came may be a part of what was sent: no end in good order.
+        // The input may be only a part of what was sent, so that this is no end in good order.
         case .truncated: return .failed(errno: ECONNRESET)
         case .failed(let error):
             tls.failed(error, inHandshake: !session.isEstablished)
@@ -119,7 +119,7 @@ struct PortStream: ByteStream {
             switch session.write(bytes) {
             case .bytes(let count): return .bytes(count)
             case .wantsWrite: return .wouldBlock
-            // Without renegotiation nothing has to be read before it can be written.
+            // Without renegotiation, a write never has to wait for a read.
             case .wantsRead, .ended, .truncated, .failed: return .failed(errno: EPIPE)
             }
         }
@@ -137,7 +137,7 @@ struct PortStream: ByteStream {
 }
 
 extension ApplicationProtocol {
-    /// As `ProtocolSession.firstByte` of the protocol that has this name.
+    /// The first byte of the protocol with this name, as in the session's `firstByte`.
     fileprivate var firstByte: UInt8? {
         switch self {
         case .http1: nil

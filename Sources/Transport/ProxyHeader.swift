@@ -1,7 +1,7 @@
 import Base
 
-/// The header by which a proxy tells whom it speaks for: the PROXY protocol, version 2 ("The PROXY protocol", HAProxy,
-/// §2.2). Pure.
+/// The header by which a proxy names its client: the PROXY protocol, version 2 ("The PROXY protocol", HAProxy, §2.2).
+/// Pure.
 ///
 ///     0D 0A 0D 0A 00 0D 0A 51 55 49 54 0A   what it begins with
 ///     21                                    version 2, command PROXY (20: LOCAL)
@@ -9,7 +9,7 @@ import Base
 ///     00 0C                                 how many bytes follow
 ///     …                                     source, destination, their ports; then TLVs, which are not looked at
 enum ProxyHeader: Equatable {
-    /// The header is not whole; at least so many bytes are to come before more can be said.
+    /// The header is not whole; at least `byteCount` more bytes must come before more can be said.
     case incomplete(byteCount: Int)
     /// The client's address.
     case client(IPAddress)
@@ -33,7 +33,7 @@ enum ProxyHeader: Equatable {
     ]
     private static let prefixByteCount = 16
 
-    /// `bytes`: what came so far, and nothing behind the header.
+    /// `bytes` is the input so far, with nothing after the header.
     init(_ bytes: [UInt8], byteCountMax: Int) {
         guard bytes.starts(with: Self.signature.prefix(bytes.count)) else {
             self = .malformed(.signature)
@@ -44,7 +44,7 @@ enum ProxyHeader: Equatable {
             return
         }
         let end = Self.prefixByteCount + Int(bytes[14]) << 8 + Int(bytes[15])
-        // LOCAL has the addresses of nobody, of any length.
+        // The addresses of LOCAL name nobody, and may have any length.
         let (isLocal, isProxy) = (bytes[12] == 0x20, bytes[12] == 0x21)
         let addressByteCount = isLocal ? 0 : Self.addressByteCount(bytes[13])
         if !isLocal, !isProxy {
@@ -65,7 +65,7 @@ enum ProxyHeader: Equatable {
         }
     }
 
-    /// Of one address; 0 where none is looked at, nil for what there is not.
+    /// The length of one address; 0 if the addresses are ignored, nil for an unknown transport.
     private static func addressByteCount(_ transport: UInt8) -> Int? {
         switch transport {
         case 0x11: 4

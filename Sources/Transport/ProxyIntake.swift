@@ -2,10 +2,11 @@ import Base
 import Glibc
 import Reactor
 
-/// The connections of proxies whose header has not come: they are nobody's until it tells whose they are.
+/// The connections of proxies whose header has not come. They belong to no peer until the header names one.
 ///
-/// Runs on the loop that accepts. A header is the beginning of a handshake: it has as long, and as many may be on their
-/// way as TLS handshakes of one address. Above that the oldest gives way, because a proxy sends its header at once.
+/// Runs on the loop that accepts. A header counts as the beginning of a handshake: it has the same timeout, and as many
+/// headers may be on their way as TLS handshakes of one address. Above that the oldest gives way, because a proxy sends
+/// its header at once.
 final class ProxyIntake: @unchecked Sendable {
     // Unchecked: everything mutable is touched on `loop` only.
 
@@ -22,8 +23,8 @@ final class ProxyIntake: @unchecked Sendable {
         self.log = log
     }
 
-    /// Reads the header, and nothing behind it. `told` gets the socket, and the client that the header names, or the
-    /// proxy itself; it is not called for a connection that is closed. On the loop.
+    /// Reads the header, and nothing after it. `told` gets the client that the header names, or the proxy itself, and
+    /// takes over the socket; it is not called for a connection that is closed. On the loop.
     func read(_ socket: Socket, from proxy: Peer, told: @escaping (Peer) -> Void) {
         if waiting.count >= limits.tlsHandshakesPerAddressMax, let oldest = waiting.first {
             refuse(oldest, "others need its place")
@@ -33,7 +34,7 @@ final class ProxyIntake: @unchecked Sendable {
         connection.start(deadline: limits.tlsHandshakeTimeout)
     }
 
-    /// Closes what waits. Any thread.
+    /// Closes the waiting connections. Any thread.
     func close() {
         loop.run { [self] in
             let waiting = waiting
@@ -112,7 +113,7 @@ private final class ProxyConnection: SocketEvents {
         timer?.arm(after: deadline)
     }
 
-    /// No more than `byteCount` bytes: what follows the header is not for this type.
+    /// Reads at most `byteCount` bytes, because the bytes after the header are not for this type.
     func read(_ byteCount: Int) -> Step {
         withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 1) { buffer -> Step in
             guard let start = buffer.baseAddress else { return .ended }
@@ -126,7 +127,7 @@ private final class ProxyConnection: SocketEvents {
         }
     }
 
-    /// Lets go of the descriptor, which stays open.
+    /// Stops watching the descriptor, which stays open.
     func release() {
         watch?.cancel()
         watch = nil

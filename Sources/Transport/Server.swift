@@ -8,15 +8,15 @@ public final class Server: Sendable, ConnectionOwner {
 
     private struct State {
         var places: ConnectionPlaces
-        /// Those that lost their place included, until they are closed.
+        /// All open connections, including those that lost their place, until they are closed.
         var connections: [UInt64: Connection] = [:]
         /// The listeners that are paused until connections that lost their place are closed.
         var waitingListeners: [Listener] = []
         var handshakes: HandshakePlaces
-        /// Of the ports, for /metrics.
+        /// The TLS of the ports, for /metrics.
         var tls: ServerTLS?
         var isDraining = false
-        /// When a connection of no known protocol was logged last: at most one a second is.
+        /// When a connection of no known protocol was last logged: at most one a second is logged.
         var refusalLoggedAt: Instant?
         var emptied: Promise<Void>?
     }
@@ -33,7 +33,7 @@ public final class Server: Sendable, ConnectionOwner {
     private let relief: MemoryRelief
     private let proxyIntake: ProxyIntake
 
-    /// The first connection has the number behind `lastConnectionID`.
+    /// The first connection has the number after `lastConnectionID`.
     public init(
         loops: EventLoopGroup, dispatcher: any Dispatcher, limits: Limits, log: Log, software: Text,
         lastConnectionID: UInt64 = 0
@@ -61,8 +61,8 @@ public final class Server: Sendable, ConnectionOwner {
         memory.onEbb = { [weak relief] in relief?.giveBackSoon() }
     }
 
-    /// Opens a port; connections are served from `Listener.start()` on. Without `tls`, all of them are in clear.
-    /// `mode`: who may connect to a Unix domain socket. `proxies`: whose connections begin with a `ProxyHeader`.
+    /// Opens a port; connections are served from `Listener.start()` on. Without `tls`, all of them are in clear. `mode`
+    /// says who may connect to a Unix domain socket. Connections from `proxies` begin with a `ProxyHeader`.
     public func listen(
         _ address: SocketAddress, tls: ServerTLS? = nil, mode: UInt32 = 0o600, proxies: [IPNetwork] = []
     ) throws(ListenError) -> Listener {
@@ -72,7 +72,7 @@ public final class Server: Sendable, ConnectionOwner {
             accepted: { [self] descriptor in accept(descriptor, tls, proxies) })
     }
 
-    /// On the loop of the listeners.
+    /// Called on the loop of the listeners.
     private func accept(_ descriptor: Int32, _ tls: ServerTLS?, _ proxies: [IPNetwork]) {
         let (socket, peer, acceptedAt) = (Socket(owning: descriptor), Peer(of: descriptor), Instant.now)
         guard let address = peer.ipAddress, proxies.contains(where: { $0.contains(address) }) else {
@@ -89,10 +89,10 @@ public final class Server: Sendable, ConnectionOwner {
         }
     }
 
-    /// Connections of proxies that were closed for their header.
+    /// Connections of proxies that were closed because of their header.
     public var proxyHeadersRefused: Counter { proxyIntake.refused }
 
-    /// The TLS of the port that was opened last with any.
+    /// The TLS of the last port that was opened with TLS.
     public var tls: ServerTLS? { state.withLock { $0.tls } }
 
     /// Whether the listener may accept now.
@@ -112,7 +112,7 @@ public final class Server: Sendable, ConnectionOwner {
         state.connections.count - state.places.count < ConnectionPlaces.leavingMax(limits)
     }
 
-    /// Serves a connected, non-blocking descriptor; closes it at once where a limit or the drain forbids it.
+    /// Serves a connected, non-blocking descriptor, or closes it at once if a limit or the drain forbids it.
     public func adopt(_ descriptor: Int32, tls: ServerTLS? = nil) {
         serve(Socket(owning: descriptor), from: Peer(of: descriptor), tls, .now)
     }
@@ -233,8 +233,8 @@ public final class Server: Sendable, ConnectionOwner {
     /// Connections that have shown no credential.
     public var unauthenticatedCount: Int { state.withLock { $0.places.unauthenticatedCount } }
 
-    /// Tells every client to go elsewhere, lets calls in flight come to their end, and returns when all connections are
-    /// closed or `Limits.drainTimeout` is over.
+    /// Tells every client to go elsewhere, lets calls in flight end, and returns when all connections are closed or
+    /// `Limits.drainTimeout` is over.
     public func drain() async {
         proxyIntake.close()
         let emptied = Promise<Void>()
@@ -244,8 +244,8 @@ public final class Server: Sendable, ConnectionOwner {
             return Array(state.connections.values)
         }
         for connection in connections { await connection.beginDrain() }
-        // What clients sent before they knew is still on its way. Who answers PING tells when it has come; for the
-        // others a moment, then nothing new is taken.
+        // Calls that clients sent before they knew are still on their way. A client that answers PING shows when they
+        // have come. The others get a moment; then no new call is taken.
         await pause(min(.milliseconds(200), limits.drainTimeout))
         for connection in connections { await connection.finishDrain() }
         loops.loops[0].callOnce(after: limits.drainTimeout) { emptied.succeed(()) }

@@ -3,15 +3,17 @@ import Glibc
 import Synchronization
 public import TLS
 
-/// The TLS of the ports: which files it is made of, what of them is in use now, and who may do without it. Any thread.
+/// The TLS of the ports: its files, the contexts in use now, and which peers may speak plain text. Any thread.
 ///
-/// New connections get what the files held when they were last read and found good; others keep what they began with.
+/// New connections use the files as they were when last read and found good; older connections keep what they began
+/// with.
 public final class ServerTLS: Sendable {
     public struct Settings: Sendable {
         public var certificateFile: String
         public var keyFile: String
         public var minimumVersion = TLSVersion.tls13
-        /// The authorities of clients' certificates; empty: clients are not asked for any. And what they revoked.
+        /// The files of the authorities for client certificates, and of their revocations. If the first is empty,
+        /// clients are not asked for a certificate.
         public var clientCAFile = ""
         public var clientCRLFile = ""
         /// Refuses plain text from this machine, too.
@@ -27,10 +29,10 @@ public final class ServerTLS: Sendable {
         var files: [String] { [certificateFile, keyFile, clientCAFile, clientCRLFile].filter { !$0.isEmpty } }
     }
 
-    /// What a connection came in by.
+    /// The port by which a connection came in.
     enum Port: Sendable { case rpc, http }
 
-    /// One of each file, for each port.
+    /// A context for each port, made from the same files.
     private struct Contexts {
         let rpc: TLSContext
         let http: TLSContext
@@ -45,7 +47,7 @@ public final class ServerTLS: Sendable {
 
     private struct State {
         var contexts: Contexts
-        /// The files as they were when they were last read, whether they were any good or not.
+        /// The stamps of the files when they were last read, whether the files were good or not.
         var stamps: [FileStamp?]
         var proxyLoggedAt: Instant?
     }
@@ -100,8 +102,8 @@ public final class ServerTLS: Sendable {
         }
     }
 
-    /// Reads the files again. With `onlyIfChanged`, only when one of them is another than the last time. What is wrong
-    /// with them is logged and counted, and what was in use stays in use. Blocks while it reads.
+    /// Reads the files again. With `onlyIfChanged`, only if one of them has changed since the last time. If they are
+    /// faulty, the fault is logged and counted, and the former contexts stay in use. Blocks while it reads.
     @available(*, noasync, message: "reads files")
     public func reload(onlyIfChanged: Bool) {
         let stamps = settings.files.map { FileStamp($0) }
@@ -131,8 +133,8 @@ public final class ServerTLS: Sendable {
     }
 
     /// Plain text is for peers on this machine, whose bytes no network carries, unless the operator says otherwise. On
-    /// a Unix domain socket the file's mode says who may speak, and on the HTTP port there is nothing to hide from this
-    /// machine: `isRequired` is for neither.
+    /// a Unix domain socket the file's mode says who may speak, and the HTTP port has nothing to hide from this
+    /// machine: `isRequired` applies to neither.
     func allowsPlaintext(from peer: Peer, on port: Port) -> Bool {
         if settings.allowsPlaintext || peer.isLocalUser { return true }
         return peer.isOnThisMachine && (!settings.isRequired || port == .http)
@@ -140,7 +142,7 @@ public final class ServerTLS: Sendable {
 
     func refusedPlaintext(firstByte: UInt8) {
         metrics.plaintextRefused.add()
-        // What a balancer sends that should be in proxy_protocol_from: once a second at most.
+        // A load balancer that is missing in proxy_protocol_from sends this byte. Logged once a second at most.
         guard firstByte == ProxyHeader.firstByte else { return }
         let now = Instant.now
         let isNews = state.withLock { state in

@@ -23,7 +23,7 @@ struct Socket: ByteStream {
         }
     }
 
-    /// The next byte, which stays where it is.
+    /// Reads the next byte without removing it.
     func peek(into buffer: UnsafeMutableRawPointer) -> ByteStreamResult {
         while true {
             let count = recv(descriptor, buffer, 1, Int32(MSG_PEEK))
@@ -53,7 +53,7 @@ struct Socket: ByteStream {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     }
 
-    /// The most that the kernel buffers for the peer beyond what is on its way.
+    /// The most bytes that the kernel buffers for the peer beyond those on their way.
     private static let unsentByteCountMax: Int32 = 128 * 1024
 
     /// No Nagle delay (answers are written once per turn anyway), and probes that find a vanished peer in 2 minutes.
@@ -64,7 +64,8 @@ struct Socket: ByteStream {
         set(descriptor, Int32(IPPROTO_TCP), TCP_KEEPIDLE, 60)
         set(descriptor, Int32(IPPROTO_TCP), TCP_KEEPINTVL, 15)
         set(descriptor, Int32(IPPROTO_TCP), TCP_KEEPCNT, 4)
-        // What the peer has no room for stays with us, where it is counted; by itself the kernel takes 4 MiB.
+        // Bytes that the peer has no room for stay in this process, where they are counted; by itself the kernel takes
+        // 4 MiB.
         set(descriptor, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, unsentByteCountMax)
     }
 

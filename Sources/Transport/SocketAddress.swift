@@ -3,14 +3,14 @@ import Glibc
 /// Where to listen: an address and port (`127.0.0.1:7400`, `[::1]:7400`), where port 0 lets the system choose, or a
 /// Unix domain socket (`unix:/run/postern/rpc.sock`).
 public struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
-    /// Empty for a Unix domain socket, and the port 0.
+    /// Empty for a Unix domain socket, whose port is 0.
     public let host: String
     public let port: UInt16
-    /// Of a Unix domain socket; nil for others.
+    /// The path of a Unix domain socket; nil for other addresses.
     public let path: String?
 
     private static let unixPrefix = "unix:"
-    /// What `sockaddr_un` has room for, with the NUL behind it (unix(7)).
+    /// The longest path for which `sockaddr_un` has room, with the NUL after it (unix(7)).
     public static let pathByteCountMax = 107
 
     /// Nil when `text` is neither `host:port` with a numeric IPv4 or bracketed IPv6 host nor `unix:` with an absolute

@@ -2,18 +2,18 @@ import Base
 import Glibc
 
 /// The file by which clients find a Unix domain socket. A server that was killed leaves it behind, and the next one has
-/// to remove it, but never the file of a server that lives.
+/// to remove it, but never the file of a running server.
 ///
-/// Two things tell: the lock on `<path>.lock`, which a posternd holds for as long as it lives, and whether somebody
-/// answers on the socket, which another program may.
+/// Two checks tell whether a server runs: the lock on `<path>.lock`, which a posternd holds for as long as it runs, and
+/// a connection to the socket, which another program may answer.
 struct UnixSocketFile: Sendable {
     private let path: String
     private let lock: Int32
     private let device: dev_t
     private let node: ino_t
 
-    /// Binds `descriptor` to the path. Throws EADDRINUSE when the path belongs to somebody who lives, and EEXIST when
-    /// there is something else than a socket.
+    /// Binds `descriptor` to the path. Throws EADDRINUSE if the path belongs to a running program, and EEXIST if there
+    /// is something else than a socket.
     init(binding descriptor: Int32, to address: SocketAddress, path: String, mode: mode_t) throws(ListenError) {
         self.path = path
         let lock = try Self.lock(path, address)
@@ -33,8 +33,8 @@ struct UnixSocketFile: Sendable {
         }
     }
 
-    /// Removes the file, unless it is another's by now. The lock's file stays: two servers could hold locks on two
-    /// files of this name if it were removed.
+    /// Removes the file, unless it belongs to another server by now. The lock's file stays: if it were removed, two
+    /// servers could hold locks on two files of this name.
     func remove() {
         var status = stat()
         if lstat(path, &status) == 0, status.st_dev == device, status.st_ino == node { unlink(path) }
@@ -53,7 +53,7 @@ struct UnixSocketFile: Sendable {
         return file
     }
 
-    /// Only with the lock.
+    /// Called only with the lock.
     private static func removeStale(_ path: String, _ address: SocketAddress) throws(ListenError) {
         var status = stat()
         guard lstat(path, &status) == 0 else {
@@ -65,7 +65,7 @@ struct UnixSocketFile: Sendable {
         guard unlink(path) == 0 || errno == ENOENT else { throw ListenError(address: address, code: errno) }
     }
 
-    /// Nobody listens: connect(2) says ECONNREFUSED. Whatever else it says, somebody may live there.
+    /// Whether nobody listens: connect(2) fails with ECONNREFUSED. With any other result, a server may be running.
     private static func isStale(_ address: SocketAddress) -> Bool {
         // Proof: constants of the system's headers.
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)

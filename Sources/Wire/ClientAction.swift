@@ -12,7 +12,7 @@ public enum ClientAction: Equatable, Sendable {
     case data(stream: UInt32, last: Bool)
     /// The stream is over, with OK, and without a RESPONSE.
     case ended(stream: UInt32)
-    /// The server gave the stream up. `refused`: it was not processed, and is safe to send again.
+    /// The server cancelled the stream. With the code `refused`, it was not processed and is safe to send again.
     case cancelled(stream: UInt32, WireCode)
     /// The stream's window has room again: senders that wait may go on.
     case sendWindowOpened(stream: UInt32)

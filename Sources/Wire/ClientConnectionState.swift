@@ -34,7 +34,7 @@ public struct ClientConnectionState: Sendable {
     }
 
     public let limits: Limits
-    /// What to open the connection with; nil for a client that is to speak stock ttrpc.
+    /// The HELLO that opens the connection; nil for a client that is to speak stock ttrpc.
     public let hello: WireHello?
 
     private(set) var phase: Phase
@@ -101,8 +101,8 @@ public struct ClientConnectionState: Sendable {
         return id
     }
 
-    /// Gives a stream up. The frame to send, or nil when the stream is over already or the server could not read it;
-    /// whatever still comes for the stream is dropped.
+    /// Gives a stream up. Returns the frame to send, or nil if the stream is over already or the server could not read
+    /// it. Later frames for the stream are dropped.
     public mutating func cancel(stream: UInt32, _ code: WireCode) -> ControlFrame? {
         guard let index = streams.index(of: stream) else { return nil }
         streams.remove(at: index)
@@ -115,7 +115,7 @@ public struct ClientConnectionState: Sendable {
         return streams[index].window.sendCredit > 0
     }
 
-    /// DATA with a message was appended; `maySendData` said yes before.
+    /// DATA with a message was appended; `maySendData` returned true before.
     public mutating func sentData(stream: UInt32, payloadByteCount: Int) {
         guard let index = streams.index(of: stream) else { preconditionFailure("stream \(stream) is not in flight") }
         streams[index].window.sent(payloadByteCount)
@@ -127,7 +127,7 @@ public struct ClientConnectionState: Sendable {
         streams[index].phase = .localClosed
     }
 
-    /// The reader took a message of this size; the WINDOW to send, if it is time for one.
+    /// The reader took a message of this size. Returns the WINDOW to send, if it is time for one.
     public mutating func consumed(stream: UInt32, payloadByteCount: Int) -> ControlFrame? {
         guard let index = streams.index(of: stream), !isClosed,
             let credit = streams[index].window.took(payloadByteCount, window: StreamWindow.initialReceive(limits)),
@@ -144,7 +144,7 @@ public struct ClientConnectionState: Sendable {
     }
 
     /// The connection is gone. Returns the streams that were in flight: the server may or may not have processed them,
-    /// so that only what may be done twice is safe to send again.
+    /// so that only a request that may be done twice is safe to send again.
     public mutating func connectionLost() -> [UInt32] {
         phase = .closed
         return streams.removeAll(above: 0)
@@ -152,8 +152,8 @@ public struct ClientConnectionState: Sendable {
 }
 
 extension ClientConnectionState {
-    /// What to do about a frame. `payload` is looked into for control frames only. The first frame, whatever it is,
-    /// says what the server speaks and may open every stream's window: look at `maySendData` again after it.
+    /// Decides what to do about a frame. `payload` is read for control frames only. The first frame, of whatever type,
+    /// tells which protocol the server speaks and may open every stream's window: look at `maySendData` again after it.
     public mutating func received(_ header: FrameHeader, payload: UnsafeRawBufferPointer) -> ClientAction {
         switch phase {
         case .closed: return .none
@@ -174,7 +174,7 @@ extension ClientConnectionState {
         }
     }
 
-    /// Ends the connection: a frame above what we take, a timer.
+    /// Ends the connection, for example because of a frame above the limit or a timer.
     public mutating func violated(_ reason: CloseReason) -> ClientAction {
         phase = .closed
         return .close(reason)
@@ -193,7 +193,7 @@ extension ClientConnectionState {
         return .welcomed
     }
 
-    /// A stock server answers HELLO with a RESPONSE on stream 0 that says no, or not at all.
+    /// A stock server answers HELLO with a failed RESPONSE on stream 0, or not at all.
     private mutating func becomeStock() {
         phase = .open(.stock)
         for index in streams.records.indices { streams[index].window = newWindow }
@@ -253,7 +253,7 @@ extension ClientConnectionState {
         }
     }
 
-    /// A server that is not known to keep to windows is not held to one.
+    /// A stock server knows no windows, so it is not held to one.
     private var newWindow: StreamWindow {
         switch phase {
         case .greeting: StreamWindow(send: StreamWindow.initialDefault, receive: StreamWindow.initialReceive(limits))

@@ -21,7 +21,7 @@ public enum CloseReason: Equatable, Sendable, CaseIterable {
     case headersTooLarge
     case tooManyIdleFrames
 
-    // The peer was too slow: told to the state machine by the connection, which has the timers.
+    // The peer was too slow. The connection, which has the timers, tells the state machine.
     case frameTimeout
     case firstRequestTimeout
     case writeTimeout

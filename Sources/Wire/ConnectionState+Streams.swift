@@ -12,8 +12,8 @@ extension ConnectionState {
         return closeIfDone()
     }
 
-    /// The client was told the stream's end (its deadline passed) while the stream's work still runs. The stream counts
-    /// until `finished`.
+    /// The client was told that the stream has ended (its deadline passed) while the stream's work still runs. The
+    /// stream counts until `finished`.
     public mutating func abandoned(stream: UInt32) {
         guard let index = streams.index(of: stream) else { preconditionFailure("stream \(stream) is not in flight") }
         streams[index].phase = .abandoned
@@ -34,13 +34,13 @@ extension ConnectionState {
         }
     }
 
-    /// A DATA frame with a message was appended; `maySendData` said yes before.
+    /// A DATA frame with a message was appended; `maySendData` returned true before.
     public mutating func sentData(stream: UInt32, payloadByteCount: Int) {
         guard let index = streams.index(of: stream) else { preconditionFailure("stream \(stream) is not in flight") }
         streams[index].window.sent(payloadByteCount)
     }
 
-    /// The handler took a message of this size; says when to give the client credit for more.
+    /// The handler took a message of this size. Returns the WINDOW when it is time to give the client more credit.
     public mutating func consumed(stream: UInt32, payloadByteCount: Int) -> ConnectionAction {
         guard let index = streams.index(of: stream), !isClosed else { return .none }
         let credit = streams[index].window.took(payloadByteCount, window: StreamWindow.initialReceive(limits))
@@ -73,7 +73,7 @@ extension ConnectionState {
         return .startRequest(stream: header.stream, kind)
     }
 
-    /// Where DATA for `stream` belongs, or what to do about it instead.
+    /// The index of the stream that DATA belongs to, or the action to take instead.
     func dataStream(_ stream: UInt32) -> Result<Int, DataOutcome> {
         guard StreamID.isClientStream(stream) else {
             return .failure(DataOutcome(.respondFailure(stream: stream, .invalidStreamID)))

@@ -6,9 +6,9 @@ public import Messages
 
 /// The state machine of a server connection.
 ///
-/// Feed it every frame of the `FrameDecoder` (`received`, `receivedOversized`, and `violated` for what lies above the
-/// hard cap), and every stream's end (`finished`). Streams it started count against the limit until their work has
-/// stopped, cancelled or not.
+/// Feed it every frame of the `FrameDecoder` (`received`, `receivedOversized`, and `violated` for frames above the hard
+/// cap), and every stream's end (`finished`). Streams it started count against the limit until their work has stopped,
+/// cancelled or not.
 public struct ConnectionState: Sendable {
     enum Dialect: Sendable {
         /// ttrpc 1.2: no control frames, no flow control.
@@ -29,7 +29,8 @@ public struct ConnectionState: Sendable {
     enum Admission: Sendable {
         /// Next: `announced`, `refusing`.
         case admitting
-        /// The client was told that we stop; what it sent before it knew is still taken. Next: `refusing`.
+        /// The client was told that the server stops; requests that it sent before it knew are still taken. Next:
+        /// `refusing`.
         case announced
         /// New streams are refused; the connection closes when nothing is in flight. Next: none.
         case refusing(CloseReason)
@@ -61,7 +62,7 @@ public struct ConnectionState: Sendable {
     private(set) var admission = Admission.admitting
     private var isAuthenticated = false
     var streams = StreamTable<Stream>()
-    /// The highest id used, and the highest whose work was started: what GOAWAY speaks of.
+    /// The highest id used, and the highest id whose work was started, which GOAWAY names.
     var lastStream: UInt32 = 0
     var lastStarted: UInt32 = 0
     var cancelRate: EventRate
@@ -81,7 +82,7 @@ public struct ConnectionState: Sendable {
         self.pingRate = EventRate(perSecondMax: limits.pingsPerSecondMax)
     }
 
-    /// What the client said in HELLO; nil for a stock ttrpc client.
+    /// The client's HELLO; nil for a stock ttrpc client.
     public var peer: WireHello? {
         guard case .open(.extended(let hello)) = phase else { return nil }
         return hello
@@ -96,7 +97,7 @@ public struct ConnectionState: Sendable {
 
     /// The largest payload the client takes: for a stock client, ttrpc's 4 MiB.
     public private(set) var peerPayloadMax = WireHello.payloadMaxDefault
-    /// What may be sent on a new stream before the client gives credit.
+    /// The bytes that may be sent on a new stream before the client gives credit.
     private(set) var peerWindow = StreamWindow.unlimited
 
     public var streamsMax: Int { isAuthenticated ? limits.streamsMax : limits.streamsMaxUnauthenticated }
@@ -115,7 +116,7 @@ public struct ConnectionState: Sendable {
         payloadMax = limits.framePayloadMaxUnauthenticated
     }
 
-    /// What to do about a frame. `payload` is looked into for control frames only.
+    /// Decides what to do about a frame. `payload` is read for control frames only.
     public mutating func received(
         _ header: FrameHeader, payload: UnsafeRawBufferPointer, now: Instant
     ) -> ConnectionAction {
@@ -136,7 +137,7 @@ public struct ConnectionState: Sendable {
         }
     }
 
-    /// What to do about a frame above `payloadMax`, of which only the header is known.
+    /// Decides what to do about a frame above `payloadMax`, of which only the header is known.
     public mutating func receivedOversized(_ header: FrameHeader, now: Instant) -> ConnectionAction {
         switch phase {
         case .closed: return .none
@@ -174,8 +175,8 @@ public struct ConnectionState: Sendable {
         return peer == nil ? .none : .reply(.goAway(lastStream: StreamID.max, .shutdown))
     }
 
-    /// Second step: new streams are refused from here on. Closes at once when nothing is in flight, otherwise the last
-    /// `finished` does.
+    /// Second step: new streams are refused from here on. Closes at once if nothing is in flight; otherwise the last
+    /// `finished` closes.
     public mutating func finishDrain() -> ConnectionAction {
         if case .refusing = admission { return .none }
         guard !isClosed else { return .none }
@@ -243,7 +244,7 @@ extension ConnectionState {
         return .pingAcknowledged(opaque)
     }
 
-    /// After a stream is gone, or when the client said goodbye.
+    /// Closes if nothing is left. Called after a stream has ended, or when the client sent GOAWAY.
     mutating func closeIfDone() -> ConnectionAction {
         guard case .refusing(let reason) = admission, streams.isEmpty, !isClosed else { return .none }
         phase = .closed

@@ -1,7 +1,8 @@
-/// What a DATA frame holds, by its flags and length.
+/// The content of a DATA frame, by its flags and length.
 ///
-/// ttrpc's text has the last message carry `remote closed`, its code wants that frame to be empty: both are read. An
-/// empty frame with `remote closed` holds no message; an empty frame without flags holds an empty message.
+/// In ttrpc's specification the last message carries `remote closed`, but ttrpc's code wants that frame to be empty.
+/// Both forms are read. An empty frame with `remote closed` holds no message; an empty frame without flags holds an
+/// empty message.
 struct DataContent {
     let hasMessage: Bool
     let isLast: Bool

@@ -12,7 +12,7 @@ public enum EnvelopeError: Error, Equatable, Sendable {
     /// Ends in the middle, over-long varint, length past the end, field number 0, groups, wire types 6 and 7.
     case malformed
     case wrongWireType(Field)
-    /// A singular field, or one of the four metadata keys Postern reads, occurs again: layers could see different ones.
+    /// A singular field, or one of the six metadata keys Postern reads, occurs again: layers could see different ones.
     case duplicate(Field)
     case missing(Field)
     /// A number that cannot be below zero.
@@ -20,7 +20,7 @@ public enum EnvelopeError: Error, Equatable, Sendable {
     /// Not well-formed UTF-8, a NUL in it, or a metadata key that is not [0-9a-z_.-]+.
     case text(Field)
     case tooManyUnknownFields
-    /// A `grpc-timeout` that is not one.
+    /// A `grpc-timeout` that is not a timeout.
     case malformedTimeout
     /// More entries or bytes than `Limits` allows.
     case metadataTooLarge

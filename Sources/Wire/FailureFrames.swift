@@ -1,4 +1,4 @@
-// A RESPONSE that says no: google.rpc.Status with the details every failure of Postern carries.
+// The RESPONSE of a failed call: google.rpc.Status with the details that every failure of Postern carries.
 
 public import Base
 import Messages
@@ -24,7 +24,8 @@ extension ByteBuffer {
         appendDetails(of: failure, requestID: requestID)
     }
 
-    /// The same with details appended by `writeDetails`: the details (google.protobuf.Any) of google.rpc.Status.
+    /// Appends a RESPONSE with a failure. `writeDetails` appends the details (google.protobuf.Any) of
+    /// google.rpc.Status.
     public mutating func appendFailure(
         stream: UInt32, code: StatusCode, message: String, metadata: OutgoingMetadata = OutgoingMetadata(),
         writeDetails: (inout ByteBuffer) -> Void
@@ -116,8 +117,8 @@ extension ByteBuffer {
 }
 
 extension String {
-    /// The text, cut to what an answer may hold. A caller's own text may be part of it, and an answer must stay smaller
-    /// than its request.
+    /// The text, cut to the length that an answer may hold. A caller's own text may be part of it, and an answer must
+    /// stay smaller than its request.
     fileprivate var shown: String {
         utf8.count <= 2_000 ? self : String(decoding: utf8.prefix(2_000), as: UTF8.self)
     }

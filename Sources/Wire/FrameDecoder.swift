@@ -5,8 +5,8 @@ public import Base
 
 /// Finds the frames in a connection's input buffer; owned by the connection, one per direction.
 ///
-/// The length is checked before a byte of the body is waited for. A frame above the current limit is reported once and
-/// then swallowed as it arrives, without being kept.
+/// The decoder checks the length before it waits for the body. A frame above the current limit is reported once and
+/// then skipped as it arrives, without being kept.
 public struct FrameDecoder: Sendable {
     public enum Step {
         /// At least `byteCountWanted` more bytes complete the frame (or its header); a hint for the next read. The peer
@@ -14,9 +14,9 @@ public struct FrameDecoder: Sendable {
         case needMore(byteCountWanted: Int)
         /// `payload` is valid until the next call of `next` or the next write to the input.
         case frame(FrameHeader, payload: UnsafeRawBufferPointer)
-        /// Above `payloadMax`, at most the hard cap; its payload never shows up.
+        /// A frame above `payloadMax`, at most the hard cap; its payload is never handed out.
         case oversized(FrameHeader)
-        /// A frame above the hard cap. The bytes behind it cannot be understood, so every further call returns this
+        /// A frame above the hard cap. The bytes after it cannot be understood, so every further call returns this
         /// again.
         case violation(FrameHeader)
     }
@@ -26,7 +26,7 @@ public struct FrameDecoder: Sendable {
         case reading
         /// The frame handed out last still lies at the front of the input. Next: `reading`.
         case delivered(byteCount: Int)
-        /// This much of an oversized frame is still to be swallowed. Next: `reading`.
+        /// This much of an oversized frame is still to be skipped. Next: `reading`.
         case skipping(byteCount: Int)
         /// Next: none.
         case failed(FrameHeader)
@@ -43,7 +43,7 @@ public struct FrameDecoder: Sendable {
         self.payloadHardMax = min(payloadHardMax, FrameHeader.payloadByteCountMax)
     }
 
-    /// The next frame, or how many bytes are missing. Consumes from `input` what was handed out before.
+    /// The next frame, or how many bytes are missing. Consumes the frame that was handed out before from `input`.
     public mutating func next(in input: inout ByteBuffer, payloadMax: Int, now: Instant) -> Step {
         switch state {
         case .reading: break

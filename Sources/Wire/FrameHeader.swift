@@ -2,7 +2,7 @@
 
 public import Base
 
-/// What a frame is, how long it is and which stream it belongs to.
+/// The type, the length and the stream of a frame.
 ///
 /// On the wire: payload length (4 bytes, big-endian), stream id (4 bytes, big-endian), type (1), flags (1).
 public struct FrameHeader: Equatable, Sendable {
@@ -11,7 +11,7 @@ public struct FrameHeader: Equatable, Sendable {
     /// The first byte of a frame is always zero, so that it cannot be mistaken for TLS (0x16) or HTTP/2 (0x50).
     public static let payloadByteCountMax = 0xFF_FFFF
 
-    /// Does not count the header. May be anything a peer writes: the decoder holds it to the limits.
+    /// Does not count the header. A peer may write any value: the decoder enforces the limits.
     public var payloadByteCount: UInt32
     public var stream: UInt32
     public var type: FrameType
@@ -59,7 +59,7 @@ public struct FrameType: RawRepresentable, Hashable, Sendable {
     public static let cancel = FrameType(rawValue: 0x13)
     public static let window = FrameType(rawValue: 0x14)
 
-    /// A peer that does not know a critical type ends the connection; others it skips.
+    /// A peer that does not know a critical type ends the connection. It skips other types that it does not know.
     public var isCritical: Bool { rawValue >= 0x80 }
 }
 
@@ -72,13 +72,13 @@ public struct FrameFlags: OptionSet, Hashable, Sendable {
     public static let remoteClosed = FrameFlags(rawValue: 0x01)
     /// REQUEST: a stream on which the client will send DATA.
     public static let remoteOpen = FrameFlags(rawValue: 0x02)
-    /// DATA: no message in it. In ttrpc's code, not in its text.
+    /// DATA: the frame has no message. The flag is in ttrpc's code, but not in its specification.
     public static let noData = FrameFlags(rawValue: 0x04)
     /// PING: this is the answer to a PING.
     public static let ack = FrameFlags(rawValue: 0x01)
 }
 
-/// Which client stream ids exist: odd, and at most 2^31 - 1, the value that stands for "no last stream yet" in GOAWAY.
+/// The stream ids of clients: odd, and at most 2^31 - 1, the value that stands for "no last stream yet" in GOAWAY.
 public enum StreamID {
     public static let max: UInt32 = 0x7FFF_FFFF
 

@@ -1,4 +1,4 @@
-// What HELLO's numbers mean when they are absent, and which ones are refused.
+// The meaning of absent numbers in HELLO, and the numbers that are refused.
 
 import Base
 import Messages

@@ -1,5 +1,5 @@
 // REQUEST, RESPONSE and DATA, written straight into the output buffer. The message comes last in its envelope, so that
-// it is packed once, where it is sent from.
+// it is packed once, in the buffer that it is sent from.
 
 public import Base
 import Messages
@@ -7,7 +7,7 @@ import Messages
 extension ByteBuffer {
     /// A RESPONSE with status OK.
     ///
-    /// False, and nothing appended, when the frame's payload would be above `payloadMax` (what the peer accepts:
+    /// Returns false and appends nothing if the frame's payload would be above `payloadMax` (the peer's limit,
     /// `ConnectionState.peerPayloadMax`): answer with a failure then.
     @discardableResult
     public mutating func appendResponse(
@@ -44,7 +44,7 @@ extension ByteBuffer {
 
     /// A REQUEST; `kind` gives the flags, `timeoutNanoseconds` 0 leaves the deadline to the server.
     ///
-    /// False, and nothing appended, when the payload would be above `payloadMax`.
+    /// Returns false and appends nothing if the payload would be above `payloadMax`.
     @discardableResult
     public mutating func appendRequest(
         stream: UInt32, kind: StreamKind = .unary, service: Text, method: Text, timeoutNanoseconds: Int64 = 0,
@@ -62,7 +62,7 @@ extension ByteBuffer {
 
     /// DATA with one message, appended by `write`.
     ///
-    /// False, and nothing appended, when the message is above `payloadMax`.
+    /// Returns false and appends nothing if the message is above `payloadMax`.
     @discardableResult
     public mutating func appendData(
         stream: UInt32, payloadMax: Int = FrameHeader.payloadByteCountMax, write: (inout ByteBuffer) -> Void
@@ -99,7 +99,7 @@ extension ByteBuffer {
     }
 }
 
-/// What `appendData` made of a message that there may be.
+/// The result of `appendData` with a message that may be absent.
 public enum DataAppended: Equatable, Sendable {
     case message(payloadByteCount: Int)
     case nothing
@@ -107,7 +107,7 @@ public enum DataAppended: Equatable, Sendable {
 }
 
 extension ByteBuffer {
-    /// Writes a header whose length `finishFrame` puts in; returns where the frame begins in `readable`.
+    /// Writes a header whose length `finishFrame` fills in. Returns where the frame begins in `readable`.
     mutating func beginFrame(
         stream: UInt32, type: FrameType, flags: FrameFlags = [], reserving byteCount: Int = 0
     ) -> Int {

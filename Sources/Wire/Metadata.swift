@@ -12,7 +12,7 @@ public struct MetadataEntry {
 /// Metadata entries in the order in which they were sent. Keys are [0-9a-z_.-]+, values UTF-8 without NUL.
 ///
 /// A view: nothing is copied or allocated, and every slice is valid only as long as the bytes of the frame. The six
-/// keys Postern itself reads are found already, and occur at most once; of others the first one counts.
+/// keys that Postern itself reads are found already, and occur at most once. Of other keys the first entry counts.
 public struct Metadata {
     public private(set) var authorization: UnsafeRawBufferPointer?
     public private(set) var traceparent: UnsafeRawBufferPointer?
@@ -26,7 +26,7 @@ public struct Metadata {
     /// Entries are the envelope's fields with this number.
     private let envelope: UnsafeRawBufferPointer
     private let fieldNumber: Int
-    /// As in HTTP/2 and gRPC: key and value, and 32 bytes for what an entry costs beyond them.
+    /// The size of all entries, as HTTP/2 and gRPC count it: key, value, and 32 bytes of overhead per entry.
     private var byteCount = 0
 
     init(in envelope: UnsafeRawBufferPointer, field fieldNumber: Int) {
@@ -34,7 +34,7 @@ public struct Metadata {
         self.fieldNumber = fieldNumber
     }
 
-    /// Nothing but values of the keys that Postern itself reads: UTF-8 without NUL.
+    /// Only values of the keys that Postern itself reads, in UTF-8 without NUL.
     public init(
         authorization: UnsafeRawBufferPointer? = nil, traceparent: UnsafeRawBufferPointer? = nil,
         requestID: UnsafeRawBufferPointer? = nil, idempotencyKey: UnsafeRawBufferPointer? = nil,
@@ -59,7 +59,7 @@ public struct Metadata {
         first(where: { $0.key.hasSameBytes(as: key) })?.value
     }
 
-    /// Checks an entry the envelope's scan came by, and remembers it if it is one of the six.
+    /// Checks an entry that the envelope's scan found, and keeps its value if its key is one of the six.
     mutating func note(_ bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(EnvelopeError) {
         let entry = try MetadataEntry(reading: bytes, limits: limits)
         count += 1

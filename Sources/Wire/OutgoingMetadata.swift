@@ -1,4 +1,4 @@
-// Metadata on its way out.
+// The metadata of frames that are sent.
 
 public import Base
 import Messages
@@ -22,7 +22,7 @@ public struct OutgoingMetadata {
     public var traceparent: UnsafeRawBufferPointer?
     public var requestID: UnsafeRawBufferPointer?
     public var idempotencyKey: UnsafeRawBufferPointer?
-    /// `x-postern-position`: the place in a cluster's journal that an answer, or a caller, is at.
+    /// `x-postern-position`: the position of an answer, or of a caller, in a cluster's journal.
     public var position: UnsafeRawBufferPointer?
     public var others: [Entry]
 

@@ -1,4 +1,4 @@
-// Writes into memory that was reserved before, with its size worked out: the hot path of every answer.
+// Writes into memory that was reserved before in the computed size: the hot path of every answer.
 
 import Base
 import Messages
@@ -37,7 +37,7 @@ struct RawWriter {
         cursor += bytes.count
     }
 
-    /// Of a length-delimited field with a number up to 15.
+    /// The tag of a length-delimited field with a number up to 15.
     @inline(__always)
     mutating func tag(_ number: Int) {
         byte(UInt8(truncatingIfNeeded: number) << 3 | 2)

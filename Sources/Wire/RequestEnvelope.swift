@@ -1,5 +1,5 @@
-// `postern.wire.v1.WireRequest` read where it lies: one linear scan, slices instead of copies, no allocation. The scan
-// is also the pre-scan: every rule that messages are held to before protobuf-c sees them is enforced here.
+// `postern.wire.v1.WireRequest` read in place: one linear scan, slices instead of copies, no allocation. The scan is
+// also the pre-scan: every rule that messages are held to before protobuf-c sees them is enforced here.
 
 public import Base
 import Messages
@@ -7,26 +7,26 @@ import Messages
 /// The payload of a REQUEST frame.
 ///
 /// A view: every slice is valid only as long as the bytes it was read from (for a frame of the `FrameDecoder`: until
-/// its next step). What a task needs beyond that it copies.
+/// its next step). A task copies what it needs for longer.
 public struct RequestEnvelope {
     private typealias Fields = WireRequest.FieldNumber
 
     /// Full name, such as `postern.v1.Tokens`; UTF-8 without NUL, not empty.
     public let service: UnsafeRawBufferPointer
     public let method: UnsafeRawBufferPointer
-    /// The request message's bytes; not looked into.
+    /// The request message's bytes; not parsed.
     public let payload: UnsafeRawBufferPointer
-    /// How long the caller will wait, from now on; never negative. 0: the caller did not say.
+    /// The caller's timeout, counted from now on; never negative. 0: the caller named none.
     public let timeoutNanoseconds: Int64
     public let metadata: Metadata
 
-    /// Of no method: where there is no request yet.
+    /// A request of no method, for a session that has no request yet.
     public static var none: RequestEnvelope {
         let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
         return RequestEnvelope(service: nothing, method: nothing, payload: nothing)
     }
 
-    /// A request that came in another form than this one's bytes. `service` and `method` are UTF-8 without NUL.
+    /// A request that came in another form than a REQUEST frame. `service` and `method` are UTF-8 without NUL.
     public init(
         service: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer,
         timeoutNanoseconds: Int64 = 0, metadata: Metadata = Metadata()

@@ -1,4 +1,4 @@
-// `postern.wire.v1.WireResponse` read where it lies; what a client does with a RESPONSE frame.
+// `postern.wire.v1.WireResponse` read in place, as a client does with a RESPONSE frame.
 
 public import Base
 import Messages

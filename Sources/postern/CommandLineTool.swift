@@ -1,6 +1,6 @@
 import Base
 
-/// One run of `postern`: finds the command, runs it, says what went wrong.
+/// One run of `postern`: finds the command, runs it, reports a failure.
 enum CommandLineTool {
     static let version = "0.1.0"
     static let versionLine = "postern \(version)\n"

@@ -1,4 +1,4 @@
-/// docs/cli.md: every command with its flags, and every method with its commands. Made of the tree itself.
+/// docs/cli.md: every command with its flags, and every method with its commands. Made from the command tree.
 enum CommandReference {
     static var markdown: String {
         """

@@ -1,4 +1,4 @@
-/// Every command, and how a command line finds its own.
+/// All commands, and the search for the command of a command line.
 enum CommandTree {
     static let commands: [Command] = [
         TenantCommands.all, ProviderCommands.all, EmailConfigCommands.all, EmailTemplateCommands.all,
@@ -14,7 +14,7 @@ enum CommandTree {
         InformationCommands.all,
     ].flatMap(\.self)
 
-    /// The first words of all commands, and what they are about.
+    /// The first words of all commands, and their subjects.
     static let groups = [
         ("tenant", "tenants and their settings, self-service toggles included"),
         ("provider", "identity providers that users sign in with"),
@@ -48,11 +48,11 @@ enum CommandTree {
 
     enum Match {
         case command(Command, Arguments)
-        /// Print and be done.
+        /// The text to print; nothing else is to be done.
         case help(String)
     }
 
-    /// Global flags may stand anywhere, a command's own only behind its name. `--` ends the flags.
+    /// Global flags may stand anywhere, a command's own flags only after its name. `--` ends the flags.
     static func match(_ words: [String]) throws(CommandError) -> Match {
         // `help tenant update` is `tenant update --help`.
         if words.count > 1, words[0] == "help", !commands.contains(where: { $0.path == Array(words.prefix(2)) }) {
@@ -86,8 +86,8 @@ enum CommandTree {
         return .command(command, arguments)
     }
 
-    /// Ids are operands though they may begin with a dash: one key's id in 64 does. What tells them from a mistyped
-    /// flag is their length, and that flags have only small letters and dashes.
+    /// Ids are operands although they may begin with a dash: one key id in 64 does. An id differs from a mistyped flag
+    /// by its length, or by bytes other than small letters and dashes.
     private static func isID(_ word: String, of command: Command?) -> Bool {
         guard let command, !command.operands.isEmpty, !word.contains("=") else { return false }
         let byteCount = word.utf8.count

@@ -2,7 +2,7 @@ import Base
 import Messages
 import PosternClient
 
-/// postern completion …: what makes shells complete words; the words themselves come from this program.
+/// postern completion …: scripts for shells; the words themselves come from this program.
 enum CompletionCommands {
     static let all: [Command] = [bash, zsh, fish, words]
 
@@ -62,7 +62,7 @@ enum CompletionCommands {
         for candidate in candidates where candidate.hasPrefix(completion.current) { session.console.print(candidate) }
     }
 
-    /// Of the server that the line is about. A server that does not answer at once completes nothing.
+    /// The tenants of the server that the line is about. A server that does not answer at once completes nothing.
     private static func tenants(_ session: Session, _ completion: Completion) async -> [String] {
         guard
             let line = try? Session(completion.arguments, console: session.console, isReadOnly: true),
@@ -76,11 +76,11 @@ enum CompletionCommands {
     }
 }
 
-/// A line that is being typed: what its last word may become. Pure.
+/// A line that is being typed, and the candidates for its last word. Pure.
 struct Completion {
-    /// What stands for it is completed by its beginning.
+    /// The beginning of the last word, which is completed.
     let current: String
-    /// Flags with values that stand before it.
+    /// The flags with values before the last word.
     private(set) var arguments = Arguments()
     private var path: [String] = []
     private var command: Command?

@@ -3,7 +3,7 @@ import JSON
 import Messages
 import PosternClient
 
-/// postern rpc …: every method of the protocol as it is, for what has no command of its own.
+/// postern rpc …: every method of the protocol as it is, also methods without a command of their own.
 enum RPCCommands {
     static let all = [list, describe, call]
 
@@ -40,13 +40,14 @@ enum RPCCommands {
         try await call.run(requests: try requests(session, of: method))
     }
 
-    /// As the method's own commands say. What has none may change anything.
+    /// Whether the method's own commands change something. A method without a command may change anything.
     private static func changesSomething(_ method: ProtocolSchema.Method) -> Bool {
         let names = MethodCoverage.of(method.fullName)?.commands ?? []
         return names.isEmpty || CommandTree.commands.contains { names.contains($0.name) && !$0.isReadOnly }
     }
 
-    /// Objects in JSON: one, or for a method that takes many, one in each line. Without a file an empty one.
+    /// The requests: one JSON object, or one in each line for a method that takes many. Without a file, an empty
+    /// object.
     private static func requests(_ session: Session, of method: ProtocolSchema.Method) throws -> [JSONValue] {
         guard let path = session.arguments.operand(1) else { return [.object([])] }
         let text = try session.contents(of: path)
@@ -74,7 +75,7 @@ private struct MethodCall {
     }
 
     mutating func run(requests: [JSONValue]) async throws {
-        // Checked before anything is sent.
+        // All requests are checked before anything is sent.
         let messages = try requests.map { try RawMessage(encoder.encode(completed($0), as: method.request)) }
         let (service, name) = (method.service.string, method.name.string)
         let channel = try session.channel()
@@ -98,7 +99,7 @@ private struct MethodCall {
         try print(answer, isOne: true)
     }
 
-    /// A request that says no tenant is about the one of the command line; with --dry-run it changes nothing.
+    /// Adds the command line's tenant to a request that names none. With --dry-run the request changes nothing.
     private func completed(_ json: JSONValue) throws -> JSONValue {
         guard var members = json.object else { return json }
         let fields = Set((ProtocolSchema.shared.messages[method.request]?.fields ?? []).map(\.name))

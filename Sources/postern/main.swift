@@ -1,5 +1,5 @@
 import Glibc
 
-// The program: hands the process's arguments and surroundings to the command line's tree, exits with what it says.
+// Hands the process's arguments and surroundings to the command tree, and exits with its status.
 
 exit(await CommandLineTool.run(Array(CommandLine.arguments.dropFirst()), in: .process()).rawValue)

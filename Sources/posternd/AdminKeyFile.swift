@@ -7,7 +7,7 @@ struct AdminKeyFile: SecretKeeper {
     let path: String
     let log: Log
 
-    /// Where the key is until the store has it.
+    /// The path of the key until the store has it.
     private var unshownPath: String { "\(path).new" }
     private static let byteCountMax = 256
 

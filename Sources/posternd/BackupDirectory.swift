@@ -3,7 +3,7 @@ import Cluster
 import Glibc
 import Identity
 
-/// The directory of scheduled backups, the newest ones only: `postern-000042-20261123T053000Z.backup`.
+/// The directory of scheduled backups, which keeps only the newest: `postern-000042-20261123T053000Z.backup`.
 ///
 /// The number orders them. The time in the name is the machine's, and a clock that is set back must not make the newest
 /// backup look like the oldest.
@@ -17,7 +17,7 @@ struct BackupDirectory: Sendable {
     private static let prefix = "postern-"
     private static let suffix = ".backup"
 
-    /// Nil where no backups are wanted. A directory that is missing is noticed now, and not when a backup is needed.
+    /// Nil if no backups are wanted. A missing directory is noticed now, and not when a backup is needed.
     init?(_ configuration: Configuration) throws {
         path = configuration.backupDirectory
         guard !path.isEmpty else { return nil }
@@ -35,10 +35,10 @@ struct BackupDirectory: Sendable {
         let name: String
     }
 
-    /// Writes a backup to its end, then deletes those that are one too many. What is not whole never has the name of a
+    /// Writes a backup to its end, then deletes backups beyond `keptCount`. An unfinished file never has the name of a
     /// backup.
     func take(_ backup: Backup, while goesOn: () -> Bool) throws -> (path: String, byteCount: Int) {
-        // Proof: `entries` takes numbers of at most nine digits.
+        // Proof: `entries` takes numbers of at most 18 digits.
         let number = (try entries().last?.number ?? 0) + 1
         let temporary = "\(path)/\(unfinishedName)"
         if unlink(temporary) != 0, errno != ENOENT { throw FileError(path: temporary, call: "unlink", code: errno) }
@@ -56,14 +56,14 @@ struct BackupDirectory: Sendable {
         return (name, byteCount)
     }
 
-    /// Each node of a cluster has a name of its own for what is not whole, so that two that share a directory do not
-    /// delete or mix what the other one writes. It is the same at the next start, which deletes what a crash left.
+    /// Each node of a cluster has a name of its own for unfinished files, so that two nodes that share a directory do
+    /// not delete or mix each other's files. The name is the same at the next start, which deletes what a crash left.
     private var unfinishedName: String {
         guard let id = ClusterNode.id(of: dataDirectory) else { return "unfinished.new" }
         return "unfinished-\(Hex.encode(id)).new"
     }
 
-    /// The age of the newest backup; nil for none, and for one of the future.
+    /// The age of the newest backup; nil if there is none, or if it is from the future.
     func newestAge() throws -> Duration? {
         guard let newest = try entries().last else { return nil }
         var status = stat()
@@ -72,7 +72,7 @@ struct BackupDirectory: Sendable {
         return age >= 0 ? .seconds(Int64(age)) : nil
     }
 
-    /// In the order in which they were made.
+    /// The backups, in the order in which they were made.
     func entries() throws -> [Entry] {
         guard let directory = opendir(path) else { throw FileError(path: path, call: "opendir", code: errno) }
         defer { closedir(directory) }

@@ -2,10 +2,10 @@ import Base
 import Identity
 import Synchronization
 
-/// Takes a backup every so often, on a thread of its own, from a server's start to its stop.
+/// Takes a backup at regular intervals, on a thread of its own, from a server's start to its stop.
 ///
-/// The first one is due when the newest in the directory is old enough, so that a server that restarts often does not
-/// fill the directory with backups of one hour. After a failure the next try comes within five minutes.
+/// The first backup is due when the newest one in the directory is old enough, so that a server that restarts often
+/// does not fill the directory with backups of one hour. After a failure, the next try comes within five minutes.
 final class BackupSchedule: Sendable {
     private let backups: Backups
     private let directory: BackupDirectory
@@ -23,7 +23,7 @@ final class BackupSchedule: Sendable {
         thread.withLock { $0 = OSThread(name: "backups") { [self] in run() } }
     }
 
-    /// Gives up a backup that is being taken, and waits for the thread.
+    /// Aborts a backup that is being taken, and waits for the thread.
     func stop() {
         isStopping.store(true, ordering: .releasing)
         wakeup.signal()

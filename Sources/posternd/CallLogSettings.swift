@@ -3,7 +3,7 @@ import Glibc
 import Service
 
 extension Configuration {
-    /// The logs of calls as they are set. Opens the access log.
+    /// The configured logs of calls. Opens the access log.
     func callLog(_ log: Log) throws -> CallLog.Configuration {
         var calls = CallLog.Configuration()
         calls.oneIn = Int(clamping: accessLogOneIn)

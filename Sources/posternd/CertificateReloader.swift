@@ -2,7 +2,7 @@ import Base
 import Synchronization
 import Transport
 
-/// Looks for new certificates, at SIGHUP and every few seconds, on a thread of its own: files are read there.
+/// Looks for new certificates, at SIGHUP and every few seconds, on a thread of its own, because it reads files.
 final class CertificateReloader: Sendable {
     private static let lookEvery = Duration.seconds(2)
 
@@ -10,7 +10,7 @@ final class CertificateReloader: Sendable {
     private let woken = Semaphore()
     private let flags: Flags
 
-    /// What other threads tell the reloader's.
+    /// The flags by which other threads tell the reloader's thread what to do.
     private final class Flags: Sendable {
         let isStopping = Atomic<Bool>(false)
         let isAsked = Atomic<Bool>(false)
@@ -29,7 +29,7 @@ final class CertificateReloader: Sendable {
         }
     }
 
-    /// Reads the files now, whether they look changed or not. Returns at once; any thread.
+    /// Has the files read now, whether they look changed or not. Returns at once; any thread.
     func reload() {
         flags.isAsked.store(true, ordering: .releasing)
         woken.signal()

@@ -6,13 +6,13 @@ import Identity
 import Service
 import Store
 
-/// Joining a cluster: at the start of a server with an empty data directory, and for one that has to join again.
+/// Joins a cluster: at the start of a server with an empty data directory, and for a server that has to join again.
 struct ClusterJoining {
     private let configuration: Configuration
 
     init(_ configuration: Configuration) { self.configuration = configuration }
 
-    /// A node whose directory holds no store takes the cluster's newest snapshot. The directory is locked.
+    /// If the directory holds no store, the node takes the cluster's newest snapshot. The directory is locked.
     func joinIfEmpty(_ address: JournalAddress, _ log: Log) throws {
         guard Files.mode(of: "\(directory.path)/data.mdb") == nil else { return Joining.clear(directory.path) }
         log.notice("joining a cluster by its newest snapshot", ["schema": .text(address.schema)])
@@ -25,7 +25,7 @@ struct ClusterJoining {
             ])
     }
 
-    /// As long as there is no engine, a node waits for it, as one does that has joined.
+    /// While there is no engine, a node waits for it, like a node that has joined.
     private func joinOnceTheEngineAnswers(_ address: JournalAddress, _ log: Log) throws -> Joining.Joined {
         let joining = try joining(address)
         var isSaid = false
@@ -64,7 +64,7 @@ struct ClusterJoining {
         print("Joined the cluster again, at entry \(joined.place.position). Start posternd with the same --journal.")
     }
 
-    /// What the server does for its cluster while it serves; nil for a server that is the only one.
+    /// The server's work for its cluster while it serves; nil for a server that is the only one.
     func keep(_ instance: Instance, at address: String, _ log: Log) throws -> ClusterKeeper? {
         guard let journal = try self.configuration.journalAddress() else { return nil }
         let configuration = ClusterKeeper.Configuration(
@@ -95,8 +95,8 @@ struct ClusterJoining {
         return store
     }
 
-    /// Says what only the store of before holds, as far as logs of events tell. Refuses to replace one that is not of
-    /// this cluster.
+    /// Says what only the earlier store holds, as far as the logs of events tell. Refuses to replace a store of another
+    /// cluster.
     private func describe(_ lock: DirectoryLock, replacedBy folder: String) throws {
         var old = storeConfiguration(of: directory.path)
         old.lock = lock.lent()

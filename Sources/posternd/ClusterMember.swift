@@ -5,13 +5,13 @@ import Identity
 import Service
 import Store
 
-/// This server as a node of a cluster: what an operator does with the server stopped.
+/// This server as a node of a cluster: the commands for an operator while the server is stopped.
 struct ClusterMember {
     let configuration: Configuration
 
     init(_ configuration: Configuration) { self.configuration = configuration }
 
-    /// Makes the store, also one that is not there yet, the first of a new cluster.
+    /// Makes the store the first of a new cluster. If there is no store yet, it is made.
     func begin() throws {
         guard let address = try configuration.journalAddress() else {
             throw ConfigurationError(description: "--cluster-init: name the journal's database too: --journal")
@@ -35,7 +35,7 @@ struct ClusterMember {
                 + "\(address.schema). Start posternd with the same --journal.")
     }
 
-    /// Makes the store one of its own again.
+    /// Takes the store out of its cluster.
     func leave() throws {
         let log = Log(level: .warning)
         defer { log.close() }
@@ -51,7 +51,7 @@ struct ClusterMember {
                 + "the cluster does not learn.")
     }
 
-    /// Where the engine is not named or does not answer, the other nodes wait for this one for a day.
+    /// If the engine is not named or does not answer, the other nodes wait a day for this node.
     private func unregister(from place: JournalPlace) {
         guard let id = ClusterNode.id(of: configuration.dataDirectory) else { return }
         do {

@@ -2,7 +2,7 @@ import Base
 import Glibc
 import JSON
 
-/// What the command line asks for.
+/// The request of the command line.
 struct Invocation {
     enum Action {
         case serve
@@ -30,7 +30,7 @@ struct Invocation {
 
     var action = Action.serve
     var configuration = Configuration()
-    /// Variables that look like settings and are none, such as Kubernetes' POSTERN_SERVICE_HOST.
+    /// Variables that look like settings but are not, such as Kubernetes' POSTERN_SERVICE_HOST.
     private(set) var ignoredVariables: [String] = []
 
     static let helpText: String = {
@@ -67,7 +67,7 @@ struct Invocation {
         return text
     }()
 
-    /// By their flags; those that need a value are not in it.
+    /// The actions by their flags, without those that need a value.
     private static let actions: [String: Action] = [
         "--help": .help, "-h": .help, "--version": .version, "--print-config": .printConfiguration,
         "--recover-admin": .recoverAdmin, "--accept-rollback": .acceptRollback, "--verify-store": .verifyStore,
@@ -121,7 +121,7 @@ struct Invocation {
         configuration.acceptsClock = acceptsClock
     }
 
-    /// What the other programs read, and POSTERN_CONFIG, which is read before.
+    /// Variables that other programs read, and POSTERN_CONFIG, which is read before.
     private static let notOurs: Set<String> = [
         "POSTERN_CONFIG", "POSTERN_KEY_FILE", "POSTERN_SERVER", "POSTERN_TENANT", "POSTERN_CONTEXT",
         "POSTERN_TLS", "POSTERN_CA_FILE", "POSTERN_SERVER_NAME", "POSTERN_CERT", "POSTERN_KEY",
@@ -139,7 +139,7 @@ struct Invocation {
         ignoredVariables.sort()
     }
 
-    /// Says what was ignored, so that a misspelt setting is noticed.
+    /// Logs the ignored variables, so that a misspelt setting is noticed.
     func warn(_ log: Log) {
         for name in ignoredVariables {
             log.warning("environment variable ignored: it is no setting", ["variable": .text(name)])

@@ -5,7 +5,7 @@ import TLS
 import Transport
 
 extension Configuration {
-    /// Checks what single settings cannot: combinations, and values that would start a server nobody wants.
+    /// Checks what single settings cannot: combinations, and values that would start a server that nobody wants.
     func validated() throws -> Configuration {
         func require(_ condition: Bool, _ message: String) throws {
             if !condition { throw ConfigurationError(description: message) }
@@ -50,7 +50,8 @@ extension Configuration {
         return self
     }
 
-    /// The same with every value that follows from others or from the machine, as a server that starts here has it.
+    /// The same, with all values that follow from other settings or from the machine, as a server has them if it starts
+    /// here.
     func resolved(log: Log) -> Configuration {
         var limits = Limits()
         limits.setConnections(self, descriptors: Descriptors.raise(), log: log)
@@ -66,7 +67,7 @@ extension Configuration {
         return resolved
     }
 
-    /// The whole configuration as a file that gives the same result.
+    /// The whole configuration, as a file that has the same effect.
     var printed: String {
         let members = Setting.all.map { JSONValue.Member(Text($0.key), $0.json(in: self)) }
         return String(decoding: JSONValue.object(members).prettyPrinted(), as: UTF8.self)

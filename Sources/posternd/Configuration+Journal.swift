@@ -2,7 +2,7 @@ import Base
 import Cluster
 
 extension Configuration {
-    /// Where the cluster's journal is; nil for a server that is the only one.
+    /// The address of the cluster's journal; nil for a server that is the only one.
     func journalAddress() throws -> JournalAddress? {
         guard !journal.isEmpty else { return nil }
         var password: Secret?

@@ -2,14 +2,14 @@ import Base
 import Glibc
 import Transport
 
-/// Where the server listens, for whom, and by what proxies.
+/// The addresses on which the server listens, who may connect, and through which proxies.
 extension Configuration {
     /// The addresses of the RPC port, as they are written.
     var listenAddresses: [String] {
         listenAddress.split(separator: ",", omittingEmptySubsequences: false).map { Self.trimmed($0) }
     }
 
-    /// What must be so, and what to tell an operator when it is not.
+    /// The rules that must hold, and the messages for an operator if they do not.
     var listeningRules: [(isSo: Bool, message: String)] {
         [
             (["on", "off"].contains(httpTLS), "http_tls: must be on or off"),
@@ -22,7 +22,7 @@ extension Configuration {
         ]
     }
 
-    /// Who may connect to a Unix domain socket; nil for what is no mode.
+    /// The mode that says who may connect to a Unix domain socket; nil if the setting is no mode.
     var socketMode: mode_t? {
         let digits = unixSocketMode.utf8
         let isOctal = digits.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "7")).contains($0) }
@@ -30,7 +30,7 @@ extension Configuration {
         return mode <= 0o777 ? mode : nil
     }
 
-    /// The networks of proxies whose connections begin with a header; nil for what is none.
+    /// The networks of proxies whose connections begin with a header; nil if the setting is not a list of networks.
     var proxies: [IPNetwork]? {
         if proxyProtocolFrom.isEmpty { return [] }
         let texts = proxyProtocolFrom.split(separator: ",", omittingEmptySubsequences: false)
@@ -46,7 +46,7 @@ extension Configuration {
     }
 }
 
-/// Where to listen, checked: beyond loopback only when the operator said that clear text is fine.
+/// The checked listening addresses: beyond loopback only if there is TLS or the operator said that clear text is fine.
 struct Addresses {
     let rpc: [SocketAddress]
     let http: SocketAddress?
@@ -63,7 +63,7 @@ struct Addresses {
             self.http = nil
             return
         }
-        // With TLS off, the operator has said by name that this port is in clear.
+        // With TLS off, the operator has said explicitly that this port uses clear text.
         let http = try Self.parse(
             configuration.httpAddress, "http_address", configuration,
             mayBeRemote: configuration.httpTLS == "off" || configuration.hasTLS)

@@ -5,8 +5,8 @@ import Transport
 /// Everything an operator can set, from flags, then environment, then one JSON file, then the defaults.
 ///
 /// The key `listen_address` is the flag `--listen-address`, the variable `POSTERN_LISTEN_ADDRESS` and the member
-/// `"listen_address"` of the file. Unknown and duplicate flags and members are refused; an unknown variable is ignored
-/// with a warning, because others name variables after us: Kubernetes does for every service called "postern".
+/// `"listen_address"` of the file. Unknown and duplicate flags and members are refused. An unknown variable is ignored
+/// with a warning, because other programs name variables after us: Kubernetes does for every service called "postern".
 struct Configuration {
     var dataDirectory = "postern-data"
     var masterKeyFile = ""
@@ -50,11 +50,11 @@ struct Configuration {
     var accessLog = "off"
     var accessLogOneIn: Int64 = 1
     var slowCallMillis: Int64 = 1_000
-    /// For one start, so it is a flag only.
+    /// It holds for one start, so it is only a flag.
     var acceptsClock = false
 
-    /// The issuer that tokens carry: as set, or the HTTP port as this machine reaches it, where the keys are served.
-    /// Without a port that is known in advance the issuer is a name that leads nowhere.
+    /// The issuer that tokens carry: the setting, or the HTTP port as this machine reaches it, where the keys are
+    /// served. If the port is not known in advance, the issuer is a name that leads nowhere.
     var effectiveIssuer: String {
         if !issuer.isEmpty { return issuer }
         guard let address = SocketAddress(httpAddress), address.port != 0 else {
@@ -63,7 +63,7 @@ struct Configuration {
         let onThisMachine = ["0.0.0.0": "127.0.0.1", "::": "::1"][address.host] ?? address.host
         return "http://\(SocketAddress(host: onThisMachine, port: address.port) ?? address)"
     }
-    /// The page that links in mails lead to: as set, or below the issuer.
+    /// The page to which links in mails lead: the setting, or a page below the issuer.
     var effectiveActionURL: String { actionURL.isEmpty ? "\(effectiveIssuer)/action" : actionURL }
     /// Whether the RPC port speaks TLS.
     var hasTLS: Bool { !tlsCertificateFile.isEmpty }

@@ -13,7 +13,7 @@ import Transport
 
 /// Runs a server from a configuration: files and process around an `Instance`.
 enum Daemon {
-    /// Serves until SIGTERM, SIGINT or SIGQUIT; a second one ends at once.
+    /// Serves until SIGTERM, SIGINT or SIGQUIT; a second signal ends the process at once.
     static func serve(_ configuration: Configuration) throws {
         hardenProcess()
         ProcessMemory.configure(loops: configuration.effectiveThreads)
@@ -50,7 +50,7 @@ enum Daemon {
         log.notice("stopped", [:])
     }
 
-    /// The server's ports, not open yet, and what it does for its cluster, if it is in one.
+    /// The server's ports, which are not open yet, and its cluster keeper, if it is in a cluster.
     private static func start(
         _ instance: Instance, at addresses: Addresses, _ configuration: Configuration, _ tls: ServerTLS?, _ log: Log
     ) throws -> (FrontDoor, ClusterKeeper?) {
@@ -67,7 +67,7 @@ enum Daemon {
         }
     }
 
-    /// What both want at SIGHUP; nil without either.
+    /// The action for both at SIGHUP; nil if there is neither.
     private static func onHangup(
         _ first: (@Sendable () -> Void)?, _ second: (@Sendable () -> Void)?
     ) -> (@Sendable () -> Void)? {
@@ -89,7 +89,7 @@ enum Daemon {
             ])
     }
 
-    /// A node of a cluster has to ask the journal before it can open its store.
+    /// A node of a cluster has to ask the journal before it can open its store, and waits for the engine.
     private static func makeInstanceOnceTheJournalAnswers(
         _ configuration: Configuration, log: Log, calls: CallLog.Configuration
     ) throws -> Instance {
@@ -105,7 +105,7 @@ enum Daemon {
         }
     }
 
-    /// Opens the store of `directory` and makes everything over it. `configure` may change how.
+    /// Opens the store of the data directory and makes everything over it. `configure` may change how it is opened.
     static func makeInstance(
         _ configuration: Configuration, log: Log, calls: CallLog.Configuration = CallLog.Configuration(),
         mustExist: Bool = false,
@@ -147,7 +147,7 @@ enum Daemon {
         }
     }
 
-    /// No core files and no reading of our memory by others of the same user: both would show keys.
+    /// Prevents core files and the reading of our memory by other processes of the same user: both would show keys.
     static func hardenProcess() {
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
@@ -165,13 +165,13 @@ extension Instance.Configuration {
         guard let address = try configuration.journalAddress() else { return }
         limits.journal.whenBehind = WhenBehind(rawValue: configuration.whenBehind) ?? .refuse
         store.journal = PostgreSQLJournal(address, masterKey: masterKey, random: .system, limits: limits)
-        // What is acknowledged is on the engine's disk; this store can read it there again.
+        // Acknowledged writes are on the engine's disk; this store can read them there again.
         store.durability = .relaxed
     }
 }
 
 extension Configuration {
-    /// The TLS of the ports, from its files; nil without any.
+    /// The TLS of the ports, from its files; nil if there are none.
     fileprivate func makeTLS(log: Log) throws -> ServerTLS? {
         guard hasTLS else { return nil }
         var settings = ServerTLS.Settings(certificateFile: tlsCertificateFile, keyFile: tlsKeyFile)

@@ -6,7 +6,7 @@ import Identity
 import JSON
 import Store
 
-/// The data directory as posternd opens it: who may, with which key, and what to tell an operator who may not.
+/// The data directory as posternd opens it: who may open it, with which key, and the errors for an operator.
 struct DataDirectory {
     let configuration: Configuration
 
@@ -16,8 +16,8 @@ struct DataDirectory {
     var adminKeyPath: String { "\(path)/admin-key" }
     private var dataFilePath: String { "\(path)/data.mdb" }
 
-    /// Takes the directory for this process. Refuses one that held a store and has lost it: an empty store in its place
-    /// would answer every user with "no such account".
+    /// Locks the directory for this process. Refuses a directory that held a store and has lost it: an empty store in
+    /// its place would answer every user with "no such account".
     func lock(mustExist: Bool) throws -> DirectoryLock {
         let lock: DirectoryLock
         do {
@@ -40,7 +40,7 @@ struct DataDirectory {
         return lock
     }
 
-    /// Of the store in the directory. A new one is made only where there is no store yet.
+    /// The master key of the store in the directory. A new key is made only if there is no store yet.
     func masterKey(mustExist: Bool) throws -> MasterKey {
         try MasterKeyFile.load(
             configuration.effectiveMasterKeyFile, mayCreate: !mustExist && Files.mode(of: dataFilePath) == nil)
@@ -61,7 +61,7 @@ struct DataDirectory {
 
     func adminKeyFile(_ log: Log) -> AdminKeyFile { AdminKeyFile(path: adminKeyPath, log: log) }
 
-    /// What the process writes when a fault ends it; the log cannot be asked any more then.
+    /// The line that the process writes when a fault ends it. The log cannot be used any more then.
     private func faultLine(_ message: Text, advice: String) -> [UInt8] {
         let members = [
             JSONValue.Member("level", .string("error")),
@@ -75,7 +75,7 @@ struct DataDirectory {
     static let damageAdvice =
         "posternd --verify-store tells what is damaged; check the disk, then restore a backup of data.mdb"
 
-    /// What an operator can do about a store that does not open.
+    /// The error with advice for an operator, for a store that does not open.
     func explained(_ error: StoreError) -> any Error {
         switch error {
         case .inUse:
@@ -90,7 +90,7 @@ struct DataDirectory {
             StoreRefusal(
                 description: "\(path): \(rollback). What was acknowledged since is lost, revocations too. Restore a "
                     + "newer backup, or go on with what there is: posternd --accept-rollback")
-        // The caller may wait for it.
+        // The caller may wait for the engine.
         case .journal(.away): error
         case .journal(let trouble): explained(trouble)
         default: ConfigurationError(description: "\(path): \(error)")
@@ -117,11 +117,11 @@ extension DataDirectory {
 }
 
 extension StoreError {
-    /// Whether a supervisor need not start the server again before somebody did something about it.
+    /// Whether a supervisor should not start the server again before somebody has repaired the cause.
     var isBeyondRestarts: Bool { if case .journal(let trouble) = self { trouble != .away } else { false } }
 }
 
-/// The store is damaged, gone or rolled back. Starting again does not help: a supervisor should not.
+/// The store is damaged, gone or rolled back. Another start does not help, so a supervisor should not try.
 struct StoreRefusal: Error, CustomStringConvertible {
     /// sysexits.h: EX_DATAERR.
     static let exitStatus: Int32 = 65

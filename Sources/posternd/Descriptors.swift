@@ -4,7 +4,7 @@ import Transport
 
 /// The process's file descriptors: how many there are, and how many of them may be connections.
 enum Descriptors {
-    /// Raises the soft limit to the hard one, which takes no privilege, and returns it.
+    /// Raises the soft limit to the hard limit, which takes no privilege, and returns it.
     static func raise() -> Int {
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         var limit = rlimit()
@@ -17,8 +17,9 @@ enum Descriptors {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// Connections of the RPC port that `descriptors` leave room for. Kept back: what the store, the log and the loops
-    /// have open, a file and a socket for each outbound request, the HTTP port, and connections on their way out.
+    /// The connections of the RPC port for which `descriptors` have room. Kept back are the open files of the store,
+    /// the log and the loops, a file and a socket for each outbound request, the HTTP port, and connections that are
+    /// closing.
     static func connectionsMax(descriptors: Int, threads: Int, httpConnectionsMax: Int, limits: Limits) -> Int {
         let keptBack = 32 + 4 * threads + 2 * limits.outboundWorkers + httpConnectionsMax
         return max(8, (descriptors - keptBack) / 9 * 8)

@@ -1,7 +1,7 @@
 import Base
 import Glibc
 
-/// The few files the server itself reads: configuration, master key. `PrivateFile` writes them.
+/// Reads the few files that the server itself needs: configuration, master key. `PrivateFile` writes them.
 enum Files {
     static func read(_ path: String, byteCountMax: Int) throws -> [UInt8] {
         let file = open(path, O_RDONLY | O_CLOEXEC)
@@ -10,7 +10,7 @@ enum Files {
         return try OpenFile.readAll(file, path: path, byteCountMax: byteCountMax)
     }
 
-    /// The permission bits of a regular file of ours, or nil when it is not there.
+    /// The type and permission bits of a file of ours, or nil if it does not exist.
     static func mode(of path: String) -> mode_t? {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }

@@ -4,12 +4,12 @@ import Reactor
 import Service
 import Transport
 
-/// What clients come in by: the listeners of the RPC port, and the HTTP port.
+/// The ports for clients: the listeners of the RPC port, and the HTTP port.
 struct FrontDoor: CustomStringConvertible {
     private let listeners: [Listener]
     private let sidePort: SidePort?
 
-    /// Binds everything. The RPC port takes connections from `open` on.
+    /// Binds all ports. The RPC port takes connections from `open` on.
     init(to instance: Instance, at addresses: Addresses, _ configuration: Configuration, tls: ServerTLS?) throws {
         var listeners: [Listener] = []
         do {
@@ -41,7 +41,7 @@ struct FrontDoor: CustomStringConvertible {
     func closeToProbes() { sidePort?.close() }
 }
 
-/// The HTTP port, on a loop of its own: a scrape must not hold up calls.
+/// The HTTP port, on a loop of its own, because a scrape must not hold up calls.
 private final class SidePort {
     let address: SocketAddress
     private let loop = EventLoop(name: "http")

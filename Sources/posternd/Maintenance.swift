@@ -5,16 +5,16 @@ import Messages
 import Service
 import Store
 
-/// What an operator does with the server stopped.
+/// The commands for an operator while the server is stopped.
 enum Maintenance {
-    /// Makes another project-admin key and writes it where the first one was.
+    /// Makes another project-admin key and writes it to the place of the first key.
     static func recoverAdmin(_ configuration: Configuration) throws {
         let log = Log(level: .warning)
         defer { log.close() }
         let instance = try Daemon.makeInstance(configuration, log: log, mustExist: true)
         defer { instance.close() }
         let path = DataDirectory(configuration).adminKeyPath
-        // Under a name of its own until the store has it: the key of before stays where it is until then.
+        // The new key has a name of its own until the store has it: until then, the earlier key stays where it is.
         _ = try waitFor {
             _ = try await instance.project.start()
             return try await instance.project.callers.create(
@@ -30,7 +30,7 @@ enum Maintenance {
         print("A new project-admin API key is in \(path); revoke the old ones that may be known to others.")
     }
 
-    /// Begins a new witness for a store that contradicts its own.
+    /// Begins a new witness for a store that contradicts its present witness.
     static func acceptRollback(_ configuration: Configuration) throws {
         let log = Log(level: .error)
         defer { log.close() }
@@ -44,7 +44,7 @@ enum Maintenance {
         print("Tokens and keys that were revoked since may be good again: docs/operations.md, \"After a rollback\".")
     }
 
-    /// Reads everything and says what is wrong with it.
+    /// Reads the whole store and prints its faults.
     static func verifyStore(_ configuration: Configuration) throws {
         let directory = DataDirectory(configuration)
         let lock = try directory.lock(mustExist: true)

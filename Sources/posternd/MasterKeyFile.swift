@@ -2,10 +2,10 @@ import Base
 import Crypto
 import Glibc
 
-/// The file of the master key: 32 bytes as 64 hex digits, readable by its owner only, made on the first start.
+/// The file of the master key: 32 bytes as 64 hex digits. Only its owner can read it, and the first start makes it.
 enum MasterKeyFile {
-    /// Refuses a file that others could read, that is no regular file, or that is missing beside an existing store:
-    /// without its key a store cannot be read, and a new one would only hide that.
+    /// Refuses a file that others could read, that is no regular file, or that is missing although there is a store:
+    /// without its key a store cannot be read, and a new key would only hide that.
     static func load(_ path: String, mayCreate: Bool) throws -> MasterKey {
         guard let mode = Files.mode(of: path) else {
             guard mayCreate else {

@@ -6,11 +6,12 @@ import Messages
 import Service
 import Store
 
-/// `--check-backup`, and with the server stopped `--restore-backup`.
+/// `--check-backup` and, with the server stopped, `--restore-backup`.
 ///
-/// A restored store is made ready in the folder `restore.new` beside the present one: unpacked, verified as
-/// `--verify-store` does, opened once and closed. Only then it takes the other's place, which is kept under another
-/// name. A crash before that changes nothing; a crash in between leaves a directory that no server starts on.
+/// A restored store is made ready in the folder `restore.new` beside the present store: unpacked, verified as
+/// `--verify-store` does, opened once and closed. Only then it takes the place of the present store, which is kept
+/// under another name. A crash before that changes nothing; a crash in between leaves a directory on which no server
+/// starts.
 struct Restore {
     private let configuration: Configuration
     private let directory: DataDirectory
@@ -33,8 +34,8 @@ struct Restore {
         }
     }
 
-    /// Says whether the backup is sound; where the server is stopped, also what restoring it would undo.
-    /// `isBeforeRestore`: a restore is meant, so a running server is said before anything is read.
+    /// Says whether the backup is sound and, if the server is stopped, also what restoring it would undo.
+    /// `isBeforeRestore`: a restore is about to follow, so a running server is reported before anything is read.
     static func check(_ configuration: Configuration, _ path: String, isBeforeRestore: Bool) throws {
         let directory = DataDirectory(configuration)
         let lock: DirectoryLock?
@@ -62,7 +63,7 @@ struct Restore {
             throw directory.explained(error)
         }
         defer { lock.release() }
-        // What a restore left that was killed.
+        // The folder may be left from a restore that was killed.
         restore.removeFolder()
         guard mkdir(restore.folder, 0o700) == 0 else {
             throw FileError(path: restore.folder, call: "mkdir", code: errno)
@@ -96,7 +97,7 @@ struct Restore {
         }
     }
 
-    /// The backup, and what came after it in the store that is here.
+    /// Describes the backup, and what came after it in the present store.
     private func describe(over lock: DirectoryLock?) throws {
         let event = try inspect(folder) { try $0.newestEventNumber } ?? backup.header.newestEvent
         let seconds = time_t(backup.header.createdAtMicros / 1_000_000)
@@ -120,7 +121,7 @@ struct Restore {
         for (kind, count) in undone.counts { print("  \(kind): \(count)") }
     }
 
-    /// Opens the restored store once: its log of events tells of the restore, and it draws an epoch.
+    /// Opens the restored store once: it writes the restore to its log of events, and draws an epoch.
     private func open() throws {
         var configuration = configuration
         configuration.dataDirectory = folder
@@ -135,12 +136,12 @@ struct Restore {
         let header = backup.header
         try waitFor {
             _ = try await instance.project.start(restoredFrom: header)
-            // What came after the backup is in a cluster's journal still: the restored store is none of its nodes.
+            // A cluster's journal still holds what came after the backup: the restored store is none of its nodes.
             try await instance.project.store.write { try $0.setJournalPlace(nil) }
         }
     }
 
-    /// Puts the restored store in the place of the present one; where that is kept, nil if there was none.
+    /// Puts the restored store in the place of the present one. Returns where that one is kept; nil if there was none.
     private func takePlace() throws -> String? {
         let path = directory.path
         var kept: String?
@@ -173,7 +174,7 @@ struct Restore {
         return store
     }
 
-    /// A folder of a name that nobody could know before: the backup may lie where others write.
+    /// Makes a folder with an unpredictable name, because the backup may be in a directory where others write.
     private static func makeFolder(beside path: String) throws -> String {
         var name = Array("\(path).check.XXXXXX".utf8CString)
         guard mkdtemp(&name) != nil else { throw FileError(path: "\(path).check", call: "mkdtemp", code: errno) }
@@ -182,7 +183,7 @@ struct Restore {
 
     private func removeFolder() { Self.remove(folder) }
 
-    /// Deletes nothing where the folder's name leads elsewhere by now.
+    /// Deletes nothing if the folder's name is now a symbolic link.
     private static func remove(_ folder: String) {
         let file = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard file >= 0 else { return }

@@ -1,7 +1,7 @@
 import Base
 import JSON
 
-/// One setting: its key, where it lives, what it means.
+/// One setting: its key, its place in `Configuration`, and its meaning.
 struct Setting {
     enum Place {
         case text(WritableKeyPath<Configuration, String>)
@@ -145,7 +145,7 @@ struct Setting {
         ]
     }
 
-    /// Sets this from text: a flag's or a variable's value.
+    /// Sets this from the text of a flag or a variable.
     func apply(_ text: String, to configuration: inout Configuration, source: String) throws {
         switch place {
         case .text(let path): configuration[keyPath: path] = text

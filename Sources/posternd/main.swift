@@ -7,13 +7,13 @@ let version = "0.1.0"
 
 func fail(_ message: String, status: Int32 = 1) -> Never {
     let line = [UInt8]("posternd: \(message)\n".utf8.prefix(4_000))
-    // A pipe that nobody reads must not keep the process: pipe(7) takes 4,096 bytes at once when it is writable.
+    // A pipe that nobody reads must not block the process: a writable pipe takes 4,096 bytes at once (pipe(7)).
     var output = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
     if poll(&output, 1, 1_000) > 0 { _ = write(STDERR_FILENO, line, line.count) }
     exit(status)
 }
 
-/// The environment as a dictionary; the last of duplicates wins, as in getenv(3) of most systems it is the first.
+/// The environment as a dictionary. The last of duplicates wins; in getenv(3) of most systems, it is the first.
 func processEnvironment() -> [String: String] {
     var variables: [String: String] = [:]
     var entry = environ
@@ -30,7 +30,7 @@ func processEnvironment() -> [String: String] {
 do {
     let invocation = try Invocation(
         arguments: Array(CommandLine.arguments.dropFirst()), environment: processEnvironment())
-    // The server has a log of its own, with the level that was asked for.
+    // The server has a log of its own, with the configured level.
     let log = Log(level: .warning)
     defer { log.close() }
     invocation.warn(log)

@@ -3,11 +3,12 @@
 
 #include <stddef.h>
 
-// What the process says, and how it ends, when reading the mapped data file faults. One store of the process.
+// What the process logs, and how it ends, when reading the mapped data file faults. For one store of the process.
 //
 // A damaged page or a file that was cut shows as SIGBUS, as SIGSEGV in LMDB's code, or as a failed assertion of LMDB.
-// None of these can be survived: the page is not there. So the process says which file it was, and ends. What LMDB read
-// there can also make the process fault in other code, where nothing tells it from a defect: then it says that.
+// None of these can be survived: the page is not there. So the process says which file it was, and ends. Bytes that
+// LMDB read there can also make the process fault in other code, where nothing tells this from a defect: then the
+// process says so.
 
 /// JSON objects' members from the level on: `"level":"error",…}\n`. Both are kept: never free them.
 struct store_fault_lines {
@@ -23,7 +24,7 @@ struct store_fault_lines {
 /// to standard error and end the process with `status`. Any other one writes the other line and goes on as before.
 void store_fault_watch(const char *path, struct store_fault_lines lines, int status);
 
-/// As a fault: for mdb_env_set_assert. Ends the process if a store is watched, else returns.
+/// For mdb_env_set_assert: treats a failed assertion as a fault. Ends the process if a store is watched, else returns.
 void store_fault_assertion_failed(void);
 
 /// Forgets the mapping, before it is unmapped.

@@ -1,4 +1,4 @@
-/// The little of ITU-T X.690 that keys and signatures need: writing definite lengths and unsigned integers.
+/// The part of ITU-T X.690 that keys and signatures need: writing definite lengths and unsigned integers.
 enum DER {
     static let sequenceTag: UInt8 = 0x30
 
@@ -50,7 +50,7 @@ extension PublicJWK {
         }
     }
 
-    /// Whether the numbers are spelled as RFC 7518 wants them: no leading zeros in RSA, 32 bytes otherwise.
+    /// Whether the numbers are spelled as RFC 7518 requires: no leading zeros in RSA, 32 bytes otherwise.
     var isCanonical: Bool {
         switch self {
         case .rsa(let modulus, let exponent):

@@ -4,13 +4,13 @@ enum ECDSASignature {
     /// Two integers of at most 33 bytes with their headers, and the sequence's header.
     static let derByteCountMax = 72
 
-    /// Of exactly 64 bytes. Whether r and s are in range is OpenSSL's to judge.
+    /// The DER form of exactly 64 bytes. OpenSSL checks whether r and s are in range.
     static func der(_ signature: UnsafeRawBufferPointer) -> [UInt8] {
         precondition(signature.count == byteCount, "an ES256 signature of \(signature.count) bytes")
         return DER.sequence(DER.integer(signature[..<32]), DER.integer(signature[32...]))
     }
 
-    /// For what OpenSSL just made; anything else is our own mistake.
+    /// The 64 bytes of a signature that OpenSSL just made; anything else is our own mistake.
     static func raw(_ der: ArraySlice<UInt8>) -> [UInt8] {
         var rest = der
         precondition(rest.popFirst() == DER.sequenceTag && rest.popFirst().map(Int.init) == rest.count, "no signature")

@@ -6,7 +6,7 @@ import Synchronization
 
 // Unchecked: the key is never changed after init. openssl-threads(7): "two threads can calculate a signature using two
 // different EVP_PKEY_CTX objects"; unsafe is only to "mutate an object, such as setting elements of a private or public
-// key, while another thread is using that object". What OpenSSL caches inside of a key it locks itself.
+// key, while another thread is using that object". OpenSSL itself locks what it caches inside of a key.
 final class KeyHandle: @unchecked Sendable {
     let pointer: OpaquePointer
 
@@ -14,7 +14,7 @@ final class KeyHandle: @unchecked Sendable {
 
     deinit { EVP_PKEY_free(pointer) }
 
-    /// Throws `malformed`; whether the key may be used is for `KeySoundness`.
+    /// Throws `malformed`. `KeySoundness` decides whether the key may be used.
     convenience init(spki: [UInt8]) throws(CryptoError) {
         OpenSSL.start
         let pointer: OpaquePointer? = spki.withUnsafeBytes { bytes in
@@ -30,7 +30,7 @@ final class KeyHandle: @unchecked Sendable {
         self.init(owning: pointer)
     }
 
-    /// The algorithm this key is for; `unsupported` for other kinds and curves, without a word on its soundness.
+    /// The algorithm of this key; `unsupported` for other kinds and curves. It says nothing about the key's soundness.
     func algorithm() throws(CryptoError) -> SigningAlgorithm {
         if EVP_PKEY_is_a(pointer, "RSA") == 1 { return .rs256 }
         if EVP_PKEY_is_a(pointer, "ED25519") == 1 { return .edDSA }
@@ -43,7 +43,7 @@ final class KeyHandle: @unchecked Sendable {
         return .es256
     }
 
-    /// A component as an unsigned big-endian integer without leading zeros. Throws `unsoundKey` when the key has none.
+    /// A component as an unsigned big-endian integer without leading zeros. Throws `unsoundKey` if the key has none.
     func integer(_ name: String) throws(CryptoError) -> [UInt8] {
         var number: OpaquePointer?
         guard EVP_PKEY_get_bn_param(pointer, name, &number) == 1 else {
@@ -80,11 +80,11 @@ final class KeyHandle: @unchecked Sendable {
     }
 }
 
-/// Contexts of one key and one operation, ready to use and used again: with a new one each time ES256 signs 14 %
+/// Contexts of one key and one operation, ready to use and used again: with a new context each time, ES256 signs 14 %
 /// slower.
 ///
-/// EVP_PKEY_CTX_new(3): "Contexts MUST NOT be shared between threads": a caller has one to itself while it works. There
-/// are never more than callers at the same time.
+/// EVP_PKEY_CTX_new(3): "Contexts MUST NOT be shared between threads": a caller has a context to itself while it works.
+/// There are never more contexts than callers at the same time.
 final class KeyContextPool: Sendable {
     enum Operation {
         case sign, verify

@@ -1,18 +1,19 @@
-// What a key from outside must fulfil before it is used for anything.
+// The checks that a key from outside must pass before it is used for anything.
 
 import COpenSSL
 
 /// How thoroughly a key from outside is checked before it is used.
 public enum KeyCheck: Sendable {
-    /// An RSA modulus is tested for being a prime, too: 2 ms for 2048 bits, 60 ms for 4096.
+    /// The quick tests, and whether an RSA modulus is a prime: 2 ms for 2048 bits, 60 ms for 4096.
     case thorough
-    /// Sizes, exponent, small factors, the known weak generator, the point on its curve: some microseconds. For keys
-    /// that harm only their own issuer when they are weak, and for keys that were checked thoroughly before.
+    /// Tests sizes, exponent, small factors, the known weak generator, the point on its curve: some microseconds. For
+    /// keys that, if weak, harm only their own issuer, and for keys that were checked thoroughly before.
     case quick
 }
 
 enum KeySoundness {
-    /// Checking and verifying grow with the square and the cube of the size: beyond 4096 they would be an attack.
+    /// The cost of checking and verifying grows with the square and the cube of the size: beyond 4096, a key would be
+    /// an attack.
     static let rsaBitsRange = 2048...4096
 
     /// Throws `outOfRange` (size, exponent) or `unsoundKey` (point not on the curve, small factors, made by the
@@ -22,7 +23,7 @@ enum KeySoundness {
     ) throws(CryptoError) {
         if algorithm == .rs256 {
             guard rsaBitsRange.contains(Int(EVP_PKEY_get_bits(key.pointer))) else { throw .outOfRange }
-            // RFC 8017 wants it odd; below 65537 (NIST SP 800-56B) or beyond 32 bits nobody honest has one.
+            // RFC 8017 requires an odd exponent; no honest key has one below 65537 (NIST SP 800-56B) or beyond 32 bits.
             let exponent = try key.integer(OSSL_PKEY_PARAM_RSA_E)
             guard exponent.count <= 4 else { throw .outOfRange }
             let value = exponent.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
@@ -46,9 +47,9 @@ enum KeySoundness {
         return smallPrimes.contains { residue(of: modulus, by: $0) == 0 }
     }
 
-    /// The Infineon generator's primes are k·M + 65537^a mod M, M being the product of the first primes: such a modulus
-    /// is a power of 65537 modulo every small prime (Nemec et al., "The Return of Coppersmith's Attack", 2017, §2).
-    /// Another modulus passes for one with a probability of about 2⁻²⁷.
+    /// The Infineon generator's primes are k·M + 65537^a mod M, where M is the product of the first primes. So such a
+    /// modulus is a power of 65537 modulo every small prime (Nemec et al., "The Return of Coppersmith's Attack", 2017,
+    /// §2). Another modulus looks the same with a probability of about 2⁻²⁷.
     static func isOfROCAGenerator(modulus: [UInt8]) -> Bool {
         smallPrimes.allSatisfy { prime in
             let residue = residue(of: modulus, by: prime)

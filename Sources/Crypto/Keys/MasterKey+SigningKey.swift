@@ -1,5 +1,5 @@
 extension MasterKey {
-    /// An Ed25519 key for what others than this server check. Whoever has the public part cannot make a signature.
+    /// An Ed25519 key for signatures that others than this server check. The public part cannot make a signature.
     public func signingKey(_ label: String) -> SigningKey {
         .ed25519(seed: derive("signing/" + label, count: SigningKey.ed25519SeedByteCount))
     }

@@ -2,7 +2,7 @@ public import Base
 
 /// Textual encoding of keys (RFC 7468): base64 of DER between two lines with a label.
 public enum PEM {
-    /// Lines of 64 characters, each with a line feed. What the text holds is a secret if `der` is one.
+    /// Lines of 64 characters, each with a line feed. The text is a secret if `der` is one.
     public static func encode(_ label: StaticString, _ der: Secret) -> Secret {
         let digits = der.withBytes { Base64.standard.encode([UInt8]($0)) }
         var text = boundary("BEGIN", label) + [0x0A]
@@ -12,7 +12,7 @@ public enum PEM {
         return Secret(text + boundary("END", label) + [0x0A])
     }
 
-    /// The DER inside of exactly one block with this label; white space around it and in it does not count. Throws
+    /// The DER inside of exactly one block with this label; white space around it and in it is ignored. Throws
     /// `malformed`. The caller bounds the size.
     public static func decode(_ label: StaticString, _ text: [UInt8]) throws(CryptoError) -> [UInt8] {
         let isSpace: (UInt8) -> Bool = { $0 == 0x20 || (0x09...0x0D).contains($0) }

@@ -1,6 +1,6 @@
 public import Base
 
-/// The public part of a key as RFC 7517 spells it: what a key set publishes and a thumbprint is made of.
+/// The public part of a key in the form of RFC 7517, which a key set publishes and from which a thumbprint is made.
 public enum PublicJWK: Sendable, Equatable {
     /// Unsigned big-endian integers without leading zero.
     case rsa(modulus: [UInt8], exponent: [UInt8])
@@ -21,8 +21,8 @@ public enum PublicJWK: Sendable, Equatable {
         }
     }
 
-    /// From the members of a JSON object: `member` gives the string of that name. Whether it is a good key is for
-    /// `VerificationKey` to say. Throws `malformed`, `unsupported` (kind of key, curve).
+    /// From the members of a JSON object: `member` gives the string of that name. `VerificationKey` checks whether the
+    /// key is good. Throws `malformed`, `unsupported` (kind of key, curve).
     public init(member: (Text) -> Text?) throws(CryptoError) {
         func bytes(_ name: Text) throws(CryptoError) -> [UInt8] {
             guard let text = member(name), text.byteCount <= 2048, let bytes = Base64.url.decode(text.bytes) else {

@@ -3,7 +3,7 @@ import COpenSSL
 
 /// A private key that signs JWTs. Immutable; any thread.
 ///
-/// ES256 takes some 15 µs and EdDSA 40 on the caller's thread; RS256 takes 250: crypto pool.
+/// ES256 takes some 15 µs and EdDSA 40 on the caller's thread. RS256 takes 250, so use the crypto pool.
 public final class SigningKey: Sendable {
     public var algorithm: SigningAlgorithm { publicKey.algorithm }
     public let publicKey: VerificationKey
@@ -40,9 +40,9 @@ public final class SigningKey: Sendable {
         return key
     }
 
-    /// DER PKCS#8, unencrypted (RFC 5208) and nothing behind it.
+    /// DER PKCS#8, unencrypted (RFC 5208), with nothing after it.
     ///
-    /// Throws as `VerificationKey.init(spki:)`, and `unsoundKey` when the private part does not fit the public one.
+    /// Throws as `VerificationKey.init(spki:)`, and `unsoundKey` if the private part does not fit the public one.
     public convenience init(der: Secret) throws(CryptoError) {
         OpenSSL.start
         let pointer: OpaquePointer? = der.withBytes { bytes in
@@ -83,7 +83,7 @@ public final class SigningKey: Sendable {
         self.contexts = KeyContextPool(key, .sign)
     }
 
-    /// DER PKCS#8, as `init(der:)` reads it: to be sealed.
+    /// DER PKCS#8, as `init(der:)` reads it. The caller seals it.
     public func exportDER() -> Secret {
         guard let info = EVP_PKEY2PKCS8(key.pointer) else { OpenSSL.fail("EVP_PKEY2PKCS8") }
         defer { PKCS8_PRIV_KEY_INFO_free(info) }

@@ -1,7 +1,7 @@
 public import Base
 import COpenSSL
 
-/// A public key that checks JWT signatures. Immutable; any thread; keep it rather than make it again.
+/// A public key that checks JWT signatures. Immutable; any thread. Keep it rather than make it again.
 public final class VerificationKey: Sendable {
     public let algorithm: SigningAlgorithm
     public let jwk: PublicJWK
@@ -12,11 +12,11 @@ public final class VerificationKey: Sendable {
     private let contexts: KeyContextPool
     private let signatureByteCount: Int
 
-    /// DER SubjectPublicKeyInfo (RFC 5280 §4.1.2.7) and nothing behind it.
+    /// DER SubjectPublicKeyInfo (RFC 5280 §4.1.2.7) with nothing after it.
     ///
-    /// Throws `malformed` (a point off the curve, too), `unsupported`, `outOfRange` for RSA below 2048 or above 4096
-    /// bits and for an exponent below 65537, `unsoundKey` for a modulus that is known to be weak. RSA takes 2 ms and
-    /// more unless `check` is quick: the modulus is checked for being composite without small factors.
+    /// Throws `malformed` (also for a point off the curve), `unsupported`, `outOfRange` for RSA below 2048 or above
+    /// 4096 bits and for an exponent below 65537, `unsoundKey` for a modulus that is known to be weak. RSA takes 2 ms
+    /// and more unless `check` is quick: it is checked that the modulus is composite and has no small factors.
     public convenience init(spki: [UInt8], check: KeyCheck = .thorough) throws(CryptoError) {
         let key = try KeyHandle(spki: spki)
         let algorithm = try key.algorithm()
@@ -30,7 +30,7 @@ public final class VerificationKey: Sendable {
         try self.init(spki: jwk.spki, check: check)
     }
 
-    /// The public part of a key of our own. A copy without the private part: who holds a key set holds no secret.
+    /// The public part of a key of our own. It is a copy without the private part, so a key set holds no secret.
     convenience init(publicPartOf key: KeyHandle, _ algorithm: SigningAlgorithm) throws(CryptoError) {
         try self.init(sound: try KeyHandle(spki: try key.jwk(algorithm).spki), algorithm)
     }
@@ -44,14 +44,14 @@ public final class VerificationKey: Sendable {
         self.signatureByteCount = algorithm == .rs256 ? Int(EVP_PKEY_get_size(key.pointer)) : ECDSASignature.byteCount
     }
 
-    /// The first 128 bits of the thumbprint in base64url: what Postern uses as `kid`.
+    /// The first 128 bits of the thumbprint in base64url, which Postern uses as `kid`.
     public var keyID: Text { Text(unchecked: Base64.url.encode(thumbprint.prefix(16))) }
 
     /// DER SubjectPublicKeyInfo, as `init(spki:)` reads it.
     public func exportSPKI() -> [UInt8] { jwk.spki }
 
     /// Whether `signature`, in JWS form, is this key's over `message`: RS256 as long as the modulus, ES256 64 bytes
-    /// r ‖ s with both in 1..<n (checked by OpenSSL), EdDSA 64 bytes. Any other length is false.
+    /// r ‖ s with both in 1..<n (checked by OpenSSL), EdDSA 64 bytes. False for any other length.
     ///
     /// RS256 takes some 15 µs, ES256 60, EdDSA 100.
     public func verify(signature: UnsafeRawBufferPointer, over message: UnsafeRawBufferPointer) -> Bool {

@@ -1,7 +1,7 @@
 import Base
 import CArgon2
 
-/// Which memory addresses argon2 reads: those that depend on the password (d), those that do not (i), or both (id).
+/// The memory addresses that argon2 reads: those that depend on the password (d), those that do not (i), or both (id).
 public enum Argon2Variant: String, Sendable, CaseIterable {
     case d = "argon2d"
     case i = "argon2i"
@@ -24,8 +24,8 @@ struct Argon2Hash: PasswordHash {
     static let associatedDataByteCountMax = 64
     private static let dataName = [UInt8](",data=".utf8)
 
-    /// `$argon2i$v=19$m=65536,t=4,p=1$salt$tag`, with `,data=` and associated data behind p if there is any. Without a
-    /// version it is 16, as in the first release of argon2. Nil for a string that `Argon2idHash` reads.
+    /// `$argon2i$v=19$m=65536,t=4,p=1$salt$tag`, with `,data=` and associated data after p if there is any. A string
+    /// without a version has version 16, as in the first release of argon2. Nil for a string that `Argon2idHash` reads.
     init?(_ string: PHCString) throws(CryptoError) {
         guard let variant = Argon2Variant(rawValue: string.id) else { return nil }
         var fields = string.fields.dropFirst()
@@ -80,7 +80,7 @@ struct Argon2Hash: PasswordHash {
                     UInt32(clamping: lanes), bytes.octets, bytes.count, salt, salt.count, data, data.count,
                     computed.octets, computed.count)
             }
-            // All parameters were checked, so that only the allocation is left to fail.
+            // All parameters were checked, so only the allocation can fail.
             guard code == ARGON2_OK.rawValue else { throw .outOfMemory }
             return constantTimeEqual([UInt8](computed), tag)
         }
@@ -88,7 +88,7 @@ struct Argon2Hash: PasswordHash {
 }
 
 extension PHCString {
-    /// What stands before the salt and the tag.
+    /// The part of the string before the salt and the tag.
     static func argon2Cost(
         _ variant: Argon2Variant, _ version: Int, _ memoryKiB: Int, _ passes: Int, _ lanes: Int, _ data: [UInt8]
     ) -> String {

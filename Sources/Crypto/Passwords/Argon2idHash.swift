@@ -51,7 +51,7 @@ struct Argon2idHash: Sendable {
             && salt.count == Self.saltByteCount && tag.count == Self.tagByteCount
     }
 
-    /// Throws `outOfMemory`. The caller's thread works for as long as the cost says.
+    /// Throws `outOfMemory`. It occupies the caller's thread for as long as the cost says.
     static func tag(
         of password: Secret, memoryKiB: Int, passes: Int, salt: [UInt8], byteCount: Int = tagByteCount
     ) throws(CryptoError) -> [UInt8] {
@@ -63,7 +63,7 @@ struct Argon2idHash: Sendable {
                 &tag, UInt64(clamping: byteCount), characters, UInt64(clamping: count), salt, UInt64(clamping: passes),
                 memoryKiB * 1024, crypto_pwhash_ALG_ARGON2ID13)
         }
-        // All parameters were checked, so that only the allocation is left to fail.
+        // All parameters were checked, so only the allocation can fail.
         guard code == 0 else { throw .outOfMemory }
         return tag
     }
@@ -75,8 +75,8 @@ struct Argon2idHash: Sendable {
         return constantTimeEqual(computed, tag)
     }
 
-    /// libsodium takes several lanes and other salts in its string form only, and does not tell "no memory" from
-    /// "wrong" there (1.0.18): an imported hash may be refused for want of memory, until it is replaced at sign-in.
+    /// libsodium takes several lanes and other salts only in its string form, where it does not tell "no memory" from
+    /// "wrong" (1.0.18). So an imported hash may be refused for lack of memory, until it is replaced at sign-in.
     private func verifyForeignShape(_ password: Secret) -> Bool {
         Sodium.start
         // The parameter is declared as 128 characters; it is read up to its NUL.
@@ -90,7 +90,7 @@ struct Argon2idHash: Sendable {
 }
 
 enum Sodium {
-    /// Picks the fastest code for this processor; the others work without, slower.
+    /// Picks the fastest code for this processor; without this call, slower code runs.
     static let start: Void = {
         precondition(sodium_init() >= 0, "sodium_init failed")
     }()

@@ -2,13 +2,13 @@ import Base
 import CCrypt
 import Glibc
 
-/// bcrypt as it is imported: `$2a$`, `$2b$` or `$2y$`, cost 4 to 14 (crypt(5)).
+/// An imported bcrypt hash: `$2a$`, `$2b$` or `$2y$`, cost 4 to 14 (crypt(5)).
 struct BcryptHash: Sendable {
     /// 60 characters: `$2b$10$`, 22 of salt, 31 of hash.
     let stored: String
-    /// `$2b$10`, whichever of the three it was written by.
+    /// `$2b$10`, also for a hash with one of the other two prefixes.
     var cost: String { "$2b$" + stored.dropFirst(4).prefix(2) }
-    /// Log2 of how often the key schedule is set up.
+    /// Log2 of the number of key schedule set-ups.
     let rounds: Int
     private static let byteCount = 60
     private static let digestStart = 29
@@ -31,7 +31,7 @@ struct BcryptHash: Sendable {
         self.rounds = cost
     }
 
-    /// False for a password above 72 bytes, of which bcrypt would see the beginning only, and for one with a NUL.
+    /// False for a password above 72 bytes, because bcrypt would see only its beginning, and for a password with a NUL.
     func verify(_ password: Secret) throws(CryptoError) -> Bool {
         let isUsable = password.withBytes { $0.count <= Self.passwordByteCountMax && !$0.contains(0) }
         guard isUsable else { return false }

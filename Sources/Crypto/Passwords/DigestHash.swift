@@ -1,6 +1,6 @@
 import Base
 
-/// A password hashed with a fast function, once or some thousand times: `md5`, `sha1`, `sha256`, `sha512`.
+/// A password hashed with a fast function, once or some thousands of times: `md5`, `sha1`, `sha256`, `sha512`.
 struct DigestHash: PasswordHash {
     let function: HashFunction
     /// 0 counts as 1.
@@ -14,7 +14,7 @@ struct DigestHash: PasswordHash {
     static let roundsRange = 0...8_192
     static let saltByteCountMax = 128
 
-    /// `digest` as bytes or as hex digits: its length tells.
+    /// `digest` is given as bytes or as hex digits; its length tells which.
     init(
         function: HashFunction, rounds: Int, order: HashInputOrder, hashesHex: Bool, salt: [UInt8], digest: [UInt8]
     ) throws(CryptoError) {

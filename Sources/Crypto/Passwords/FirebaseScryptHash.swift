@@ -2,9 +2,9 @@ import Base
 import COpenSSL
 
 /// Firebase's scrypt (github.com/firebase/scrypt): the hash is the project's signer key, encrypted with AES-256-CTR
-/// under what scrypt makes of the password.
+/// under the key that scrypt derives from the password.
 ///
-/// The signer key is a secret of the source project: the record names it, the caller has it.
+/// The signer key is a secret of the source project: the record names it, and the caller passes it.
 struct FirebaseScryptHash: Sendable {
     let rounds: Int
     let memoryCost: Int
@@ -56,7 +56,7 @@ struct FirebaseScryptHash: Sendable {
                     characters, count, saltAndSeparator, saltAndSeparator.count, 1 << UInt64(memoryCost),
                     UInt64(rounds), 1, 64 << 20, derived.octets, derived.count) == 1
             }
-            // All parameters were checked, so that only the allocation is left to fail.
+            // All parameters were checked, so only the allocation can fail.
             guard isDerived else {
                 ERR_clear_error()
                 throw .outOfMemory

@@ -1,7 +1,6 @@
 import Base
 
-/// A password's HMAC under a key of the system that it comes from: `hmac-md5`, `hmac-sha1`, `hmac-sha256`,
-/// `hmac-sha512`.
+/// A password's HMAC under a key of the source system: `hmac-md5`, `hmac-sha1`, `hmac-sha256`, `hmac-sha512`.
 struct HMACHash: PasswordHash {
     let function: HashFunction
     let order: HashInputOrder
@@ -11,7 +10,7 @@ struct HMACHash: PasswordHash {
 
     private static let idPrefix = "hmac-"
 
-    /// `tag` as bytes or as hex digits: its length tells.
+    /// `tag` is given as bytes or as hex digits; its length tells which.
     init(
         function: HashFunction, order: HashInputOrder, salt: [UInt8], signerKeyID: Text, tag: [UInt8]
     ) throws(CryptoError) {

@@ -1,8 +1,8 @@
 import Base
 import COpenSSL
 
-/// PBKDF2 with HMAC (RFC 8018): `pbkdf2-sha1`, `pbkdf2-sha256`, `pbkdf2-sha512`. How long a key it derives follows from
-/// the hash.
+/// PBKDF2 with HMAC (RFC 8018): `pbkdf2-sha1`, `pbkdf2-sha256`, `pbkdf2-sha512`. The derived key is as long as the key
+/// in the hash.
 struct PBKDF2Hash: PasswordHash {
     let function: HashFunction
     let rounds: Int
@@ -63,7 +63,7 @@ struct PBKDF2Hash: PasswordHash {
                     characters, Int32(clamping: count), salt, Int32(clamping: salt.count), Int32(clamping: rounds),
                     function.type, Int32(clamping: derived.count), derived.octets) == 1
             }
-            // All parameters were checked, so that only the allocation is left to fail.
+            // All parameters were checked, so only the allocation can fail.
             guard isDerived else {
                 ERR_clear_error()
                 throw .outOfMemory

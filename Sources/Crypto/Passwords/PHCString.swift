@@ -1,10 +1,10 @@
 import Base
 
-/// The fields of a `$id$parameters$…` string (PHC string format): what the stored forms have in common.
+/// The fields of a `$id$parameters$…` string (PHC string format), which all stored forms have in common.
 struct PHCString {
     let fields: [ArraySlice<UInt8>]
 
-    /// Nil when it does not begin with `$`, is longer than 1024 bytes or has more than 8 fields.
+    /// Nil if the text does not begin with `$`, is longer than 1024 bytes or has more than 8 fields.
     init?(_ text: Text) {
         guard text.bytes.first == UInt8(ascii: "$"), text.byteCount <= 1024 else { return nil }
         fields = text.bytes.dropFirst().split(
@@ -14,7 +14,7 @@ struct PHCString {
 
     var id: String { String(decoding: fields[0], as: UTF8.self) }
 
-    /// The values of `a=1,b=2` when it has exactly these names in this order; nil otherwise.
+    /// The values of `a=1,b=2` if the field has exactly these names in this order; nil otherwise.
     static func parameters(_ field: ArraySlice<UInt8>, named names: [String]) -> [Int]? {
         let parts = field.split(separator: UInt8(ascii: ","), maxSplits: names.count, omittingEmptySubsequences: false)
         guard parts.count == names.count else { return nil }

@@ -1,7 +1,7 @@
-// What checking a hash takes, from the numbers that the hash itself names: whoever brings hashes in chooses these.
+// The cost of checking a hash, from the numbers in the hash itself: the person who imports hashes chooses them.
 
 extension PasswordHashProfile {
-    /// What making a hash takes.
+    /// The memory and the time for making a hash.
     public var work: PasswordHashWork { Argon2idHash.work(memoryKiB: memoryKiB, passes: passes) }
 }
 

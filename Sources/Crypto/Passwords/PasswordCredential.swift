@@ -2,22 +2,22 @@ public import Base
 
 /// A password as the store keeps it: a salted hash with everything needed to check it, in one line of text.
 ///
-/// New ones are argon2id; others come in by import and are replaced at the next sign-in. Hashing and checking take
-/// milliseconds to a second on the caller's thread: password pool only. Any thread; prints without the hash.
+/// New hashes are argon2id; other kinds come in by import and are replaced at the next sign-in. Hashing and checking
+/// take milliseconds to a second on the caller's thread: password pool only. Any thread; prints without the hash.
 public struct PasswordCredential: Sendable {
     public typealias Kind = PasswordHashKind
     public typealias Work = PasswordHashWork
 
     let hash: any PasswordHash
 
-    /// What checking it costs, without anything of the hash: `$argon2id$v=19$m=19456,t=2,p=1`, `$2b$10`,
+    /// The cost of checking it, without any part of the hash: `$argon2id$v=19$m=19456,t=2,p=1`, `$2b$10`,
     /// `$firebase-scrypt$r=8,m=14`.
     public var cost: Text { Text(hash.cost) }
 
-    /// What one check takes.
+    /// The memory and the time of one check.
     public var work: Work { hash.work }
 
-    /// Reads the stored form, and what other systems export in the same form:
+    /// Reads the stored form, and hashes that other systems export in the same form:
     ///
     /// - `$argon2id$v=19$m=19456,t=2,p=1$salt$tag` (also argon2i, argon2d, `v=16`, `,data=…` behind p): m ≤ 256 MiB,
     ///   t ≤ 16, p ≤ 16, salt 8–64 bytes, tag 16–64, associated data 1–64
@@ -58,8 +58,8 @@ public struct PasswordCredential: Sendable {
     /// The signer key `verify` will ask for.
     public var signerKeyID: Text? { hash.signerKeyID }
 
-    /// Whether a hash made now would be another: any other kind, more cost or less. Less too, so that all users of a
-    /// deployment take the same time.
+    /// Whether a new hash would differ: this one is of another kind, or its cost is higher or lower. A higher cost
+    /// counts too, so that all users of a deployment take the same time.
     public func needsRehash(under profile: PasswordHashProfile) -> Bool {
         (hash as? Argon2idHash)?.isMade(by: profile) != true
     }
@@ -76,7 +76,7 @@ extension PasswordCredential {
         return PasswordCredential(Argon2idHash(profile: profile, salt: salt, tag: tag))
     }
 
-    /// Compares in constant time. Throws `outOfMemory`, and `unknownKey` when `signerKeys` has no key of the id that
+    /// Compares in constant time. Throws `outOfMemory`, and `unknownKey` if `signerKeys` has no key with the id that
     /// the hash names.
     @available(*, noasync, message: "works for milliseconds: password pool only")
     public func verify(

@@ -1,6 +1,6 @@
 import Base
 
-/// By which algorithm a password is kept.
+/// The algorithm of a password hash.
 public enum PasswordHashKind: String, Sendable, CaseIterable {
     case argon2id
     case argon2i
@@ -24,11 +24,11 @@ public enum PasswordHashKind: String, Sendable, CaseIterable {
 /// Memory and time that one check needs.
 public struct PasswordHashWork: Sendable, Equatable {
     public let memoryByteCount: Int
-    /// On one core of a server of today; right within a factor of three.
+    /// The time on one core of a present-day server; right within a factor of three.
     public let time: Duration
 }
 
-/// What every kind of password hash can do.
+/// The operations of every kind of password hash.
 protocol PasswordHash: Sendable {
     var kind: PasswordHashKind { get }
     /// `PasswordCredential.cost`
@@ -36,10 +36,10 @@ protocol PasswordHash: Sendable {
     /// `PasswordCredential.stored`
     var stored: String { get }
     var work: PasswordHashWork { get }
-    /// The key that `verify` needs besides the password; nil for a hash that needs none.
+    /// The id of the key that `verify` needs besides the password; nil for a hash that needs none.
     var signerKeyID: Text? { get }
 
-    /// `signerKey` is there when `signerKeyID` is.
+    /// `signerKey` is given if there is a `signerKeyID`.
     func verify(_ password: Secret, signerKey: Secret?) throws(CryptoError) -> Bool
 }
 
@@ -69,7 +69,7 @@ extension FirebaseScryptHash: PasswordHash {
     }
 }
 
-/// In which order a password and its salt are hashed.
+/// The order in which a password and its salt are hashed.
 public enum HashInputOrder: Sendable {
     case saltFirst
     case passwordFirst

@@ -1,4 +1,4 @@
-/// What a new password hash costs: argon2id with one lane (RFC 9106), a 16-byte salt and a 32-byte tag.
+/// The cost of a new password hash: argon2id with one lane (RFC 9106), a 16-byte salt and a 32-byte tag.
 public struct PasswordHashProfile: Sendable, Equatable {
     public let memoryKiB: Int
     public let passes: Int
@@ -19,7 +19,7 @@ public struct PasswordHashProfile: Sendable, Equatable {
     /// OWASP's setting with the least memory that still has the full strength: 19 MiB, 2 passes.
     public static let standard = PasswordHashProfile(memory: 19_456, passes: 2)
 
-    /// OWASP's equal with most memory and least time to attack it by: 46 MiB, 1 pass.
+    /// OWASP's equivalent setting with the most memory and the fewest passes: 46 MiB, 1 pass.
     public static let moreMemory = PasswordHashProfile(memory: 47_104, passes: 1)
 
     /// Protects nothing: for synthetic tenants and tests.

@@ -1,8 +1,8 @@
-// Schemes that are easily taken for each other: exports rarely say how hashes were made.
+// Schemes that are easily confused with each other: exports rarely say how hashes were made.
 
 extension PasswordScheme {
-    /// This scheme, then others that hashes like its hashes may have been made by. Signer keys and costs in memory are
-    /// the same; nobody mistakes these for others. Some may be out of range.
+    /// This scheme, then others that may have made hashes of the same form. Signer keys and memory costs stay the same,
+    /// because nobody confuses them with others. Some variants may be out of range.
     public var variants: [PasswordScheme] {
         switch self {
         case .text, .scrypt: [self]

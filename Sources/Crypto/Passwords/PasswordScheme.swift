@@ -1,11 +1,11 @@
 public import Base
 
-/// How a password was hashed, apart from the hash and its salt: what one system's hashes have in common.
+/// How a password was hashed, without the hash and its salt: the parameters that one system's hashes have in common.
 public enum PasswordScheme: Sendable, Equatable {
-    /// argon2 or bcrypt: each hash is a line of text that says everything, the salt too. `.argon2id` stands for all
-    /// variants of argon2.
+    /// argon2 or bcrypt: each hash is a line of text that holds everything, including the salt. `.argon2id` stands for
+    /// all variants of argon2.
     case text(PasswordHashKind)
-    /// argon2 whose tags and salts are apart from everything else; `version` is 16 or 19.
+    /// argon2 with tags and salts that are separate from everything else; `version` is 16 or 19.
     case argon2(
         Argon2Variant, version: Int, memoryKiB: Int, passes: Int, lanes: Int, associatedData: [UInt8])
     case firebaseScrypt(saltSeparator: [UInt8], rounds: Int, memoryCost: Int, signerKeyID: Text)
@@ -15,10 +15,11 @@ public enum PasswordScheme: Sendable, Equatable {
     /// `costExponent` is log2 of N.
     case scrypt(costExponent: Int, blockSize: Int, lanes: Int)
 
-    /// Throws what a hash of this scheme would throw because of the scheme: `outOfRange`, `malformed`, `unsupported`.
+    /// Throws the errors that a hash of this scheme would throw because of the scheme: `outOfRange`, `malformed`,
+    /// `unsupported`.
     public func check() throws(CryptoError) {
         if case .text = self { return }
-        // Every kind has hashes of so many bytes.
+        // Every kind has hashes of this length.
         let byteCount =
             switch self {
             case .digest(let function, _, _, _), .hmac(let function, _, _): function.byteCount
@@ -30,7 +31,7 @@ public enum PasswordScheme: Sendable, Equatable {
 }
 
 extension PasswordCredential {
-    /// A hash with its parts, as other systems export it. Of a digest or HMAC also its hex digits, of either case.
+    /// A hash with its parts, as other systems export it. A digest or HMAC may also be hex digits, of either case.
     ///
     /// A signer key itself is given to `verify`, by its id (`[A-Za-z0-9_-]`, 1 to 64). Throws `malformed`,
     /// `outOfRange`, `unsupported`.
@@ -65,7 +66,7 @@ extension PasswordCredential {
         }
     }
 
-    /// What `init(_:hash:salt:)` makes such a credential of.
+    /// The parts from which `init(_:hash:salt:)` makes such a credential.
     public var parts: (scheme: PasswordScheme, hash: [UInt8], salt: [UInt8]) {
         switch hash {
         case let hash as FirebaseScryptHash:

@@ -1,7 +1,7 @@
 import Base
 import COpenSSL
 
-/// scrypt as RFC 7914 has it. How long a key it derives follows from the hash.
+/// scrypt as in RFC 7914. The derived key is as long as the key in the hash.
 struct ScryptHash: PasswordHash {
     /// Log2 of N.
     let costExponent: Int
@@ -15,7 +15,7 @@ struct ScryptHash: PasswordHash {
     static let blockSizeRange = 1...32
     static let lanesRange = 1...64
     static let memoryByteCountMax = 256 << 20
-    /// What OpenSSL may take beside that for its own needs is far less.
+    /// The limit for OpenSSL. Its own needs beside the hash's memory are far less than the difference.
     private static let librarysMemoryMax: UInt64 = 512 << 20
 
     init(costExponent: Int, blockSize: Int, lanes: Int, salt: [UInt8], key: [UInt8]) throws(CryptoError) {
@@ -64,7 +64,7 @@ struct ScryptHash: PasswordHash {
                     UInt64(clamping: blockSize), UInt64(clamping: lanes), Self.librarysMemoryMax, derived.octets,
                     derived.count) == 1
             }
-            // All parameters were checked, so that only the allocation is left to fail.
+            // All parameters were checked, so only the allocation can fail.
             guard isDerived else {
                 ERR_clear_error()
                 throw .outOfMemory

@@ -39,7 +39,7 @@ final class HTTPListener {
 
     deinit { close(descriptor) }
 
-    /// Waits for a connection, reads the head of a request and sends what `body` says.
+    /// Waits for a connection, reads the head of a request and sends the response that `body` returns.
     func answerNext(_ body: (Request) -> Response) {
         let connection = accept(descriptor, nil, nil)
         guard connection >= 0 else { return }

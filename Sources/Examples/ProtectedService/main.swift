@@ -2,8 +2,8 @@
 //
 //   ExampleService SERVER KEY-FILE PORT [TENANT]
 //
-// The key needs the role verifier. Tokens are verified in this process, without a call per request; one that is revoked
-// is refused here milliseconds later.
+// The key needs the role verifier. Tokens are verified in this process, without a call per request. A revoked token is
+// refused here milliseconds later.
 
 import Base
 import Glibc
@@ -31,7 +31,7 @@ do {
     exit(1)
 }
 
-/// What this service is for. Everything before `verifyNow` returns is a stranger's.
+/// Answers a request. Nothing in the request is trusted before `verifyNow` returns.
 func answer(_ request: HTTPListener.Request, _ verifier: TokenVerifier) -> HTTPListener.Response {
     guard request.path == "/hello" else { return .init(404, "there is /hello\n") }
     guard let header = request.authorization, header.hasPrefix("Bearer ") else {
@@ -41,7 +41,7 @@ func answer(_ request: HTTPListener.Request, _ verifier: TokenVerifier) -> HTTPL
         let user = try verifier.verifyNow(String(header.dropFirst("Bearer ".count)))
         return .init(200, "hello \(user.uid), signed in with \(user.signInProvider)\n")
     } catch {
-        // VERIFIER_STALE: this service does not know what was revoked lately, and says so rather than guess.
+        // VERIFIER_STALE: this service does not know the latest revocations, and says so rather than guess.
         return .init(error.code == .unavailable ? 503 : 401, "\(error.reason)\n")
     }
 }

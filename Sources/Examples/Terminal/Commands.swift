@@ -1,7 +1,7 @@
 import Base
 import PosternAuth
 
-/// What the user of the terminal can do.
+/// The commands of the terminal's user.
 struct Commands {
     let auth: Auth
 
@@ -28,7 +28,7 @@ struct Commands {
         }
     }
 
-    /// The code belongs to the verification ID: whoever reads the message elsewhere gets nowhere with it.
+    /// The code belongs to the verification ID: somebody who reads the message elsewhere cannot use it.
     private func signIn(phoneNumber: String) async throws {
         let provider = PhoneAuthProvider.provider(auth: auth)
         let verificationID = try await provider.verifyPhoneNumber(phoneNumber)
@@ -69,7 +69,7 @@ struct Commands {
         }
     }
 
-    /// What is sensitive needs a login of the last minutes: proves the user again, once, when the server asks for it.
+    /// Runs a sensitive change, which needs a recent login. If the server asks for one, proves the user again, once.
     private func withRecentLogin(
         of user: User, _ body: () async throws -> Void
     ) async throws {

@@ -4,7 +4,7 @@ import PosternAuth
 struct SecondFactors {
     let auth: Auth
 
-    /// Does what `body` does, and whatever the server wants of a second factor: showing one, or adding the first.
+    /// Runs `body`. If the server wants a second factor for it, asks for one or adds the first one.
     func asked(by body: () async throws -> Void) async throws {
         do {
             try await body()

@@ -2,16 +2,16 @@ import Base
 import Glibc
 import PosternAuth
 
-/// Asking and telling.
+/// The input and output of the terminal.
 enum Terminal {
-    /// Nil at the end of the input.
+    /// Asks for a line. Nil at the end of the input.
     static func ask(_ prompt: String) -> String? {
         print(prompt, terminator: "")
         fflush(nil)
         return readLine()
     }
 
-    /// Without showing what is typed.
+    /// Asks for a line without showing it.
     static func askSecretly(_ prompt: String) -> String {
         var shown = termios()
         let isTerminal = tcgetattr(STDIN_FILENO, &shown) == 0
@@ -27,7 +27,7 @@ enum Terminal {
         return ask(prompt) ?? ""
     }
 
-    /// Prints each event until the task is cancelled. The first one is the state that a run before this one left.
+    /// Prints each event until the task is cancelled. The first event is the state that an earlier run left.
     static func sayWhatHappens(to auth: Auth) -> Task<Void, Never> {
         let events = auth.idTokenEvents
         return Task {

@@ -2,7 +2,7 @@ import CQREncode
 
 /// A text as a QR code, drawn with characters so that a phone's camera can read it from a terminal.
 ///
-/// One character shows two modules, one above the other: a module of a terminal's row would be twice as high as wide.
+/// One character shows two modules, one above the other: a character alone would be twice as high as wide.
 struct TerminalQRCode {
     /// The rows of modules, from the top. True: the module is dark.
     let modules: [[Bool]]

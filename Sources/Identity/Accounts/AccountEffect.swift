@@ -22,7 +22,8 @@ public struct AccountEffect: Sendable {
 }
 
 extension AccountEffect {
-    /// The same over the account as the tenant's hooks want it. Whom they disable has no session left.
+    /// The same effect with the answer of the tenant's hooks applied to the account. An account that the hooks disable
+    /// loses its sessions.
     func changed(by hooks: HookAnswer) -> AccountEffect {
         var effect = self
         hooks.apply(to: &effect.account)
@@ -30,13 +31,14 @@ extension AccountEffect {
         return effect
     }
 
-    /// Why refresh tokens of before end in the session that goes on. Nil for what adds a way to sign in: whoever held
-    /// such a token could have come so far anyway, and a second tab may still show it.
+    /// Why the older refresh tokens of the session end when the session goes on. Nil for a change that adds a way to
+    /// sign in: the holder of an older token could have made the same change, and a second browser tab may still
+    /// present such a token.
     ///
-    /// A reauthentication counts as well. The session's login is recent then, and may change the password.
+    /// A reauthentication ends older tokens too: after it the session has a recent login, and may change the password.
     var endsOlderTokens: SessionEnd? { endsSessions ?? (kind == .reauthenticated ? .signedOut : nil) }
 
-    /// Why the session it is made in goes on with new tokens.
+    /// Why the session in which the change is made goes on with new tokens.
     var refreshCause: TokenRefreshCause {
         switch kind {
         case .passwordChanged: .passwordChanged

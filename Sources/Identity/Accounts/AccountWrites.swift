@@ -4,8 +4,8 @@ import Messages
 import Rules
 import Store
 
-// The one way accounts get into the store, change and leave it: record, unique indexes, counts and event together.
-// Each checks everything before its first put, so that a refused write has changed nothing.
+// The only functions that add, change and remove accounts: each writes record, unique indexes, counts and event
+// together. Each checks everything before its first put, so that a refused write has changed nothing.
 
 extension ReadTransaction {
     /// The settings of a tenant that exists and is not deleted.
@@ -16,8 +16,8 @@ extension ReadTransaction {
         return record
     }
 
-    /// TENANT_NOT_FOUND for what `liveTenant` does not find. Every new account asks, so that the settings, which are
-    /// most of the record, are not decoded.
+    /// TENANT_NOT_FOUND in the same cases as `liveTenant`. Every new account makes this check, so it does not decode
+    /// the settings, which are most of the record.
     func requireLiveTenant(_ tenantID: Text) throws {
         let isDeleted = try withValue(Tables.tenants, TenantPrefix(tenantID)) { record in
             // A record whose MAC is right is the message that was put.
@@ -46,12 +46,13 @@ extension WriteTransaction {
         try appendEvent(kind, tenantID: key.tenant, uid: key.uid, origin: origin, now: now)
     }
 
-    /// Replaces an account by a changed one, moving its indexes along.
+    /// Replaces an account by a changed one, and updates its indexes.
     func replace(
         _ old: Account, by new: Account, origin: Origin, kind: EventKind, detail: Text = .empty, now: Timestamp
     ) throws {
         let key = UserKey(old.user.tenantID, old.user.uid)
-        // Most changes leave the names as they are: each that is written is a page of its own to be copied and synced.
+        // Most changes leave the names as they are. Each name that is written costs a page of its own, which is copied
+        // and synced.
         if !UniqueNames.areSame(old, new) {
             let (oldNames, newNames) = (UniqueNames(old), UniqueNames(new))
             let added = newNames.subtracting(oldNames)
@@ -80,7 +81,7 @@ extension WriteTransaction {
         try appendEvent(kind, tenantID: key.tenant, uid: key.uid, origin: origin, detail: detail, now: now)
     }
 
-    /// Removes an account with its sessions and codes: those must not reach a new account of its uid.
+    /// Removes an account with its sessions and codes: those must not reach a new account with the same uid.
     func remove(_ account: Account, origin: Origin, detail: Text = .empty, now: Timestamp) throws {
         let key = UserKey(account.user.tenantID, account.user.uid)
         try deleteIndexes(UniqueNames(account), key: key)
@@ -141,7 +142,7 @@ extension WriteTransaction {
         for identity in names.identities { try delete(Tables.userByProvider, identity.key(key.tenant)) }
     }
 
-    /// Unknown users are made to take as long as known ones: for that the tenant's mix of costs is kept.
+    /// Counts the tenant's hashes by cost, so that a check for an unknown user can take as long as for a known one.
     private func countPasswordHash(_ hash: Text, tenantID: Text, by change: Int64) throws {
         guard !hash.isEmpty, let credential = try? PasswordCredential(stored: hash) else { return }
         let key = TenantTextKey(tenantID, credential.cost)
@@ -155,7 +156,7 @@ extension WriteTransaction {
 }
 
 extension User {
-    /// Its place in the order of creation.
+    /// The user's place in the order of creation.
     var creationKey: UserTimeKey { UserTimeKey(tenantID, Timestamp(microseconds: createdAtMicros), uid) }
 }
 
@@ -167,7 +168,7 @@ extension EventKind {
 
 /// The names that only one account of a tenant may have: the keys of the unique indexes.
 struct UniqueNames {
-    /// Canonical.
+    /// The canonical email.
     var email: Text?
     var phoneNumber: Text?
     var identities: [IdentityName]

@@ -4,7 +4,7 @@ import Rules
 import Store
 
 extension WriteTransaction {
-    /// The account as it is, as `change` makes it, and what that brings with it; nothing is written.
+    /// The account as it is, the account as `change` makes it, and the other effects of that; nothing is written.
     func administered(
         _ key: UserKey, _ change: AdminChange, now: Timestamp
     ) throws -> (current: Account, changed: Account, effect: AdminChange.Effect) {

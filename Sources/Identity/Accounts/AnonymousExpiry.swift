@@ -4,13 +4,14 @@ import Rules
 import Store
 import Synchronization
 
-/// Deletes anonymous users that nobody used for as long as their tenant says, in slices, by the way every account goes.
+/// Deletes, in slices, anonymous users that were unused for as long as their tenant says. Each is removed like any
+/// account.
 ///
 /// Only users on the list `Tables.anonymousUsers` are looked at: those who signed up anonymously and have no other way
-/// in. Whether one goes is decided in the transaction that deletes it.
+/// in. Whether a user is deleted is decided in the transaction that deletes it.
 public final class AnonymousExpiry: Sendable {
     private struct State {
-        /// Behind which row the next sweep goes on; nil = from the beginning.
+        /// The row after which the next sweep goes on; nil = from the beginning.
         var place: UserKey?
     }
 
@@ -27,7 +28,8 @@ public final class AnonymousExpiry: Sendable {
         self.users = users
     }
 
-    /// One slice. Does nothing while the wall clock has not been right for an hour: a whole account goes here.
+    /// Deletes one slice. Does nothing until the wall clock has been right for an hour, because whole accounts are
+    /// deleted.
     func sweep(now: Timestamp) async throws {
         guard resources.time.hasAgreed(for: Self.trustedAfter) else { return }
         let last = state.withLock { $0.place }
@@ -44,7 +46,7 @@ public final class AnonymousExpiry: Sendable {
         expiredCount.add(UInt64(count))
     }
 
-    /// Rows that look as if they were to go, or to leave the list, and where to look next.
+    /// Rows whose user seems to be unused or no longer anonymous, and the row after which to look next.
     private func candidates(after last: UserKey?, now: Timestamp) throws -> (keys: [UserKey], next: UserKey?) {
         try resources.store.read { transaction in
             var found: [UserKey] = []
@@ -96,7 +98,8 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Deletes an anonymous user that is unused, and takes one off the list that is none; whether one was deleted.
+    /// Deletes a user that is unused, or takes a user off the list that is not anonymous; returns whether it deleted
+    /// one.
     fileprivate func expireAnonymousUser(_ key: UserKey, now: Timestamp) throws -> Bool {
         let expiry = try reading.anonymousUserExpiry(tenantID: key.tenant)
         guard expiry > .zero else { return false }

@@ -4,10 +4,10 @@ import Rules
 import Store
 
 extension UserDirectory {
-    /// Few enough for one write: each user may have a hundred sessions that go as well.
+    /// Few enough for one write: each user may have a hundred sessions, which are deleted too.
     private static var sliceCount: Int { 50 }
 
-    /// Deletes users, some in each write. What is deleted stays so when the call ends early.
+    /// Deletes users, some in each write. Users that are deleted stay deleted when the call ends early.
     public func delete(
         _ uids: [Text], tenantID: Text, force: Bool, validateOnly: Bool, origin: Origin
     ) async throws -> UsersBatchDeleteResponse {

@@ -9,8 +9,8 @@ struct EmailRecovery: Sendable {
     let tenants: TenantDirectory
     let oobDelivery: OobDelivery
 
-    /// The way back to the email that `user` has, if that was proved; nil otherwise. An address nobody proved may have
-    /// been a stranger's all the time, and the code would hand the account over.
+    /// The way back to the email that `user` has, if that was proved; nil otherwise. An address that nobody proved may
+    /// have been a stranger's all the time, and the code would give the account to the stranger.
     /// TOO_MANY_ATTEMPTS_TRY_LATER when the mailbox was told of many changes lately, or the account changed its email
     /// too often.
     func prepare(
@@ -37,8 +37,8 @@ struct EmailRecovery: Sendable {
 }
 
 extension WriteTransaction {
-    /// Puts the way back to the proved email of `current`, which `changed` has no more. ACCOUNT_CHANGED when `recovery`
-    /// goes to another mailbox, or nowhere, because the account changed meanwhile.
+    /// Puts the way back to the proved email of `current`, which `changed` no longer has. ACCOUNT_CHANGED when
+    /// `recovery` goes to another mailbox, or is nil, because the account changed meanwhile.
     func putWayBack(
         _ recovery: PreparedOob?, from changed: Account, to current: Account, limits: Limits, now: Timestamp
     ) throws {

@@ -3,8 +3,9 @@ public import Messages
 public import Rules
 public import Store
 
-// "This was not me": the second code of a mail that asks somebody to prove an address. It is put with the first one and
-// voided with it. When the first one is used it stays, and takes the address away from the account again.
+// "This was not me": the second code of a mail that asks somebody to prove an address. It is put and voided together
+// with the first code. When the first code is used, the second one stays, and can take the address away from the
+// account again.
 
 extension WriteTransaction {
     /// Notes that a code was used, for the REJECT_EMAIL of its mail; `account` is the account as it was before.
@@ -17,8 +18,8 @@ extension WriteTransaction {
         try put(Tables.oobCodes, key, rejection)
     }
 
-    /// `email` leaves the account: who was mailed there has nothing to take back any more, not even when the account
-    /// gets the address again in another way.
+    /// Notes that `email` left the account. Whoever was mailed there has nothing to take back any more, even if the
+    /// account gets the address again in another way.
     func noteLeft(_ email: Text, account key: UserKey) throws {
         let prefix = OobSubjectKey(
             // Proof: the kinds of codes have numbers below 128.

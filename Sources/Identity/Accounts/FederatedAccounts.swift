@@ -4,8 +4,8 @@ import Rules
 import Store
 
 extension ReadTransaction {
-    /// The account that has this identity, and the one whose primary email it names. Mostly they are one, and in a
-    /// transaction that has read it already `known`: it is read no more than once.
+    /// The account that has this identity, and the account whose primary email the identity names. Mostly both are the
+    /// same account, which the transaction may have read already as `known`: it is read at most once.
     func accounts(
         of identity: FederatedIdentity, tenantID: Text, known: Account? = nil
     ) throws -> (owner: Account?, emailOwner: Account?) {
@@ -23,7 +23,7 @@ extension ReadTransaction {
         return (owner, emailOwner)
     }
 
-    /// What signing in with the identity means for these accounts, as they are committed.
+    /// The decision on a sign-in with the identity, over these accounts as they are committed.
     func decision(
         on identity: FederatedIdentity, owner: Account?, emailOwner: Account?, now: Timestamp
     ) throws -> LinkDecision {

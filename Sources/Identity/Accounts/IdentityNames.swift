@@ -17,7 +17,7 @@ extension ReadTransaction {
     /// The uid of the account that an identity of the provider's present issuer belongs to.
     func owner(of name: IdentityName, tenantID: Text) throws -> [UInt8]? {
         if let owner = try get(Tables.userByProvider, name.key(tenantID)) { return owner }
-        // Only identities of before are looked for further.
+        // Only a name with an issuer can have been stored under a former issuer, or without one.
         guard !name.issuer.isEmpty else { return nil }
         let issuers = try identityIssuers(of: name.providerID, tenantID: tenantID)
         let counting = issuers.counting(as: name.issuer)
@@ -46,7 +46,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Keeps the issuer that unnamed identities belong to, before another one takes its place.
+    /// Keeps the issuer of the identities that were stored without one, before another issuer takes its place.
     func keepIssuerOfUnnamed(_ provider: Provider, tenantID: Text) throws {
         var issuers = try reading.identityIssuers(of: provider.providerID, tenantID: tenantID)
         guard issuers.unnamedIssuer.isEmpty, let issuer = ProviderConfiguration.identityIssuer(of: provider) else {

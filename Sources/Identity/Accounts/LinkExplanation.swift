@@ -4,7 +4,7 @@ public import Rules
 public import Store
 
 extension IdentityProviders {
-    /// Says what `LinkDecision` makes of an identity, over what is stored; changes nothing.
+    /// Explains what `LinkDecision` decides on an identity, over the stored accounts; changes nothing.
     public func explainLink(
         claimsJSON: [UInt8], providerID: Text, linkingTo uid: Text, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction

@@ -16,8 +16,8 @@ public struct MailedCodes: Sendable {
         try resources.store.read { try $0.oobCode(code, tenantID: settings.tenantID, now: resources.clock.now()) }
     }
 
-    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL, REJECT_EMAIL or
-    /// REVERT_SECOND_FACTOR_ADDITION is for; returns the account's email then, or the address that was rejected.
+    /// Applies a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL, REJECT_EMAIL or
+    /// REVERT_SECOND_FACTOR_ADDITION; returns the account's email afterwards, or the address that was rejected.
     /// TOO_MANY_ATTEMPTS_TRY_LATER when the old mailbox was told of many changes lately.
     public func apply(_ code: Secret, settings: TenantSettings, origin: Origin) async throws -> (
         type: OobRequestType, email: Text
@@ -25,7 +25,7 @@ public struct MailedCodes: Sendable {
         let seen = try check(code, settings: settings)
         let type = seen.requestType
         let now = resources.clock.now()
-        // The old address hears of the change, whoever made it.
+        // The old address is told of the change, no matter who made it.
         var wayBack: PreparedOob?
         if type == .verifyAndChangeEmail {
             if let newEmail = Email(stored: seen.newEmail) { try settings.checkMayEnter(newEmail, field: "oob_code") }
@@ -42,7 +42,8 @@ public struct MailedCodes: Sendable {
             var changed = try current.applying(taken)
             try transaction.noteApplied(taken, to: current)
             if type == .recoverEmail {
-                // Whoever changed the email may have enrolled a factor, and been mailed of it there.
+                // Whoever changed the email may also have enrolled a factor, and the mail about the factor went to the
+                // new address.
                 try transaction.removeFactors(
                     enrolledSince: Timestamp(microseconds: taken.createdAtMicros), from: &changed)
                 try transaction.removeOobCodes(of: current.key) { WaysBack.isVoid($0, onceProved: taken) }
@@ -72,7 +73,7 @@ public struct MailedCodes: Sendable {
                 transaction, current in
                 let proof = try transaction.reading.proofOfUnprovedEmail(current, now: now)
                 if try transaction.reading.emailIsAnothers(key, now: now) { throw AccountMoved() }
-                // A disabled account is not split, and its owner's is the way back.
+                // A disabled account keeps its email, and the way back belongs to its owner.
                 if case .isAnothers? = proof { throw Failure.invalidOobCode }
                 let taken = try transaction.takeOobCode(code, .passwordReset, tenantID: settings.tenantID, now: now)
                 let (changed, removed) = try current.resetting(passwordHash: passwordHash, by: taken, now: now)
@@ -82,8 +83,8 @@ public struct MailedCodes: Sendable {
         }
     }
 
-    /// The reset of a password by who proves the address of an account that is another's: it takes the address away
-    /// from there, and the prover gets an account of its own. INVALID_OOB_CODE where end users may not sign up.
+    /// Resets the password for a person who proves the address of somebody else's account. The address is taken away
+    /// from that account, and the person gets a new account. INVALID_OOB_CODE where end users may not sign up.
     private func resetOutside(
         _ key: UserKey, _ code: Secret, passwordHash: Text, settings: TenantSettings, origin: Origin
     ) async throws -> User {

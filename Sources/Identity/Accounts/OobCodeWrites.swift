@@ -32,12 +32,13 @@ extension ReadTransaction {
     func proofOfUnprovedEmail(_ account: Account, now: Timestamp) throws -> ProofOfUnprovedEmail? {
         guard !account.user.emailVerified, !account.user.email.isEmpty else { return nil }
         let meaning = try waysBack(of: account.key, now: now).meaning(ofProving: account.user.email)
-        // Its user had another email once, which was verified: only then a second factor is enrolled.
+        // The user had another email once, which was verified: a second factor is enrolled only with a verified email.
         if case .takesOver(nil) = meaning, !account.user.secondFactors.isEmpty { return .isAnothers }
         return meaning
     }
 
-    /// Whether who proves the account's email gets the email and not the account. A disabled account keeps its email.
+    /// Whether a person who proves the account's email gets the email and not the account. A disabled account keeps its
+    /// email.
     func emailIsAnothers(_ key: UserKey, now: Timestamp) throws -> Bool {
         guard let account = try account(key), !account.user.disabled,
             case .isAnothers? = try proofOfUnprovedEmail(account, now: now)
@@ -90,7 +91,7 @@ extension WriteTransaction {
         try scheduleExpiry(at: forgottenAt, Tables.oobCodes, key)
     }
 
-    /// Uses a code up, in the transaction of what it is for. INVALID_OOB_CODE, EXPIRED_OOB_CODE.
+    /// Uses a code up, in the transaction of the change that it allows. INVALID_OOB_CODE, EXPIRED_OOB_CODE.
     func takeOobCode(_ code: Secret, _ type: OobRequestType, tenantID: Text, now: Timestamp) throws -> StoredOobCode {
         let stored = try reading.oobCode(code, tenantID: tenantID, now: now)
         guard stored.requestType == type else { throw Failure.invalidOobCode }
@@ -98,19 +99,19 @@ extension WriteTransaction {
         return stored
     }
 
-    /// Voids everything that was sent on an account's behalf: what its user asked for before somebody else proved to be
-    /// its owner must not work afterwards, the way back to an old email included.
+    /// Voids all codes that were sent for an account, also the way back to an old email. Codes that its user asked for
+    /// must not work after somebody else proved to be its owner.
     func removeOobCodes(of key: UserKey, where isVoid: (StoredOobCode) -> Bool = { _ in true }) throws {
         try removeOobCodes(OobSubjectKey(key.tenant, subject: OobCodes.subject(uid: key.uid)), where: isVoid)
     }
 
-    /// Voids what is void once the account's email was proved; nothing where it had been proved before (nil).
+    /// Voids the codes that are void once the account's email is proved; none if it had been proved before (nil).
     func removeOobCodes(of key: UserKey, after proof: ProofOfUnprovedEmail?) throws {
         guard case .takesOver(let way)? = proof else { return }
         try removeOobCodes(of: key) { WaysBack.isVoid($0, onceProved: way) }
     }
 
-    /// Voids what somebody asked for in a session that ended because it may have been somebody else's.
+    /// Voids the codes that were asked for in a session, when it ended because it may have been somebody else's.
     func removeOobCodesAskedFromSessions(of key: UserKey) throws {
         try removeOobCodes(of: key) { $0.requestType == .verifyAndChangeEmail }
     }

@@ -37,7 +37,7 @@ public struct PasswordArena: Sendable {
             Self.release()
             return try hash()
         }
-        // Without memory for the arena libsodium asks for its own, and says that there is none.
+        // Without memory for the arena, libsodium asks for its own memory, and reports when there is none.
         guard password_arena_begin(byteCountMax) else { return try hash() }
         defer { password_arena_end() }
         return try hash()

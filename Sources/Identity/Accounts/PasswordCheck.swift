@@ -13,6 +13,6 @@ public final class PasswordCheck: Sendable {
     func begin() { begun.store(true, ordering: .releasing) }
     func foundRight() { right.store(true, ordering: .releasing) }
 
-    /// The password was looked at, and not found right so far.
+    /// True if the check of the password began, and has not found it right so far.
     public var mayBeGuess: Bool { begun.load(ordering: .acquiring) && !right.load(ordering: .acquiring) }
 }

@@ -45,15 +45,16 @@ public final class PasswordService: Sendable {
         }
     }
 
-    /// What checking a password found.
+    /// The result of a password check.
     public enum Outcome: Sendable, Equatable {
         case wrong
         case right
-        /// Right, and here is a hash by today's profile to replace the old one.
+        /// The password is right; the value is a hash under the present profile, to replace the old one.
         case rightRehashed(Text)
     }
 
-    /// `check` learns whether the password was looked at, and found right, also where no answer comes of it.
+    /// Checks a password against a stored hash. `check` records whether the check began and whether the password was
+    /// right, even if the call ends without an answer.
     public func verify(
         _ password: Secret, stored: Text, settings: TenantSettings, deadline: Instant, check: PasswordCheck? = nil
     ) async throws -> Outcome {
@@ -86,7 +87,7 @@ public final class PasswordService: Sendable {
         }
     }
 
-    /// Which of these hashes, none of them kept here, are of the password: their indices.
+    /// The indices of the hashes that are of the password; none of these hashes is stored here.
     func matching(
         _ password: Secret, _ credentials: [PasswordCredential], signerKey: Secret?, settings: TenantSettings,
         deadline: Instant
@@ -117,7 +118,7 @@ public final class PasswordService: Sendable {
         let cost = WorkCost(credential.work)
         try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [arena, computed] in
             check?.begin()
-            // As often as a real one: a password that NFC changes is tried in both forms.
+            // As often as for a real hash: a password that NFC changes is tried in both forms.
             for candidate in PasswordBytes.candidates(password, for: credential.kind) {
                 try Self.checkTime(deadline)
                 computed.add(credential.kind)
@@ -142,7 +143,7 @@ public final class PasswordService: Sendable {
         return try sealing.open(record.sealed, context: id.bytes)
     }
 
-    /// Between two hashes: what nobody waits for any more is not begun.
+    /// Runs between two hashes, so that no hash begins when nobody waits for it any more.
     private static func checkTime(_ deadline: Instant) throws(Failure) {
         guard Instant.now < deadline else {
             throw Failure(.deadlineExceeded, "the deadline passed while the password was checked")
@@ -166,11 +167,11 @@ extension WorkCost {
 // MARK: - Decoys
 
 extension PasswordService {
-    /// More costs than this in one tenant come from somebody who brought them in on purpose.
+    /// More different costs than this in one tenant come from somebody who imported them on purpose.
     private static let costsMax = 64
 
-    /// What an address without a password is taken to have: the costs of the tenant's hashes, each as often as there,
-    /// and always the same one for an address.
+    /// The decoy for an address without a password. Its cost is one of the tenant's hashes' costs, each chosen as often
+    /// as the tenant has it, and always the same cost for one address.
     func decoy(
         for email: Email, settings: TenantSettings, in transaction: borrowing ReadTransaction
     ) throws -> PasswordCredential {

@@ -4,12 +4,12 @@ import Messages
 public import Rules
 import Store
 
-/// Pending tokens: an identity that was proved and could not be used yet, sealed, for its tenant and a short time.
+/// Pending tokens: each seals an identity that was proved and could not be used yet, for one tenant and a short time.
 ///
-/// A token is no way around a rule: what it carries is decided about again when it comes back, and it is void when its
-/// provider was changed meanwhile (`IdentityProviders.stillProved`). A proof counts once: when a token of it has
-/// signed somebody in or was linked, every token of it is void. The token that a refusal of it brings ends when it
-/// would have: a proof does not get younger by being refused. Any thread.
+/// A token does not get around a rule: its identity is decided on again when the token comes back, and the token is
+/// void when its provider was changed meanwhile (`IdentityProviders.stillProved`). A proof counts once: when one of its
+/// tokens has signed somebody in or was linked, all its tokens are void. The new token after a refusal ends when the
+/// refused one would have: a refusal does not extend a proof. Any thread.
 public struct PendingCredentials: Sendable {
     /// How long a user has to sign in elsewhere and come back.
     public static let lifetime = Duration.seconds(600)
@@ -58,11 +58,11 @@ public struct PendingCredentials: Sendable {
 }
 
 extension WriteTransaction {
-    /// Uses up the proof that came in a pending token, in the transaction of what it is used for; nothing happens for
-    /// an identity that was proved just now. INVALID_PENDING_TOKEN when the proof was used before.
+    /// Uses up the proof that came in a pending token, in the transaction of the change that it allows; nothing happens
+    /// for an identity that was proved just now. INVALID_PENDING_TOKEN when the proof was used before.
     func useProof(of identity: FederatedIdentity, tenantID: Text) throws {
         guard let provedUntil = identity.provedUntil else { return }
-        // Tokens of before there were proof ids: who it is, and until when, is as good a name.
+        // Tokens from before there were proof ids: the identity serves as the name.
         let identifier = identity.rawID.bytes + [0] + identity.providerID.bytes
         let name = identity.proofID.isEmpty ? identifier : identity.proofID
         let key = HashKey(Digest.sha256(tenantID.bytes + [0] + name))

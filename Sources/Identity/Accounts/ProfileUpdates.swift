@@ -4,16 +4,16 @@ public import Rules
 import Store
 import Tokens
 
-/// What signed-in users change of their own accounts.
+/// The changes that signed-in users make to their own accounts.
 public struct ProfileUpdates: Sendable {
     let resources: Resources
     let users: UserDirectory
     let mailer: Mailer
     let recovery: EmailRecovery
 
-    /// Applies what a user changes of its own account. A new password or email ends every other session and all older
-    /// tokens, and answers with new ones; the old email is sent a way to take the change back.
-    /// TOO_MANY_ATTEMPTS_TRY_LATER when it was sent many lately.
+    /// Applies a user's change of its own account. A new password or email ends every other session and all older
+    /// tokens, and returns new tokens; the old email is sent a way to take the change back. TOO_MANY_ATTEMPTS_TRY_LATER
+    /// when the old email was sent many lately.
     public func apply(
         _ change: ProfileChange, of verified: VerifiedUser, origin: Origin, validateOnly: Bool, deadline: Instant
     ) async throws -> (user: User, tokens: TokenPair?) {

@@ -12,7 +12,7 @@ struct DecidedRefresh: Sendable {
 }
 
 extension ReadTransaction {
-    /// Decides about a presented refresh token. What is to be written, `WriteTransaction.refresh` writes.
+    /// Decides on a presented refresh token and writes nothing: `WriteTransaction.refresh` writes the changed session.
     func refresh(
         _ token: RefreshToken, of key: UserKey, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
     ) throws -> DecidedRefresh {
@@ -31,7 +31,8 @@ extension ReadTransaction {
 extension WriteTransaction {
     /// Decides about a presented refresh token and writes the one record that changes.
     ///
-    /// No event: a refresh changes nothing but the session's own counter. A reuse that ends the session is one.
+    /// A refresh changes nothing but the session's own counter, so it appends no event. A reuse that ends the session
+    /// does.
     func refresh(
         _ token: RefreshToken, of key: UserKey, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
     ) throws -> DecidedRefresh {

@@ -25,7 +25,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Starts a session; above `sessionsMax` the one that was used longest ago makes room.
+    /// Starts a session; a user who has `sessionsMax` sessions loses the least recently used one.
     func insertSession(
         _ session: StoredSession, id: [UInt8], sessionsMax: Int, settings: TenantSettings, now: Timestamp
     ) throws {
@@ -43,8 +43,9 @@ extension WriteTransaction {
         try scheduleExpiry(at: now + lifetime, Tables.sessions, SessionKey(id))
     }
 
-    /// Ends all of a user's sessions, or all but one, each with its reason; the records stay until they expire, so that
-    /// a refresh can be told why it is refused. A change of the email that was asked for and not made yet is void then.
+    /// Ends all of a user's sessions, or all but one, and notes the reason in each. The records stay until they expire,
+    /// so that a refresh can be told why it is refused. A change of the email that was asked for and not made yet
+    /// becomes void.
     func endSessions(of key: UserKey, except kept: [UInt8]? = nil, _ end: SessionEnd, now: Timestamp) throws {
         for id in try reading.sessionIDs(of: key) where id != kept {
             guard let session = try get(Tables.sessions, SessionKey(id)), session.end == .unspecified else { continue }
@@ -53,8 +54,8 @@ extension WriteTransaction {
         try removeOobCodesAskedFromSessions(of: key)
     }
 
-    /// Ends one session with its reason, and voids what may have been asked from it. False when there is no such one
-    /// of the user, or it had ended.
+    /// Ends one session with its reason, and voids the codes that may have been asked for in it. False when the user
+    /// has no such session, or it had ended before.
     func endSession(_ id: [UInt8], of key: UserKey, _ end: SessionEnd, origin: Origin, now: Timestamp) throws -> Bool {
         guard let session = try get(Tables.sessions, SessionKey(id)), session.tenantID == key.tenant,
             session.uid == key.uid, session.end == .unspecified
@@ -67,7 +68,7 @@ extension WriteTransaction {
         return true
     }
 
-    /// Deletes up to `limit` sessions of a deleted tenant; whether there may be more.
+    /// Deletes up to `limit` sessions of a deleted tenant; returns whether there may be more.
     func removeSessions(ofTenant tenantID: Text, limit: Int) throws -> Bool {
         var keys: [UserSessionKey] = []
         try scan(Tables.sessionByUser, prefix: TenantPrefix(tenantID), limit: limit) { row in
@@ -90,7 +91,7 @@ extension WriteTransaction {
 }
 
 extension StoredSession: ExpiringRecord {
-    /// A session's life slides with its use: its end is scheduled again when it comes up too early.
+    /// Use extends a session's life, so an expiry that comes up too early is scheduled again.
     public static func expire(
         _ key: SessionKey, of table: Table<SessionKey, Self>, in transaction: borrowing WriteTransaction, now: Timestamp
     ) throws {

@@ -3,8 +3,9 @@ public import Messages
 public import Store
 import Tokens
 
-// What counts once is kept as used until it has expired. Where an operator lowers the clock (`--accept-clock`), some of
-// it is in its time again while the row that says so may be gone. So all that can be in its time then counts as used.
+// A proof that counts once is recorded as used until it has expired. When an operator lowers the clock
+// (`--accept-clock`), some proofs become valid again, while the rows that record their use may be gone. So all proofs
+// that can be valid then count as used.
 
 /// The kinds of proof that count once and expire.
 enum OnceOnlyProof: String, CaseIterable {
@@ -12,7 +13,7 @@ enum OnceOnlyProof: String, CaseIterable {
     case pendingToken = "pending token"
     case temporaryProof = "temporary proof"
 
-    /// No proof that is in its time ends later than this from now.
+    /// A valid proof ends at most this long after now.
     fileprivate var endsWithin: Duration {
         switch self {
         case .customToken: ServiceAccountJWT.lifetimeMax + TimeKeeping.slack
@@ -25,7 +26,8 @@ enum OnceOnlyProof: String, CaseIterable {
 }
 
 extension ReadTransaction {
-    /// Whether a proof that ends at `end` counts as used, whatever else is known of it.
+    /// Whether a proof that ends at `end` counts as used because the clock was lowered, no matter what its own row
+    /// says.
     func isSpent(_ proof: OnceOnlyProof, until end: Timestamp) throws -> Bool {
         guard let latest = try get(Tables.spentProofs, proof.key) else { return false }
         return latest.withUnsafeBytes { TimeKey(stored: $0).map { end <= $0.time } ?? true }
@@ -33,7 +35,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// The clock is set from `former` down to `now`: no proof of before counts again.
+    /// Marks all earlier proofs as used, because the clock is set from `former` down to `now`.
     func spendProofs(former: Timestamp, now: Timestamp) throws {
         for proof in OnceOnlyProof.allCases {
             let latest = min(former + TimeKeeping.slack, now + proof.endsWithin)

@@ -11,20 +11,21 @@ public struct VerifiedUser: Sendable {
     public let account: Account
     public let settings: TenantSettings
 
-    /// Whether the user has no way to sign in again. A user who came by a custom token has one.
+    /// Whether the user has no way to sign in again. A user who signed in with a custom token has such a way.
     public var isAnonymous: Bool { account.user.providers.isEmpty && token.signInProvider != "custom" }
 
     /// Throws CREDENTIAL_TOO_OLD_LOGIN_AGAIN unless the user logged in recently; anonymous users cannot log in again
     /// and are exempt.
     public func requireRecentLogin(now: Timestamp) throws(Failure) {
         guard !isAnonymous else { return }
-        // A login ahead of the time is not recent: of seconds' truncation and a small step back a minute is left.
+        // A login in the future is not recent. A minute is allowed for truncation to seconds and a small step back.
         let age = now - token.authTime
         guard age <= settings.recentLogin, age >= .zero - .minutes(1) else { throw .recentLoginRequired }
     }
 }
 
-/// The one check of ID tokens: genuine, of this tenant, not revoked, its session alive, its user there and enabled.
+/// The one check of ID tokens: the token is genuine, of this tenant and not revoked, its session is alive, and its user
+/// exists and is enabled.
 public final class TokenCheck: Sendable {
     private let verifier: IssuedTokenVerifier
     private let marks: RowMarks
@@ -40,7 +41,7 @@ public final class TokenCheck: Sendable {
         self.clock = clock
     }
 
-    /// INVALID_ID_TOKEN or TOKEN_EXPIRED: all that the token itself can tell, at `time` or else now.
+    /// Checks the token by itself, without the store, at `time` or else now. INVALID_ID_TOKEN, TOKEN_EXPIRED.
     public func verify(_ idToken: Text, at time: Timestamp? = nil) throws(Failure) -> VerifiedToken {
         do throws(TokenError) {
             return try verifier.verify(idToken.bytes, now: time ?? clock.now())
@@ -64,7 +65,7 @@ public final class TokenCheck: Sendable {
         return try check(verify(idToken), settings: settings, in: transaction)
     }
 
-    /// What `verify` checks, for what a token of before may still do: sign its own session out.
+    /// Checks the same as `verify`, but also accepts an expired token, which may still sign its own session out.
     public func verifyExpired(_ idToken: Text) throws(Failure) -> VerifiedToken {
         do throws(TokenError) {
             return try verifier.verify(idToken.bytes, now: clock.now(), allowsExpired: true)
@@ -100,8 +101,8 @@ public final class TokenCheck: Sendable {
         return VerifiedUser(token: token, account: account, settings: settings)
     }
 
-    /// The token's user as it lies in the database; valid while the transaction lasts. What the rows say is kept beside
-    /// the token, until one of them changes.
+    /// The token's user as it lies in the database; valid while the transaction lasts. The rows' content is kept beside
+    /// the token until one of the rows changes.
     private func liveUser(
         of token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
     ) throws -> UnsafeRawBufferPointer {

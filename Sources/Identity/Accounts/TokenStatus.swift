@@ -4,10 +4,10 @@ import Rules
 import Store
 import Tokens
 
-// What deciding about a token needs of the records, read without decoding the rest: it is asked for on every request of
-// every service behind Postern.
+// The parts of the records that the decision on a token needs, read without decoding the rest: every request of every
+// service behind Postern asks for this decision.
 
-/// What the rows of a token's user and session said, kept beside a token that is used again and again.
+/// The content of the rows of a token's user and session, kept beside a token that is used again and again.
 final class TokenStatus: Sendable {
     let dated: Dated<TokenRows>
     let places: (RowMarks.Place, RowMarks.Place)
@@ -18,24 +18,24 @@ final class TokenStatus: Sendable {
     }
 }
 
-/// What a token's user and session said.
+/// The status of a token's user and session, as their rows had it.
 struct TokenRows: Sendable {
     let user: UserStatus
     let session: SessionStatus
 
-    /// The rows are the same as when they were read; the time and the settings may not be.
+    /// Decides on rows that are the same as when they were read; the time and the settings may have changed.
     func allow(_ token: VerifiedToken, settings: TenantSettings, now: Timestamp) -> Bool {
         !user.isDisabled && session.belongsToUser && token.generation >= user.tokensValidAfterMicros
             && session.refusedCause(settings: settings, now: now) == nil
     }
 }
 
-/// What deciding about a token needs of a user, read without decoding the rest.
+/// The fields of a user that the decision on a token needs, read without decoding the rest.
 struct UserStatus {
     private(set) var isDisabled = false
     private(set) var tokensValidAfterMicros: Int64 = 0
 
-    /// Nil when the bytes are no message.
+    /// Nil when the bytes are not a message.
     init?(_ encodedUser: UnsafeRawBufferPointer) {
         var reader = FieldReader(encodedUser)
         do throws(DecodeError) {
@@ -53,7 +53,7 @@ struct UserStatus {
     }
 }
 
-/// What deciding about a token needs of its session.
+/// The fields of a session that the decision on a token needs.
 struct SessionStatus {
     private typealias Fields = StoredSession.FieldNumber
 
@@ -62,7 +62,7 @@ struct SessionStatus {
     private var createdAtMicros: Int64 = 0
     private var lastUsedAtMicros: Int64 = 0
 
-    /// Nil when the bytes are no session.
+    /// Nil when the bytes are not a session.
     init?(_ encodedSession: UnsafeRawBufferPointer, tenantID: Text, uid: Text) {
         var isTenant = tenantID.isEmpty
         var isUser = false

@@ -4,19 +4,19 @@ public import Rules
 import Store
 
 extension UserDirectory {
-    /// Few enough for one write: each user may have a hundred sessions that end as well.
+    /// Few enough for one write: each user may have a hundred sessions, which end too.
     private static var sliceCount: Int { 50 }
 
     private enum Outcome: Sendable {
         case changed, unchanged
-        /// Deleted meanwhile, or not what is asked for any more.
+        /// The user was deleted meanwhile, or no longer matches the query.
         case left
         case refused(Failure)
     }
 
-    /// Changes the next users behind `last` that a query finds, at most `countMax`, some in each write and each as
-    /// `UserSession.administer` does. Returns where to go on. What is changed stays so when the call ends early.
-    /// UPGRADE_PENDING.
+    /// Changes the next users after `last` that a query finds, at most `countMax`, some in each write and each as
+    /// `UserSession.administer` does. Returns the position to go on from. Users that are changed stay changed when the
+    /// call ends early. UPGRADE_PENDING.
     public func update(
         _ query: UserQuery, by patch: UserPatch, tenantID: Text, after last: Text?, countMax: Int, validateOnly: Bool,
         origin: Origin

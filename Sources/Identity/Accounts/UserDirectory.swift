@@ -4,7 +4,7 @@ public import Rules
 import Store
 import Synchronization
 
-/// Finds the `UserSession` of a user: one at a time, made on demand, dropped when nobody uses it.
+/// Finds the `UserSession` of a user. There is one at a time, made on demand and dropped when nobody uses it.
 public final class UserDirectory: Sendable {
     private struct Shard: Sendable {
         var sessions: [UserKey: Weak] = [:]
@@ -31,8 +31,8 @@ public final class UserDirectory: Sendable {
         self.loops = loops
     }
 
-    /// A new one is made on the loop that asks for it, mostly the one that uses it: going to another loop and back
-    /// wakes two threads.
+    /// The `UserSession` of a user. A new one is made on the loop that asks for it, mostly the loop that uses it: going
+    /// to another loop and back wakes two threads.
     public func session(tenantID: Text, uid: Text) -> UserSession { session(UserKey(tenantID, uid)) }
 
     func session(_ key: UserKey) -> UserSession {
@@ -55,8 +55,7 @@ public final class UserDirectory: Sendable {
 // MARK: - Changing several users
 
 extension UserDirectory {
-    /// Runs a write about several users when the changes of each that came before it are done; theirs that come later
-    /// wait for it.
+    /// Runs a write about several users after all earlier changes of each of them; their later changes wait for it.
     ///
     /// Turns are taken in the order of the keys, so that two such writes never wait for each other.
     func changing<Value: Sendable>(_ keys: [UserKey], _ write: () async throws -> Value) async throws -> Value {
@@ -68,7 +67,7 @@ extension UserDirectory {
         return try result.get()
     }
 
-    /// Not by the keys' bytes: a request may name a user by more than a key holds.
+    /// Does not compare the keys' bytes: a request may name a user by more bytes than a key holds.
     private static func isBefore(_ one: UserKey, _ other: UserKey) -> Bool {
         guard one.tenant == other.tenant else { return one.tenant.bytes.lexicographicallyPrecedes(other.tenant.bytes) }
         return one.uid.bytes.lexicographicallyPrecedes(other.uid.bytes)

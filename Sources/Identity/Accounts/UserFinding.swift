@@ -3,15 +3,16 @@ public import Messages
 import Rules
 public import Store
 
-// Users by what only one of them has.
+// Finding users by the names that only one of them has.
 
 extension ReadTransaction {
-    /// The user that is named so, where it lies in the database. The name was checked.
+    /// The user with this name, where it lies in the database. The caller has checked the name.
     public func encodedUser(named name: UserName, tenantID: Text) throws -> UnsafeRawBufferPointer? {
         try uid(named: name, tenantID: tenantID).flatMap { try encodedUser(UserKey(tenantID, $0)) }
     }
 
-    /// The uid of the user that is named so. A user's own uid is taken as it is, whether there is such a user or not.
+    /// The uid of the user with this name. A name that is a uid is returned as it is, whether there is such a user or
+    /// not.
     public func uid(named name: UserName, tenantID: Text) throws -> Text? {
         switch name.name {
         case nil: nil
@@ -27,7 +28,8 @@ extension ReadTransaction {
         try get(Tables.userByPhone, TenantTextKey(tenantID, number)).map { Text(unchecked: $0) }
     }
 
-    /// The uid of the user that an identity belongs to: of the provider's present issuer, unless it names another.
+    /// The uid of the user that an identity belongs to. The identity is of the provider's present issuer, unless it
+    /// names another.
     public func uid(of identity: ProviderInfo, tenantID: Text) throws -> Text? {
         switch identity.providerID {
         case "password":

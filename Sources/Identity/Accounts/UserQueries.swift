@@ -10,12 +10,12 @@ public struct UserPage {
     public var users: [UnsafeRawBufferPointer] = []
     /// How many rows were read.
     public var rowReadCount = 0
-    /// Where the next page goes on; nil on the last one.
+    /// The position after which the next page begins; nil on the last page.
     public var last: Text?
 }
 
 extension ReadTransaction {
-    /// The users of a tenant that a query asks for, behind `last`. UPGRADE_PENDING.
+    /// The users of a tenant that a query asks for, after `last`. UPGRADE_PENDING.
     public func users(
         _ query: UserQuery, tenantID: Text, after last: Text?, bounds: PageBounds
     ) throws -> UserPage {
@@ -55,7 +55,7 @@ extension ReadTransaction {
     ) throws -> UserPage {
         guard try hasUserIndexes() else { throw Failure.upgradePending }
         let created = query.filter.created
-        // Where a range begins and ends lies between two users.
+        // The bounds of a range lie between two users.
         func place(_ micros: Int64) -> UserTimeKey { UserTimeKey(tenantID, Timestamp(microseconds: micros)) }
         var index = UserIndex(
             table: Tables.userByCreation, key: { UserTimeKey(tenantID, position: $0) }, position: \.position)
@@ -97,7 +97,7 @@ extension ReadTransaction {
     }
 }
 
-/// What is scanned for a query. A page's position names a row of it.
+/// The index that is scanned for a query. A page's position names one of its rows.
 private struct UserIndex<Key: StoreKey, Record: Sendable> {
     let table: Table<Key, Record>
     let key: (Text) -> Key
@@ -111,7 +111,7 @@ private struct UserIndex<Key: StoreKey, Record: Sendable> {
 private enum UserCandidate {
     case user(UnsafeRawBufferPointer)
     case uid(Text)
-    /// The row says already that its user is not asked for.
+    /// The row alone shows that its user is not asked for.
     case nobody
     /// No row from here on leads to a user that is asked for.
     case end

@@ -54,7 +54,7 @@ extension ReadTransaction {
     }
 }
 
-/// The record of an ordinary user, to be read where there is none.
+/// The record of an ordinary user, which is decoded where there is no user.
 private enum DecoyAccount {
     static let record: [UInt8] = {
         var user = User(tenantID: "tenant", uid: "0123456789012345678901234567")

@@ -8,7 +8,7 @@ extension UserSession {
     /// Issues the tokens of the first answer again, for an hour, and only while the session lives and was not refreshed
     /// since. Then nobody has used the first tokens, except perhaps the client that lost them.
     ///
-    /// Throws ALREADY_DONE, or `SignInPending` where the first answer was to wait for a second factor.
+    /// Throws ALREADY_DONE, or `SignInPending` where the first answer asked for a second factor.
     public func signedInAgain(
         _ repeated: RepeatedSession, settings: TenantSettings, deadline: Instant
     ) async throws -> SignedIn {
@@ -30,7 +30,7 @@ extension UserSession {
         return SignedIn(user: user, tokens: tokens)
     }
 
-    /// A sign-in that still waits; ALREADY_DONE once it is over.
+    /// The sign-in that still waits for its second factor; ALREADY_DONE once it is over.
     private func pendingAgain(_ id: [UInt8], now: Timestamp) throws -> SignInPending {
         let key = key
         return try resources.store.read { transaction in

@@ -4,8 +4,8 @@ public import Rules
 public import Store
 
 extension UserSession {
-    /// Ends one session. SESSION_NOT_FOUND for one that is not this user's; one that has ended counts as ended now.
-    /// Whether this ended it.
+    /// Ends one session. SESSION_NOT_FOUND for a session that is not this user's. Returns whether this call ended it:
+    /// false when it had ended before.
     public func end(session id: [UInt8], _ end: SessionEnd, origin: Origin) async throws -> Bool {
         let now = resources.clock.now()
         let key = key
@@ -18,7 +18,7 @@ extension UserSession {
         }
     }
 
-    /// Ends every session but one; how many.
+    /// Ends every session but one; returns how many it ended.
     public func endSessions(except kept: [UInt8], _ end: SessionEnd, origin: Origin) async throws -> Int {
         let now = resources.clock.now()
         let key = key
@@ -33,7 +33,7 @@ extension UserSession {
 }
 
 extension ReadTransaction {
-    /// The user's sessions that live at `now`, the one used last first.
+    /// The user's sessions that live at `now`, the most recently used first.
     public func liveSessions(
         of key: UserKey, settings: TenantSettings, current: [UInt8]? = nil, now: Timestamp
     ) throws -> [Session] {
@@ -49,7 +49,7 @@ extension ReadTransaction {
 }
 
 extension StoredSession {
-    /// As its user sees it.
+    /// The session as its user sees it.
     public func shown(id: [UInt8], settings: TenantSettings, isCurrent: Bool) -> Session {
         let idleEnd = Timestamp(microseconds: max(lastUsedAtMicros, createdAtMicros)) + settings.sessionIdle
         let absoluteEnd = Timestamp(microseconds: createdAtMicros) + settings.sessionAbsolute

@@ -6,17 +6,19 @@ public import Store
 public import Tokens
 
 extension UserSession {
-    /// Signs this user in after a credential was proved; creates the account where `decide` is given none.
+    /// Signs this user in after a credential was proved; creates the account when there is none, and passes nil to
+    /// `decide` then.
     ///
-    /// The checks that hold for every way in stand here: a disabled account is not entered or changed (USER_DISABLED),
-    /// and nobody comes into being where end users may not sign up (`SelfServiceRefusal`). `decide` runs inside the
-    /// transaction and may write what belongs to the credential (a used code); when anything throws nothing is written.
+    /// The checks of every way to sign in are made here: a disabled account is not entered or changed (USER_DISABLED),
+    /// and no account is created where end users may not sign up (`SelfServiceRefusal`). `decide` runs inside the
+    /// transaction and may write what belongs to the credential (a used code). When anything throws, nothing is
+    /// written.
     ///
-    /// Throws `SignInPending` for a sign-in that waits for a second factor. What it would have changed is kept for
-    /// then; what the credential used up is used up.
+    /// Throws `SignInPending` for a sign-in that waits for a second factor. Its change of the account is kept until the
+    /// sign-in is finished; a code that the credential used up stays used up.
     ///
-    /// `hooks`: what the tenant's hooks want of the account. A user whom they disable is made or changed, and refused
-    /// with USER_DISABLED.
+    /// `hooks`: the changes to the account that the tenant's hooks ask for. If they disable the user, the account is
+    /// created or changed, and the user is refused with USER_DISABLED.
     func signIn(
         _ first: FirstFactor, hooks: HookAnswer = HookAnswer(), settings: TenantSettings, origin: Origin,
         deadline: Instant,
@@ -65,9 +67,9 @@ extension UserSession {
 
     /// Changes the account within the live session of `token`, which goes on with new tokens.
     ///
-    /// A change that ends sessions leaves this one alone, and of its tokens only the new ones (decision 0021). After
-    /// any other change older ID tokens stay good until they expire, and the refresh token of before has its grace.
-    /// Whether `token` is alive is asked again inside the transaction: it may have ended while a password was hashed.
+    /// A change that ends sessions keeps this session, but only its new tokens (decision 0021). After any other change
+    /// older ID tokens stay good until they expire, and the previous refresh token has its grace. Whether `token` is
+    /// alive is checked again inside the transaction: its session may have ended while a password was hashed.
     ///
     public func change(
         by token: VerifiedToken, settings: TenantSettings, origin: Origin, deadline: Instant,
@@ -77,7 +79,7 @@ extension UserSession {
             by: token, provingAs: nil, settings: settings, origin: origin, deadline: deadline, decide)
     }
 
-    /// The same by a user who has just proved a credential: with `first` the session's login is as recent as now.
+    /// The same by a user who has just proved a credential: with `first`, the time of the session's login becomes now.
     func change(
         by token: VerifiedToken, provingAs first: FirstFactor?, settings: TenantSettings, origin: Origin,
         deadline: Instant,
@@ -124,8 +126,8 @@ extension UserSession {
 }
 
 extension UserSession {
-    /// Changes the account by what a code proved. A disabled account stays disabled, and may be changed: its owner has
-    /// the mailbox, and gets nowhere by it. INVALID_OOB_CODE when the account is gone.
+    /// Changes the account by what a code proved. A disabled account may be changed and stays disabled: its owner has
+    /// the mailbox, but cannot sign in. INVALID_OOB_CODE when the account is gone.
     func applyCode(
         origin: Origin, _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
     ) async throws -> User {

@@ -7,13 +7,13 @@ import Store
 public import Tokens
 
 /// The owner of one active user: every change of its account and of its sessions goes through here, one after the
-/// other, in the order in which they came. The next one begins when the one before it is committed or refused.
+/// other, in the order in which they came. A change begins when the previous one is committed or refused.
 ///
 /// Made on demand by the `UserDirectory`, on the event loop that asks for it, and gone when nobody uses it.
 /// It keeps no copy of the account: each change is decided by a pure rule inside the write transaction, over what is
 /// committed at that moment, because another node may have been first.
 ///
-/// What changes many users in one write (`UserDirectory.changing`) has the turns of all of them.
+/// A write that changes many users (`UserDirectory.changing`) takes the turns of all of them.
 public actor UserSession {
     public nonisolated let tenantID: Text
     public nonisolated let uid: Text
@@ -35,7 +35,7 @@ public actor UserSession {
 
     // MARK: The order of changes
 
-    /// The one way from here to the store: runs a write when those of this user that came before it are done.
+    /// The only way from here to the store: runs a write when this user's earlier writes are done.
     func write<Value: Sendable>(
         for purpose: WritePurpose = .growth, mayBePutOff: Bool = false,
         _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value
@@ -45,21 +45,21 @@ public actor UserSession {
         return try await resources.store.write(for: purpose, mayBePutOff: mayBePutOff, body)
     }
 
-    /// For a write about several users, which `UserDirectory.changing` makes.
+    /// Waits for this user's turn, for a write about several users (`UserDirectory.changing`).
     func takeTurn() async {
-        // Only ever succeeds.
+        // A turn only ever succeeds.
         if let turn = turns.take() { _ = try? await turn.value() }
     }
 
     func passTurn() { turns.pass() }
 
-    /// How many changes wait for the one that is on its way.
+    /// How many changes wait for the running one.
     var waitingCount: Int { turns.waitingCount }
 
     // MARK: Coming into being and signing in
 
     /// Creates the account and its first session. The tokens are signed before the commit, so that a full signing pool
-    /// leaves no account behind that nobody was told of.
+    /// does not leave behind an account without an answer to its user.
     func signUp(
         _ account: Account, _ first: FirstFactor, hooks: HookAnswer = HookAnswer(), settings: TenantSettings,
         origin: Origin, deadline: Instant
@@ -104,7 +104,7 @@ public actor UserSession {
             _ = try await write { transaction in
                 try transaction.onceIssuing(session: session.id, origin, now: now) {
                     try transaction.insert(account, origin: origin, now: now)
-                    // The list by which unused ones are found; a custom token's user is none of them.
+                    // The list by which unused anonymous users are found; the user of a custom token is not one.
                     if account.hasNoWayIn { try transaction.put(Tables.anonymousUsers, key, []) }
                     try transaction.insertSession(
                         session.record, id: session.id, sessionsMax: limits.sessionsPerUserMax, settings: settings,
@@ -148,11 +148,12 @@ public actor UserSession {
         return (SignedIn(user: decided.user, tokens: tokens), decided.decision.outcome)
     }
 
-    /// What most refreshes are where tokens are reused: nothing is to be written. Nil where something is, or may be.
+    /// A refresh that has nothing to write, as most have where tokens are reused. Nil where something is, or may be,
+    /// written.
     private func refreshWithoutWriting(
         _ token: RefreshToken, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
     ) throws -> DecidedRefresh? {
-        // In a cluster the end of the journal decides, where another node's revocation may stand that this one has not
+        // In a cluster the end of the journal decides: it may hold another node's revocation that this node has not
         // read yet.
         guard settings.refreshMode == .reuse, !resources.store.isInCluster else { return nil }
         let decided = try resources.store.read { transaction in
@@ -163,7 +164,7 @@ public actor UserSession {
 
     // MARK: Changes by the user
 
-    /// Applies a change that signs nobody out, or only checks any change.
+    /// Applies a change that signs nobody out. With `validateOnly` it only checks the change, which may be any.
     public func update(_ change: ProfileChange, origin: Origin, validateOnly: Bool) async throws -> User {
         let now = resources.clock.now()
         let key = key

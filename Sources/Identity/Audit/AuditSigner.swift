@@ -3,12 +3,12 @@ public import Crypto
 public import Messages
 public import Store
 
-/// Signs where a log of events stands, for those who have the events and not the server's secrets.
+/// Signs the newest position of an event log, for auditors who have the events and not the server's secrets.
 ///
-/// The key follows from the master key: every node of a cluster has the same one, and a restored store signs with the
-/// one that auditors know already.
+/// The key is derived from the master key: every node of a cluster has the same key, and a restored store signs with
+/// the key that auditors know already.
 public struct AuditSigner: Sendable {
-    /// What stands in front of the checkpoint under the signature: nothing else that is signed begins like this.
+    /// The bytes before the checkpoint in the signed message; no other signed message begins like this.
     public static let context = [UInt8]("postern audit checkpoint 1".utf8) + [0]
 
     private let key: SigningKey

@@ -27,7 +27,7 @@ extension EventFilter {
 }
 
 extension AuditEvent {
-    /// A stored event as it is told, with what its hash is made of if it is asked for.
+    /// A stored event as the API returns it; with `includesProof`, also the values that its hash is made of.
     public init(_ event: StoredEvent, includesProof: Bool) throws {
         let record = try EventRecord(decoding: event.payload)
         self.init(

@@ -3,7 +3,7 @@ public import Messages
 public import Rules
 import Store
 
-// What is done with a key besides making it. `admin` is who does it; nil for the server.
+// The changes to a key after it was made. `admin` is the caller who makes the change; nil for the server.
 
 extension CallerDirectory {
     /// Changes a key; nil leaves a field as it is. API_KEY_NOT_FOUND, INVALID_DISPLAY_NAME, INVALID_QUOTA,
@@ -25,7 +25,7 @@ extension CallerDirectory {
                 if let addresses = use.allowedAddresses { key.allowedAddresses = addresses }
                 if let expiresAt = use.expiresAtMicros { key.expiresAtMicros = expiresAt }
                 if wasLasting, !key.isLastingAdmin { try transaction.reading.requireOtherAdminKey(than: id) }
-                // Nobody makes a key last longer, or be good from elsewhere, than its own.
+                // No admin makes a key last longer, or usable from more addresses, than the admin's own key.
                 if quotas != nil || use.allowedAddresses != nil || use.expiresAtMicros != nil {
                     try admin?.checkMayMake(key, setsQuotas: quotas != nil)
                 }
@@ -89,21 +89,21 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Finds a key of a tenant by its tenant.
+    /// Adds a tenant's key to the index by which the tenant's keys are found.
     func noteTenant(of key: ApiKey) throws {
         guard let tenantID = key.onlyTenantID else { return }
         try put(Tables.apiKeysOfTenants, TenantTextKey(tenantID, key.apiKeyID), [])
     }
 
-    /// Sees to it that a tenant's admins have no more keys in force made than the limit, and that no row is left of
-    /// ever more that are over: the oldest of those goes for the new one. TOO_MANY_API_KEYS.
+    /// Limits the keys that a tenant's admins make. TOO_MANY_API_KEYS when as many are in force as the limit. The
+    /// oldest ended key is deleted for the new one, so that rows of ended keys do not grow without bound.
     func makeRoom(
         for key: ApiKey, by maker: Caller?, limits: Limits, now: Timestamp, validateOnly: Bool
     ) throws {
         guard let maker, !maker.has(.projectAdmin), let tenantID = key.onlyTenantID else { return }
         let countMax = limits.administration.apiKeysPerTenantMax
         var ids: [Text] = []
-        // Project-admins make any number: above the limit there is nothing to count.
+        // Project-admins make any number of keys: far above the limit an exact count is not needed.
         try reading.scan(Tables.apiKeysOfTenants, prefix: TenantPrefix(tenantID), limit: 10 * countMax) { row in
             ids.append(try row.key.text)
             return true
@@ -139,7 +139,7 @@ extension ApiKey {
         return expiresAtMicros != 0 && expiresAtMicros <= now.microseconds ? expiresAtMicros : nil
     }
 
-    /// What a tenant's admin does with a key stands in the log of the tenant, which that admin reads.
+    /// The tenant whose log has the change: a tenant's admin reads the log of the tenant, so its changes are there.
     func logTenantID(changedBy admin: Caller?) -> Text {
         guard let admin, !admin.has(.projectAdmin) else { return .empty }
         return onlyTenantID ?? .empty

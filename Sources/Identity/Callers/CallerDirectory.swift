@@ -7,10 +7,10 @@ import Tokens
 
 /// Recognises callers, by API key or by the JWT of a service account; makes, lists and revokes the API keys.
 ///
-/// A key reads `pk_<12 characters: its id>_<43 characters: 32 random bytes>`; only its hash is stored. Looking one up
-/// costs a read and a SHA-256, a JWT a signature check; connections remember the result while `isCurrent`.
+/// A key reads `pk_<12 characters: its id>_<43 characters: 32 random bytes>`; only its hash is stored. Looking up a key
+/// costs a read and a SHA-256, a JWT costs a signature check; connections remember the result while `isCurrent`.
 public final class CallerDirectory: Sendable {
-    /// The header's `typ` of a caller JWT: nothing else is one.
+    /// The `typ` in the header of every caller JWT; a JWT with another `typ` is not one.
     public static let jwtType: Text = "postern-caller+jwt"
 
     let resources: Resources
@@ -18,7 +18,7 @@ public final class CallerDirectory: Sendable {
     /// The audience of caller JWTs.
     private let audience: Text
     private let credentials: TableMark
-    /// Tells of callers that were refused.
+    /// Writes the events of calls that were refused.
     public let deniedCalls: DeniedCalls
     /// When keys were last used.
     public let uses: KeyUses
@@ -26,7 +26,7 @@ public final class CallerDirectory: Sendable {
     private static let keyPrefix = [UInt8]("pk_".utf8)
     private static let idByteCount = 12
 
-    /// `issuer` is the project's, of which the audience of caller JWTs is made.
+    /// `issuer` is the project's; the audience of caller JWTs is made from it.
     public init(resources: Resources, signers: ServiceAccountSigners, issuer: Text) {
         self.resources = resources
         self.signers = signers
@@ -41,12 +41,12 @@ public final class CallerDirectory: Sendable {
             ], in: resources.store)
     }
 
-    /// False once a credential was made, changed or ended after the caller was looked up. Whoever does that is answered
-    /// afterwards.
+    /// False once a credential was made, changed or ended after the caller was looked up. The change is answered only
+    /// after that.
     public func isCurrent(_ caller: Dated<Caller>) -> Bool { credentials.isCurrent(caller) }
 
-    /// The caller behind a credential, a certificate, or both: then both have to allow what it does. Nil for a
-    /// credential that is no good, whatever the certificate. A certificate without a mapping says nothing.
+    /// The caller behind a credential, a certificate, or both. With both, each has to allow what the caller does. Nil
+    /// for a credential that is not valid, whatever the certificate. A certificate without a mapping is ignored.
     public func caller(
         authorization: UnsafeRawBufferPointer?, certificate: ClientCertificate?,
         in transaction: borrowing ReadTransaction
@@ -69,7 +69,7 @@ public final class CallerDirectory: Sendable {
             ? try apiKeyCaller(credential, in: transaction) : try jwtCaller(credential, in: transaction)
     }
 
-    /// The name of a scheme is the same in any case (RFC 9110 §11.1); one space follows it (§11.4).
+    /// The name of a scheme is case-insensitive (RFC 9110 §11.1); one space follows it (§11.4).
     private static func beginsWithScheme(_ authorization: UnsafeRawBufferPointer) -> Bool {
         guard authorization.count >= scheme.count else { return false }
         return zip(authorization, scheme).allSatisfy { byte, expected in
@@ -77,8 +77,8 @@ public final class CallerDirectory: Sendable {
         }
     }
 
-    /// CALLER_UNAUTHENTICATED once the credential a stream began with is revoked, disabled, past its time or good for
-    /// something else. API_KEY_EXPIRED, ADDRESS_NOT_ALLOWED. `peer`: the address of the connection, where it is known.
+    /// CALLER_UNAUTHENTICATED once the credential a stream began with is revoked, disabled or expired, or its rights
+    /// have changed. API_KEY_EXPIRED, ADDRESS_NOT_ALLOWED. `peer`: the address of the connection, where it is known.
     public func checkStillValid(
         _ caller: Caller, from peer: Text? = nil, in transaction: borrowing ReadTransaction
     ) throws {
@@ -114,7 +114,7 @@ public final class CallerDirectory: Sendable {
         return caller
     }
 
-    /// A caller JWT names its key: nobody who is not recognised yet makes us try several.
+    /// A caller JWT must name its key, so that an unknown caller cannot make the server try several.
     private func jwtCaller(_ token: [UInt8], in transaction: borrowing ReadTransaction) throws -> Caller? {
         let now = resources.clock.now()
         guard let jwt = ServiceAccountJWT(token, limits: resources.limits), jwt.type == Self.jwtType,
@@ -127,9 +127,9 @@ public final class CallerDirectory: Sendable {
     /// Makes a key. INVALID_ROLE, INVALID_SCOPE, INVALID_QUOTA, INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND,
     /// TOO_MANY_API_KEYS.
     ///
-    /// `maker`: who makes it; nil for the server. It gives no right that it has not.
-    /// `keep` gets the secret before the key is in the store: what it throws, this throws, and no key is made. So there
-    /// is never a key whose secret got lost on the way.
+    /// `maker` is the caller who makes the key; nil for the server. It cannot give a right that it does not have.
+    /// `keep` gets the secret before the key is in the store. If `keep` throws, this throws the same and no key is
+    /// made. So there is never a key whose secret got lost on the way.
     public func create(
         role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, exportsPasswordHashes: Bool = false,
         quotas: CallerQuotas? = nil, use: KeyUse = KeyUse(), by maker: Caller? = nil, validateOnly: Bool,
@@ -139,7 +139,7 @@ public final class CallerDirectory: Sendable {
         try quotas?.check()
         var request = try makeKey(
             role: role, scope: scope, displayName: displayName, trustsEndUserIP: trustsEndUserIP, quotas: quotas)
-        // Otherwise a limited key would make one without limits.
+        // Otherwise a limited key could make a key without limits.
         let isInherited = maker.map { !$0.has(.projectAdmin) && $0.quotas != CallerQuotas() } ?? false
         if exportsPasswordHashes {
             guard role.rawValue >= Role.tenantAdmin.rawValue else {
@@ -192,7 +192,7 @@ public final class CallerDirectory: Sendable {
         return isFirst ? secret : nil
     }
 
-    /// Goes on where a start was ended between keeping a secret and showing it.
+    /// Finishes an earlier start of the server that ended between keeping a secret and showing it.
     private func finish(_ keeper: (any SecretKeeper)?) throws {
         guard let keeper, let secret = try keeper.kept() else { return }
         let bytes = secret.withBytes { [UInt8]($0) }
@@ -220,7 +220,7 @@ public final class CallerDirectory: Sendable {
 }
 
 extension ReadTransaction {
-    /// API keys in the order of their ids, behind `last`.
+    /// API keys in the order of their ids, after `last`.
     public func apiKeys(after last: Text?, limit: Int) throws -> [ApiKey] {
         var keys: [ApiKey] = []
         try scan(Tables.apiKeys, from: last.map { .after(TextKey($0)) } ?? .first, limit: limit) { row in

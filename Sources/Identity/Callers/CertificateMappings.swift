@@ -4,7 +4,7 @@ public import Messages
 import Rules
 import Store
 
-/// Which certificates have which role: makes, lists and deletes mappings.
+/// Makes, lists and deletes the mappings that give certificates a role.
 public struct CertificateMappings: Sendable {
     private let resources: Resources
 
@@ -65,7 +65,7 @@ public struct CertificateMappings: Sendable {
 }
 
 extension CertificateIdentity {
-    /// Of a mapping that an administrator wants. INVALID_CERTIFICATE_MAPPING.
+    /// The identity of a mapping that an administrator wants. INVALID_CERTIFICATE_MAPPING.
     fileprivate init(_ mapping: CertificateMapping) throws(Failure) {
         let name: CertificateIdentity.Name
         switch mapping.name {
@@ -83,7 +83,7 @@ extension CertificateIdentity {
         try self.init(name, issuerKeyHash: issuer)
     }
 
-    /// The same for the same name and authority, and for nothing else: the first 128 bits of a SHA-256, in hex.
+    /// The id of the mapping, one for each name and authority: the first 128 bits of a SHA-256, in hex.
     var mappingID: Text {
         let (kind, bytes): (UInt8, [UInt8]) =
             switch name {
@@ -95,7 +95,7 @@ extension CertificateIdentity {
 }
 
 extension ReadTransaction {
-    /// The caller that a certificate stands for; nil without a mapping, or past the certificate's time.
+    /// The caller that a certificate stands for; nil without a mapping, or for an expired certificate.
     func caller(of certificate: ClientCertificate, now: Timestamp) throws -> Caller? {
         guard now < certificate.expiresAt,
             let stored = try get(Tables.certificateMappings, TextKey(certificate.identity.mappingID)),
@@ -104,7 +104,7 @@ extension ReadTransaction {
         return Caller(mapping, until: certificate.expiresAt)
     }
 
-    /// CALLER_UNAUTHENTICATED once the mapping is gone or another, or the certificate past its time.
+    /// CALLER_UNAUTHENTICATED once the mapping was deleted or changed, or the certificate expired.
     func checkStillMapped(_ caller: Caller, now: Timestamp) throws {
         guard let id = caller.certificateMappingID, caller.expiresAt.map({ now < $0 }) ?? false,
             let mapping = try get(Tables.certificateMappings, TextKey(id))?.certificateMapping, caller.isStill(mapping)

@@ -15,7 +15,7 @@ public final class DeniedCalls: Sendable {
         let detail: String
         let requestID: Text
 
-        /// `method` is a full name. What the failure says of the tenant that was asked for is told, too.
+        /// `method` is a full name. The event also tells the requested tenant, if the failure names it.
         public init(by caller: Caller, of method: String, _ failure: Failure, requestID: Text) {
             let tenant = failure.metadata.first { $0.key == Caller.requestedTenantKey }?.value
             self.caller = DeniedCallRate.Caller(id: caller.id, tenantID: caller.tenantID)
@@ -23,7 +23,7 @@ public final class DeniedCalls: Sendable {
             self.requestID = requestID
         }
 
-        /// What the caller wrote, told so that it cannot look like a part of the event's own words.
+        /// The caller's text, quoted so that it cannot look like a part of the event's own words.
         private static func quoted(_ tenant: String) -> String {
             let isPlain = tenant.utf8.allSatisfy { byte in
                 switch byte {
@@ -44,7 +44,7 @@ public final class DeniedCalls: Sendable {
         self.rate = Mutex(DeniedCallRate(limits: resources.limits, now: resources.steadyClock.now()))
     }
 
-    /// Whether a refusal tells of a credential, and not of an end user.
+    /// Whether a refusal is about a caller's credential, and not about an end user.
     public static func isDenial(_ failure: Failure) -> Bool {
         failure.is(.insufficientPermission, .projectEventsNotAllowed, .passwordHashExportNotAllowed, .addressNotAllowed)
     }
@@ -52,8 +52,8 @@ public final class DeniedCalls: Sendable {
     /// Calls that no event tells of, because too many callers were refused at once.
     public var forgottenCount: Int64 { rate.withLock { $0.forgotten } }
 
-    /// Notes a call; the event is written behind the answer. Never fails: whatever becomes of the event, the answer
-    /// stays the refusal.
+    /// Notes a call; the event is written after the answer. Never fails: the answer is the refusal, even if the event
+    /// is lost.
     public func note(_ call: Call) {
         let now = resources.steadyClock.now()
         guard let before = rate.withLock({ $0.admit(call.caller, now: now) }) else { return }
@@ -61,7 +61,7 @@ public final class DeniedCalls: Sendable {
         Task { await write([(call.caller, Text(detail), call.requestID)]) }
     }
 
-    /// Tells of what was only counted so far.
+    /// Writes events for the calls that were only counted so far.
     func sweep() async {
         let due = rate.withLock { $0.takeDue(now: resources.steadyClock.now()) }
         await write(due.map { ($0.caller, Text("\($0.count) more calls"), .empty) })

@@ -8,7 +8,7 @@ import Store
 public struct KeyUse: Sendable {
     public var expiresAtMicros: Int64?
     public var allowedAddresses: [Text]?
-    /// A sooner end of the secret before the present one; 0: at once.
+    /// An earlier end of the previous secret; 0: at once.
     public var previousSecretUntilMicros: Int64?
 
     public init(
@@ -47,7 +47,7 @@ extension CallerDirectory {
         let secret = Self.secret(of: id, random: resources.random)
         let key = try await resources.store.write { transaction in
             var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
-            // Who rotates a key has its secret, and may do what it may.
+            // A caller who rotates a key gets its secret, and with it the key's rights.
             try admin?.checkMayMake(key, setsQuotas: false)
             guard key.revokedAtMicros == 0 else {
                 throw Failure(.apiKeyRevoked, "This API key was revoked; make another one.")
@@ -69,8 +69,7 @@ extension CallerDirectory {
 }
 
 extension StoredApiKey {
-    /// Ends the secret before the present one at `until`, or at once with 0. It never lasts longer than before.
-    /// INVALID_EXPIRY.
+    /// Ends the previous secret at `until`, or at once with 0. Its life is never extended. INVALID_EXPIRY.
     mutating func endPreviousSecret(_ key: inout ApiKey, until: Int64, now: Timestamp) throws(Failure) {
         guard until == 0 || (until > now.microseconds && until <= key.previousSecretUntilMicros) else {
             throw .invalid(
@@ -83,7 +82,7 @@ extension StoredApiKey {
 }
 
 extension Caller {
-    /// The caller of a key that is not revoked and has this secret, the present one or the one before.
+    /// The caller of a key that is not revoked and has this secret, as its present or its previous one.
     convenience init?(_ stored: StoredApiKey, secretHash: [UInt8]) {
         guard let key = stored.apiKey, key.revokedAtMicros == 0, !secretHash.isEmpty else { return nil }
         let isPrevious = !constantTimeEqual(stored.secretHash, secretHash)
@@ -98,7 +97,7 @@ extension Caller {
 }
 
 extension ApiKey {
-    /// Of these one is always left.
+    /// Whether the key is a project-admin key without an end and address limits; one such key is always left.
     var isLastingAdmin: Bool {
         role == .projectAdmin && revokedAtMicros == 0 && expiresAtMicros == 0 && allowedAddresses.isEmpty
     }

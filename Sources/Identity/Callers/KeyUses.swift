@@ -3,10 +3,11 @@ public import Messages
 public import Store
 import Synchronization
 
-/// When API keys were last used, to the hour: what is noted here is written in the sweep, behind all requests.
+/// Records when API keys were last used, to the hour. A use is noted here and written later in the sweep, outside of
+/// requests.
 ///
-/// A key's row is left alone, because every connection looks its caller up again when a key changes. What was noted
-/// since the last sweep is lost with the process. Any thread.
+/// The key's own row is not changed, because every connection looks its caller up again when a key changes. Uses noted
+/// since the last sweep are lost with the process. Any thread.
 public final class KeyUses: Sendable {
     /// How much newer a use has to be than the stored one.
     private static let precision = Duration.hours(1)
@@ -30,7 +31,7 @@ public final class KeyUses: Sendable {
     /// How many uses wait to be written.
     public var waitingCount: Int { waiting.withLock { $0.count } }
 
-    /// Writes what is newer than what is stored. A failure loses what was noted, and nothing else.
+    /// Writes the uses that are newer than the stored ones. A failure loses the noted uses, and nothing else.
     func sweep() async {
         do {
             try await write()
@@ -61,8 +62,8 @@ public final class KeyUses: Sendable {
 }
 
 extension ReadTransaction {
-    /// Whether a use is worth a write: the key is there, and no other node wrote a later one. A clock that was set back
-    /// writes nothing until it is past the stored time.
+    /// Whether a use is worth a write: the key is there, and no other node wrote a later one. After the clock was set
+    /// back, nothing is written until it is past the stored time.
     fileprivate func isDue(_ time: Timestamp, of id: Text, precision: Duration) throws -> Bool {
         guard try exists(Tables.apiKeys, TextKey(id)) else { return false }
         guard let stored = try get(Tables.apiKeyUses, TextKey(id))?.lastUsedAtMicros else { return true }

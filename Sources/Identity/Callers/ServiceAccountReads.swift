@@ -15,7 +15,7 @@ extension ReadTransaction {
         try storedServiceAccountKeys(of: accountID).map { $0.key ?? ServiceAccountKey() }
     }
 
-    /// Nil for an id that is none, was never given, or was deleted.
+    /// Nil for an id that is malformed, was never given to an account, or was deleted.
     func liveServiceAccount(_ id: Text) throws -> ServiceAccount? {
         guard Values.isPlainID(id), let stored = try get(Tables.serviceAccounts, TextKey(id)), !stored.deleted else {
             return nil

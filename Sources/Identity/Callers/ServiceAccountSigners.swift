@@ -6,7 +6,8 @@ import Synchronization
 import Tokens
 
 /// Finds whose key signed a service account's JWT. The store is asked every time, so that disabling, revoking and
-/// deleting bind at once; only the parsed keys are kept, because parsing an RSA key takes longer than all the rest.
+/// deleting take effect at once; only the parsed keys are cached, because parsing an RSA key takes longer than all the
+/// rest.
 public final class ServiceAccountSigners: Sendable {
     /// The signer of a JWT: the account and the key, both valid now.
     struct Signer {
@@ -22,8 +23,8 @@ public final class ServiceAccountSigners: Sendable {
 
     public init() {}
 
-    /// Nil unless an account that is not disabled or deleted has this very email, and the signature is of a key of its
-    /// own that is not revoked or expired: of the one the JWT names, or of any when it names none.
+    /// Nil unless a live, enabled account has this very email, and the signature is of a key of this account that is
+    /// not revoked or expired: of the key that the JWT names, or of any key when it names none.
     func signer(
         of jwt: ServiceAccountJWT, now: Timestamp, in transaction: borrowing ReadTransaction
     ) throws -> Signer? {
@@ -52,7 +53,7 @@ public final class ServiceAccountSigners: Sendable {
 
     private func parsed(_ spki: [UInt8]) throws -> VerificationKey {
         if let known = parsedKeys.withLock({ $0[spki] }) { return known }
-        // It was checked thoroughly when it was uploaded; this may be an event loop.
+        // The key was checked thoroughly when it was uploaded; this may be an event loop.
         let key = try VerificationKey(spki: spki, check: .quick)
         parsedKeys.withLock { keys in
             if keys.count >= Self.parsedKeysMax { keys.removeAll(keepingCapacity: true) }

@@ -3,8 +3,8 @@ public import Reactor
 public import Store
 import Synchronization
 
-/// Wakes those that wait for something to be committed: one call of the writer's thread, a turn of each loop that has
-/// watches, however many they are. Copies of rows are not its business: they are refreshed before (`Store.follow`).
+/// Wakes the watches that wait for a commit. This takes one call on the writer's thread and one turn of each loop that
+/// has watches, however many there are. Copies of rows are refreshed before that, by `Store.follow`.
 public final class ChangeHub: Sendable {
     private let loops = Mutex<[ObjectIdentifier: LoopWatches]>([:])
     let watchCount = Atomic<Int>(0)
@@ -19,7 +19,8 @@ public final class ChangeHub: Sendable {
         for watches in concerned { watches.loop.run { watches.fire(topics) } }
     }
 
-    /// Follows `topics` from now on: read after this, and nothing is missed. On `loop` only, and to be ended there.
+    /// Follows `topics` from now on. A caller that reads after this call misses nothing. Call it on `loop` only, and
+    /// end the watch there.
     public func watch(_ topics: [ChangeTopic], on loop: EventLoop) -> Watch {
         let watches = loops.withLock { loops in
             if let known = loops[ObjectIdentifier(loop)] { return known }
@@ -36,7 +37,7 @@ public final class ChangeHub: Sendable {
     fileprivate func ended() { watchCount.subtract(1, ordering: .acquiringAndReleasing) }
 }
 
-/// One follower. Made and used on one loop.
+/// One follower of topics, made and used on one loop.
 public final class Watch: @unchecked Sendable {
     // Unchecked: the variables belong to the loop's thread; a cancellation comes from anywhere and touches the promise
     // alone.
@@ -70,7 +71,7 @@ public final class Watch: @unchecked Sendable {
         isPending = false
     }
 
-    /// Ends it; later announcements wake nobody.
+    /// Ends the watch; later announcements do not wake it.
     public func end() {
         watches.remove(self)
         hub.ended()

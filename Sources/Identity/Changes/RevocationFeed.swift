@@ -2,11 +2,11 @@ public import Base
 public import Messages
 public import Store
 
-/// The revocations one watcher is told of, and the cursors by which it comes back.
+/// The revocations that one watcher is told of, and the cursors with which it resumes.
 ///
-/// A cursor reads `<feed>.<sequence>.<time>`: a feed is a store and a tenant, so that another tenant's watcher does not
-/// go on in the wrong place; the time is that of the revocation with this sequence. A backup that is restored counts on
-/// from an earlier sequence and comes by the cursor's again, though at another time.
+/// A cursor reads `<feed>.<sequence>.<time>`. The feed names a store and a tenant, so that another tenant's watcher
+/// does not go on in the wrong place. The time is that of the revocation with this sequence: a restored backup counts
+/// on from an earlier sequence and reaches the cursor's sequence again, though at another time.
 public struct RevocationFeed: Sendable {
     /// Nil: all tenants.
     public let tenantID: Text?
@@ -52,7 +52,8 @@ public struct RevocationFeed: Sendable {
         return try transaction.revocations(of: tenantID, after: sequence, limit: limit)
     }
 
-    /// All revocations that matter to tokens which have not expired at `now`, the earliest time that it can be.
+    /// All revocations that matter to tokens which have not expired at `now`; `now` is the earliest time that it can
+    /// be.
     public func snapshot(through last: Int64, now: Timestamp) -> RevocationSnapshot {
         RevocationSnapshot(feed: self, last: last, since: now - retention)
     }
@@ -124,7 +125,8 @@ public struct RevocationSnapshot: Sendable {
         return Revocation(kind: .tenantDisabled, tenantID: tenant.tenantID, timeMicros: tenant.updatedAtMicros)
     }
 
-    // By the page alone: the account as it is now may be another one of the same uid, whose beginning is in no log.
+    // Compares within the page alone: the present account may be another one of the same uid, whose creation is in no
+    // log.
     private static func withoutCovered(_ page: [Revocation]) -> [Revocation] {
         var newest: [UserKey: Int64] = [:]
         for revocation in page where revocation.kind == .user {

@@ -2,10 +2,11 @@ public import Base
 public import Messages
 public import Store
 
-// What verifiers have to refuse, in the order it was committed: written in the transaction of the change itself, read
-// by Tokens.WatchRevocations. A token outlives its revocation by two weeks at most, and so long a row is kept.
+// The revocations that verifiers have to know, in the order of their commits. Each is written in the transaction of the
+// change itself, and read by Tokens.WatchRevocations. A token outlives its revocation by two weeks at most, and a row
+// is kept that long.
 
-/// How long a revocation still matters: as long as a token that was signed before it.
+/// How long a revocation still matters: as long as a token lives that was signed before it.
 public enum RevocationRetention {
     /// Clocks differ, and a verifier may be behind.
     static let margin = Duration.hours(1)
@@ -14,7 +15,7 @@ public enum RevocationRetention {
 }
 
 enum RevocationRows {
-    /// Stands in the place of a tenant's id for what concerns all tenants. No tenant has this id.
+    /// Stands in the place of a tenant's id in rows that concern all tenants. No tenant has this id.
     static let everyTenant: Text = "*"
 }
 
@@ -29,7 +30,7 @@ public struct SequencedRevocation: Sendable, Equatable {
     public var place: RevocationPlace { RevocationPlace(sequence: sequence, timeMicros: revocation.timeMicros) }
 }
 
-/// A place in the log, told apart from that of another log which came to the same sequence.
+/// A place in the log. The time tells it apart from a place in another log that reached the same sequence.
 public struct RevocationPlace: Sendable, Equatable {
     public let sequence: Int64
     public let timeMicros: Int64
@@ -47,12 +48,12 @@ public struct RevocationPlace: Sendable, Equatable {
         self.init(sequence: sequence, timeMicros: time)
     }
 
-    /// Before everything.
+    /// The place before all revocations.
     static let start = RevocationPlace(sequence: 0, timeMicros: 0)
 }
 
 extension WriteTransaction {
-    /// Every token of the user of before `validAfter` is refused.
+    /// Revokes every token of the user from before `validAfter`.
     func revokeTokens(of key: UserKey, before validAfter: Timestamp, now: Timestamp) throws {
         try append(
             Revocation(
@@ -72,7 +73,7 @@ extension WriteTransaction {
         try append(Revocation(kind: kind, tenantID: tenantID, timeMicros: now.microseconds))
     }
 
-    /// Every token that the key signed, of whichever tenant.
+    /// Revokes every token that the key signed, of any tenant.
     func revokeTokens(ofSigningKey keyID: Text, now: Timestamp) throws {
         try append(
             Revocation(kind: .signingKey, timeMicros: now.microseconds, keyID: keyID), of: RevocationRows.everyTenant)
@@ -80,7 +81,8 @@ extension WriteTransaction {
 
     private func append(_ revocation: Revocation) throws { try append(revocation, of: revocation.tenantID) }
 
-    /// Rows are stamped in their order, also where a node's clock is behind another's: cursors tell logs apart by it.
+    /// The times of rows increase with their sequence, even if a node's clock is behind another's: cursors tell logs
+    /// apart by the time.
     private func append(_ revocation: Revocation, of rows: Text) throws {
         let last = try reading.lastRevocationPlace()
         let sequence = last.sequence + 1
@@ -90,7 +92,7 @@ extension WriteTransaction {
         try put(Tables.revocationTenants, RevocationKey(sequence), rows.bytes)
     }
 
-    /// Notes which revocation is the last one at `now`, a proven time: the age of a revocation is told by that. Called
+    /// Notes which revocation is the last one at `now`, a proven time: these notes tell the age of revocations. Called
     /// now and then.
     func noteRevocationTime(_ now: Timestamp) throws {
         let last = try reading.lastRevocationSequence()
@@ -98,8 +100,8 @@ extension WriteTransaction {
         try put(Tables.revocationTimes, TimeKey(now), RevocationKey(last).bytes)
     }
 
-    /// Deletes up to `limit` of the oldest rows that matter to no token any more; whether there may be more. The newest
-    /// stays, because the sequence goes on from it.
+    /// Deletes up to `limit` of the oldest rows that matter to no token any more; returns whether there may be more.
+    /// The newest row stays, because the sequence goes on from it.
     func forgetRevocations(now: Timestamp, limit: Int) throws -> Bool {
         let end = now - RevocationRetention.sessionCookies
         let through = min(try reading.revocationSequence(before: end), try reading.lastRevocationSequence() - 1)
@@ -120,14 +122,14 @@ extension WriteTransaction {
             old.append(key)
             return true
         }
-        // The newest of them says what may go; it goes when there is a newer one.
+        // The newest of the old notes tells which revocations may be deleted; it is deleted when there is a newer one.
         for time in old.dropLast(old.count == limit ? 0 : 1) { try delete(Tables.revocationTimes, time) }
         return old.count == limit
     }
 }
 
 extension ReadTransaction {
-    /// 0 when there never was one.
+    /// The sequence of the newest revocation; 0 when there never was one.
     public func lastRevocationSequence() throws -> Int64 { try revocationSequence(reversed: true) }
 
     /// The place of the newest entry of the log.
@@ -135,7 +137,7 @@ extension ReadTransaction {
         try revocationPlace(try lastRevocationSequence()) ?? .start
     }
 
-    /// Nil when the row is no longer kept.
+    /// The place of a sequence; nil when the row is no longer kept.
     func revocationPlace(_ sequence: Int64) throws -> RevocationPlace? {
         guard sequence > 0 else { return .start }
         return try revocations(after: sequence - 1, limit: 1).first.flatMap {
@@ -143,7 +145,7 @@ extension ReadTransaction {
         }
     }
 
-    /// The oldest one kept.
+    /// The sequence of the oldest revocation that is kept.
     public func firstRevocationSequence() throws -> Int64 { try revocationSequence(reversed: false) }
 
     private func revocationSequence(reversed: Bool) throws -> Int64 {
@@ -155,7 +157,7 @@ extension ReadTransaction {
         return sequence
     }
 
-    /// Up to `limit` revocations of all tenants behind a sequence, in order.
+    /// Up to `limit` revocations of all tenants after a sequence, in order.
     public func revocations(after sequence: Int64, limit: Int) throws -> [SequencedRevocation] {
         var places: [(Int64, Text)] = []
         try scan(Tables.revocationTenants, from: .after(RevocationKey(sequence)), limit: limit) { row in
@@ -177,7 +179,7 @@ extension ReadTransaction {
         return Array((own + everybodys).sorted { $0.sequence < $1.sequence }.prefix(limit))
     }
 
-    /// The keys that were revoked and are still told of.
+    /// The revocations of signing keys that are still kept.
     func revokedSigningKeys() throws -> [Revocation] {
         try revocations(rows: RevocationRows.everyTenant, after: 0, limit: 1_000).map(\.revocation)
     }
@@ -192,9 +194,9 @@ extension ReadTransaction {
         return found
     }
 
-    /// A sequence up to which everything was committed at `time` or before; 0 when none is known. It was noted then
-    /// (`noteRevocationTime`). The rows' own times do not count: no row is old because a clock was wrong when it was
-    /// written.
+    /// A sequence up to which all revocations were committed at `time` or before, as noted then (`noteRevocationTime`);
+    /// 0 when none is known. The rows' own times do not count: a row must not look old because a clock was wrong when
+    /// it was written.
     public func revocationSequence(before time: Timestamp) throws -> Int64 {
         try noted(from: .at(TimeKey(time)))?.sequence ?? 0
     }

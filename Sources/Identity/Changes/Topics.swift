@@ -1,11 +1,12 @@
 public import Base
 public import Store
 
-// What streams and watches follow. All but the first follow from the rows that were changed (`RowNews`).
+// The topics that streams and watches follow. All but the first are derived from the rows that were changed
+// (`RowNews`).
 
 extension ChangeTopic {
-    /// The account or one of its sessions. A session's row does not say whose it is, so that whoever changes one
-    /// announces this.
+    /// The account or one of its sessions. The key of a session's row does not name its user, so the writer that
+    /// changes a session announces this topic.
     public static func user(_ key: UserKey) -> ChangeTopic { ChangeTopic("user", key.bytes) }
     /// The refusals of the tenant's self-service toggles.
     public static func denials(_ tenantID: Text) -> ChangeTopic { Tables.denials.topic(ofTenant: tenantID) }
@@ -19,7 +20,7 @@ extension ChangeTopic {
 }
 
 extension [ChangeTopic] {
-    /// The credentials callers have.
+    /// The credentials of callers.
     public static var callers: [ChangeTopic] {
         [
             Tables.apiKeys.topic, Tables.serviceAccounts.topic, Tables.serviceAccountKeys.topic,

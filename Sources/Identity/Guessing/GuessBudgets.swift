@@ -2,20 +2,20 @@ import Base
 import Rules
 import Synchronization
 
-/// What all guesses of a project may spend; decides, and counts. Any thread.
+/// The budgets of all guesses of a project: decides on guesses, and counts them. Any thread.
 ///
-/// A guess is charged where it is admitted, and given back when it was none. Each table is cut into shards with a lock
-/// of their own, and no two locks are held at once: a guess that the second budget refuses gives the first one's charge
-/// back.
+/// A guess is charged when it is admitted, and the charge is given back when it was not a guess. The tables are divided
+/// into shards with a lock of their own, and no two locks are held at once: when the second budget refuses a guess, the
+/// first one's charge is given back.
 ///
 /// | budget | when it is spent |
 /// |---|---|
 /// | email and source; email over all sources that are not known (`PasswordThrottle`) | refuses |
 /// | address within a tenant; address over all tenants | refuses sources that are not known to the account |
-/// | tenant; caller | has sources that are not known wait |
+/// | tenant; caller | makes sources that are not known wait |
 ///
-/// One tenant fills at most a third of what an address may spend over all tenants, so that no tenant can shut an
-/// address out of the others by telling of guesses that nobody made.
+/// One tenant fills at most a third of an address's budget over all tenants, so that no tenant can shut an address out
+/// of other tenants by reporting guesses that nobody made.
 final class GuessBudgets: Sendable {
     /// The charges of a guess, so that they can be given back.
     struct Charge: Sendable {
@@ -27,7 +27,7 @@ final class GuessBudgets: Sendable {
 
     enum Verdict: Sendable {
         case admitted(Charge)
-        /// `byAddress`: what is spent is the address's budget, not the account's.
+        /// `byAddress`: the address's budget is spent, not the account's.
         case refused(retryAfter: Duration, byAddress: Bool)
     }
 
@@ -79,7 +79,7 @@ final class GuessBudgets: Sendable {
         return .admitted(charge)
     }
 
-    /// The password was right; whether wrong ones before it are forgotten by that.
+    /// Ends a guess whose password was right; returns whether earlier wrong guesses are forgotten by that.
     func succeeded(_ charge: Charge) -> Bool {
         var hadFailures = false
         withThrottle(of: charge.guess) { hadFailures = $0.succeeded(charge.guess.subject) }
@@ -87,7 +87,7 @@ final class GuessBudgets: Sendable {
         return hadFailures
     }
 
-    /// The password was never looked at.
+    /// Ends a guess whose password was never checked.
     func notTried(_ charge: Charge) {
         withThrottle(of: charge.guess) { $0.notTried(charge.guess.subject) }
         giveBack(charge)
@@ -117,7 +117,7 @@ final class GuessBudgets: Sendable {
         charge(callerKey(guess), callerRate)
     }
 
-    /// The password was right at another server or before a restart: what was counted before is forgotten.
+    /// Forgets the earlier counts, because the password was right at another server or before a restart.
     func forget(_ guess: Guess) { withThrottle(of: guess) { $0.forget(guess.subject) } }
 }
 
@@ -128,7 +128,7 @@ extension GuessBudgets {
         return verdict
     }
 
-    /// Questions that may be asked often have no account, and no throttle of one.
+    /// A question that may be asked often has no account, and so no account's throttle.
     private func withThrottle(of guess: Guess, _ body: (inout PasswordThrottle) -> Void) {
         guard guess.account != 0 else { return }
         shard(guess.account).state.withLock { state in
@@ -163,7 +163,7 @@ extension GuessBudgets {
         return sharedWait
     }
 
-    /// Spends one unit of a budget that refuses nobody; how far it is overdrawn.
+    /// Spends one unit of a budget that refuses nobody; returns how far it is overdrawn.
     private func spend(_ key: UInt64, _ rate: LeakyBuckets.Rate, of tenant: UInt64, now: Timestamp) -> Double {
         shard(key).state.withLock { state in
             state.buckets.charge(key, rate, 1, of: tenant, now: now)
@@ -195,7 +195,7 @@ extension GuessBudgets {
     private func tenantKey(_ guess: Guess) -> UInt64 { Self.mix(guess.tenant, UInt64(guess.kind.rawValue)) }
     private func callerKey(_ guess: Guess) -> UInt64 { Self.mix(guess.caller, UInt64(guess.kind.rawValue)) }
 
-    /// SplitMix64's finish over both.
+    /// The final mix of SplitMix64 over both values.
     private static func mix(_ first: UInt64, _ second: UInt64) -> UInt64 {
         var value = first &+ second &* 0x9E37_79B9_7F4A_7C15
         value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9

@@ -5,11 +5,11 @@ import Rules
 import Store
 import Synchronization
 
-/// Keeps what is counted of guesses over a restart: roughly, the last second may be missing.
+/// Keeps the counts of guesses over a restart, roughly: the last second may be missing.
 ///
-/// Runs on one event loop; `note` on any thread. What is noted within a second becomes one row, under the time and this
-/// server's id, and a second in which nothing was noted writes nothing. A row is worth something for an hour; the sweep
-/// deletes it then. A write that fails (a full disk) is counted and logged, and refuses nobody.
+/// Runs on one event loop; `note` on any thread. The notes of a second become one row, under the time and this server's
+/// id; a second without notes writes nothing. A row counts for an hour, then the sweep deletes it. A write that fails
+/// (a full disk) is counted and logged, and refuses nobody.
 ///
 /// In a cluster, the rows of the other nodes are counted here as they come to this node's store (`follow`).
 actor GuessJournal {
@@ -19,7 +19,7 @@ actor GuessJournal {
         case forgiven(account: UInt64)
     }
 
-    /// Something that was noted, and how often.
+    /// A note, and how often it was made.
     struct Entry: Sendable {
         let time: Timestamp
         let note: Note
@@ -31,7 +31,7 @@ actor GuessJournal {
 
     private let resources: Resources
     private let counters: GuessCounters
-    /// Tells this server's rows from another one's.
+    /// Tells this server's rows from those of other servers.
     private let serverID: UInt64
     private let pending = Mutex<[Note: Int]>([:])
     private let news: Mutex<GuessNews>
@@ -72,14 +72,14 @@ actor GuessJournal {
 
     private func timerFired() { Task(executorPreference: loop) { await self.save() } }
 
-    /// Writes what was noted, and nothing by itself from then on.
+    /// Writes the waiting notes, and writes nothing by itself from then on.
     func stop() async {
         isStopped = true
         timer.cancel()
         await save()
     }
 
-    /// Writes what was noted.
+    /// Writes the waiting notes.
     func save() async {
         let notes = pending.withLock { pending in
             defer { pending = [:] }
@@ -97,7 +97,7 @@ actor GuessJournal {
         }
     }
 
-    /// Once a minute: a disk stays full for longer than a second.
+    /// Logs at most once a minute, because a disk stays full for longer than a second.
     private func complain(_ error: any Error) {
         let now = Instant.now
         if let failedAt, now.nanoseconds(since: failedAt) < 60_000_000_000 { return }
@@ -107,8 +107,8 @@ actor GuessJournal {
 }
 
 extension GuessJournal {
-    /// Calls `count` with what was noted within the last hour, ordered by time, and from then on with what other
-    /// servers noted, as it comes to this store: on the writer's thread. Called once.
+    /// Calls `count` with the notes of the last hour, ordered by time. From then on it calls `count` with the notes of
+    /// other servers as they come to this store, on the writer's thread. Called once.
     nonisolated func follow(_ count: @escaping @Sendable ([Entry]) -> Void) throws {
         resources.store.follow([Tables.guesses.declaration], as: "guesses") { [weak self] announcement in
             guard let self else { return }
@@ -168,8 +168,9 @@ extension StoredGuesses {
 }
 
 extension WriteTransaction {
-    /// Deletes up to `limit` rows that count for nothing any more; whether there may be more. Rows of more than an hour
-    /// ahead go as well: they were noted under a clock that was wrong, and would count with every start until then.
+    /// Deletes up to `limit` rows that count for nothing any more; returns whether there may be more. Rows more than an
+    /// hour in the future are deleted as well: they were noted under a wrong clock, and would count at every start
+    /// until then.
     func forgetGuesses(now: Timestamp, limit: Int) throws -> Bool {
         let (start, end) = (now - PasswordThrottle.forgottenAfter, now + PasswordThrottle.forgottenAfter)
         var old: [GuessRowKey] = []

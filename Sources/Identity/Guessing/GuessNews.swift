@@ -1,6 +1,6 @@
 import Store
 
-/// Which rows of guesses of other servers are still to be counted. Pure. Each row is counted once.
+/// The rows of other servers' guesses that are still to be counted. Pure. Each row is counted once.
 ///
 /// A start reads all rows that there are. A row that is announced later is read by its key; one that was in the start's
 /// snapshot is not read again.
@@ -10,16 +10,16 @@ struct GuessNews {
         let snapshot: Snapshot
     }
 
-    /// Nil until `started`; `take` has nothing until then.
+    /// Nil until `started`; `take` returns nothing until then.
     private var countedUpTo: Snapshot?
     private var waiting: [Row] = []
     private let ownID: UInt64
     private let countMax: Int
 
-    /// `ownID`: the server whose rows are counted already.
+    /// `ownID`: this server, whose rows are counted already.
     init(ownID: UInt64, countMax: Int) { (self.ownID, self.countMax) = (ownID, countMax) }
 
-    /// Rows that were announced. Returns how many there was no room for.
+    /// Queues rows that were announced. Returns how many there was no room for.
     mutating func came(_ keys: [GuessRowKey], in snapshot: Snapshot) -> Int {
         if let countedUpTo, snapshot <= countedUpTo { return 0 }
         let others = keys.filter { $0.serverID != ownID }
@@ -28,20 +28,20 @@ struct GuessNews {
         return max(0, others.count - room)
     }
 
-    /// All rows of this snapshot were counted.
+    /// Notes that all rows of this snapshot were counted.
     mutating func started(in snapshot: Snapshot) {
         countedUpTo = snapshot
         waiting.removeAll { $0.snapshot <= snapshot }
     }
 
-    /// The rows that are to be counted now. Whoever cannot read them gives them back.
+    /// The rows that are to be counted now. A caller that cannot read them gives them back.
     mutating func take() -> [GuessRowKey] {
         guard countedUpTo != nil else { return [] }
         defer { waiting = [] }
         return waiting.map(\.key)
     }
 
-    /// Keeps rows that were taken for the next `take`. Returns how many there was no room for.
+    /// Puts taken rows back for the next `take`. Returns how many there was no room for.
     mutating func giveBack(_ keys: [GuessRowKey]) -> Int {
         guard let countedUpTo else { return keys.count }
         let room = max(0, countMax - waiting.count)

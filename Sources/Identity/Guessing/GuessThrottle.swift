@@ -3,8 +3,8 @@ public import Crypto
 public import Reactor
 public import Rules
 
-/// The one place that decides whether a guess may be tried now: `GuessBudgets` refuse, `WaitingRoom` has those wait who
-/// must, `GuessJournal` keeps the counts over a restart and tells those of other nodes. Any thread.
+/// The one place that decides whether a guess may be tried now: `GuessBudgets` refuses guesses, `WaitingRoom` makes
+/// guesses wait, `GuessJournal` keeps the counts over a restart and brings those of other nodes. Any thread.
 ///
 /// ```
 /// let charge = try await throttle.admit(guess)
@@ -42,7 +42,7 @@ public final class GuessThrottle: Sendable {
     /// Charges a guess; returns when it may be tried.
     ///
     /// Throws TOO_MANY_ATTEMPTS_TRY_LATER; for guesses that have to wait SERVER_OVERLOADED (too many wait already) and
-    /// `CancellationError`. What is refused costs nothing.
+    /// `CancellationError`. A refused guess is not charged.
     public func admit(_ guess: Guess) async throws -> Charge {
         switch budgets.admit(guess, now: steadyClock.now()) {
         case .refused(let wait, let byAddress):
@@ -61,7 +61,7 @@ public final class GuessThrottle: Sendable {
         }
     }
 
-    /// The password was right, so it was no guess.
+    /// The password was right, so it was not a guess.
     public func succeeded(_ admitted: Charge) {
         if budgets.succeeded(admitted.charge) { journal.note(.right(admitted.charge.guess)) }
     }
@@ -72,22 +72,22 @@ public final class GuessThrottle: Sendable {
     /// The guess was never tried: a full queue, a deadline.
     public func notTried(_ admitted: Charge) { budgets.notTried(admitted.charge) }
 
-    /// Forgets what was counted of an account, because its owner proved who they are by other means.
+    /// Forgets the counts of an account, because its owner proved their identity by other means.
     public func forgive(_ email: Email, tenantID: Text) {
         let account = keys.account(email, tenantID: tenantID)
         budgets.forgive(account: account)
         journal.note(.forgiven(account: account))
     }
 
-    /// Takes over what was counted before a restart, and from then on what the other nodes of a cluster count. Called
-    /// before anything is served.
+    /// Takes over the counts from before a restart, and from then on the counts of the other nodes of a cluster. Called
+    /// before the server answers requests.
     public func start() throws {
         try journal.follow { [budgets, clock, steadyClock] entries in
             let (now, steadyNow) = (clock.now(), steadyClock.now())
             for entry in entries {
                 switch entry.note {
                 case .wrong(let guess):
-                    // The clock may have been set since the entry was read; it is no older than it was told to be.
+                    // The clock may have been set back since the entry was read, so the age could be negative.
                     budgets.add(entry.count, guess, at: steadyNow - max(.zero, now - entry.time))
                 case .right(let guess): budgets.forget(guess)
                 case .forgiven(let account): budgets.forgive(account: account)
@@ -96,10 +96,10 @@ public final class GuessThrottle: Sendable {
         }
     }
 
-    /// Writes what was counted since the last time; every second by itself.
+    /// Writes the counts since the last write; this also happens every second by itself.
     public func save() async { await journal.save() }
 
-    /// Writes it for the last time. Before a throttle is dropped whose loop goes on.
+    /// Writes the counts for the last time. Call it before a throttle is dropped whose loop goes on.
     public func stop() async { await journal.stop() }
 }
 
@@ -109,8 +109,8 @@ public final class GuessCounters: Sendable {
     public let refusedByAddress = Counter()
     public let delayed = Counter()
     public let waiting = Gauge()
-    /// Turned away because too many waited already.
+    /// Guesses that were turned away because too many waited already.
     public let waitingRefused = Counter()
-    /// Not kept over a restart: too many in one second, or a write that failed.
+    /// Notes that were not kept over a restart: too many in one second, or a write that failed.
     public let forgotten = Counter()
 }

@@ -1,10 +1,10 @@
 import Base
 import Reactor
 
-/// Where guesses of unknown sources wait while their tenant or caller has spent its budget.
+/// Makes guesses of unknown sources wait while their tenant or caller has spent its budget.
 ///
 /// Runs on one event loop. Holds at most `Limits.strangersWaitingMax` guesses, and of one tenant at most
-/// `strangersWaitingPerTenantMax`: that many in `strangerWaitMax` is then the rate of guessing.
+/// `strangersWaitingPerTenantMax`: the rate of guessing is then at most that many in `strangerWaitMax`.
 actor WaitingRoom {
     private struct Waiter {
         let promise: Promise<Void>
@@ -60,7 +60,7 @@ actor WaitingRoom {
     private func release() {
         let now = Instant.now
         for waiter in waiters.values where waiter.releaseAt <= now { waiter.promise.succeed(()) }
-        // Those who were released leave by themselves, in their own turn.
+        // Released waiters leave by themselves, in their own turn.
         let next = waiters.values.lazy.map(\.releaseAt).filter { $0 > now }.min()
         if let next { timer.arm(at: next) }
     }

@@ -5,16 +5,16 @@ import Messages
 import Outbound
 import Rules
 
-/// Asks a tenant's own endpoints before an end user comes into being or signs in.
+/// Asks a tenant's own endpoints before an end user is created or signs in.
 ///
-/// It is asked before the user's turn and before any transaction, so that an endpoint that takes its time keeps nobody
-/// waiting but the one who signs in. How many requests of a tenant are on their way is bounded by the `HTTPClient`, and
-/// so are the addresses that can be reached. Any thread.
+/// The endpoints are asked before the user's turn and before any transaction, so that a slow endpoint delays only the
+/// user who signs in. The `HTTPClient` limits how many requests of a tenant run at once, and which addresses can be
+/// reached. Any thread.
 struct BlockingHooks: Sendable {
-    /// What a hook is told about a sign-in.
+    /// The description of a sign-in that a hook gets.
     struct Event: Sendable {
         var isNewUser: Bool
-        /// As far as it is known before the account is made.
+        /// The user, as far as it is known before the account is made.
         var user: User
         var signInProvider: Text
         var deviceName: Text
@@ -30,7 +30,7 @@ struct BlockingHooks: Sendable {
         (self.resources, self.configs, self.http) = (configs.resources, configs, http)
     }
 
-    /// What the hooks want of the sign-in. BLOCKED_BY_HOOK, HOOK_FAILED.
+    /// The hooks' answer to the sign-in. BLOCKED_BY_HOOK, HOOK_FAILED.
     func ask(_ event: Event, tenantID: Text, deadline: Instant) async throws -> HookAnswer {
         var answer = HookAnswer()
         for point in HookPoint.allCases where point == .beforeSignIn || event.isNewUser {

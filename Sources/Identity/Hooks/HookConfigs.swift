@@ -14,7 +14,8 @@ public struct HookConfigs: Sendable {
         self.sealing = sealing
     }
 
-    /// The refusals of `HookConfigChange`; INSUFFICIENT_PERMISSION for private addresses without a project-admin.
+    /// Changes a tenant's hooks. Refusals: those of `HookConfigChange`; INSUFFICIENT_PERMISSION for private addresses
+    /// without a project-admin.
     public func update(
         _ wanted: HookConfig, _ mask: UpdateMask<HookConfig>, tenantID: Text, isProjectAdmin: Bool, validateOnly: Bool,
         origin: Origin
@@ -61,7 +62,7 @@ public struct HookConfigs: Sendable {
         guard let found, let config = found.config, let hook = config[point], hook.webhook?.url.isEmpty == false else {
             return nil
         }
-        // Sealed under another master key there is no secret, and the hook fails.
+        // A secret that was sealed under another master key cannot be opened, and the hook fails.
         let secret = try? sealing.open(found[secretOf: point], context: Self.context(tenantID, point))
         return (hook, secret ?? .empty, config.allowPrivateAddresses)
     }

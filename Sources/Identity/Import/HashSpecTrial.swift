@@ -3,10 +3,11 @@ import Crypto
 public import Messages
 public import Rules
 
-/// Tries whether a password has a hash, under the parameters of an import and those that are easily mistaken for them.
+/// Checks whether a hash is of a password, under the parameters of an import and under others that are easily mistaken
+/// for them.
 ///
-/// Everything comes with the request: nothing is read of the tenant's users, and nothing is kept. The work is done on
-/// the password pool as the tenant's.
+/// All input comes with the request: the tenant's users are not read, and nothing is stored. The work runs on the
+/// password pool and counts as the tenant's.
 extension UserImports {
     /// MISSING_PASSWORD, PASSWORD_TOO_LONG, INVALID_HASH_SPEC, INVALID_PASSWORD_HASH, PASSWORD_HASH_TOO_COSTLY.
     public func tryHashSpec(
@@ -16,7 +17,7 @@ extension UserImports {
         guard !request.password.isEmpty else {
             throw Failure.invalid(.missingPassword, field: "password", "is required")
         }
-        // Also what the time of normalising it is bounded by.
+        // This also bounds the time of normalising the password.
         guard request.password.byteCount <= limits.passwordMax else {
             throw Failure.invalid(
                 .passwordTooLong, field: "password", "must have at most \(limits.passwordMax) bytes")
@@ -42,7 +43,7 @@ extension UserImports {
 
     private static let signerKeyID: Text = "trial"
 
-    /// What is tried: the scheme itself, then its variants until `hashTrialTimeMax` is used up.
+    /// The candidates: the scheme itself, then its variants until `hashTrialTimeMax` is used up.
     private func candidates(
         of scheme: PasswordScheme, _ request: UsersVerifyHashSpecRequest, settings: TenantSettings
     ) throws -> [(scheme: PasswordScheme, credential: PasswordCredential)] {

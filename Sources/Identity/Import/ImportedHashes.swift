@@ -8,7 +8,7 @@ import Store
 struct ImportedHashes: Sendable {
     private static let specNameByteCountMax = 64
 
-    /// By the name that rows call them; "" is the one of rows that name none.
+    /// The schemes by the name that rows use for them; "" is the scheme of rows that name none.
     private var schemes: [Text: PasswordScheme] = [:]
     private let refusedCount: Counter
     private let passwords: PasswordService
@@ -22,7 +22,7 @@ struct ImportedHashes: Sendable {
         self.tenantID = tenantID
     }
 
-    /// Adds what rows from now on may name. INVALID_HASH_SPEC.
+    /// Adds schemes that rows may name from now on. INVALID_HASH_SPEC.
     mutating func add(_ specs: [NamedHashSpec], validateOnly: Bool, limits: Limits) async throws {
         for named in specs {
             guard (1...Self.specNameByteCountMax).contains(named.name.byteCount), schemes[named.name] == nil,

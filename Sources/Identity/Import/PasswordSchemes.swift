@@ -2,10 +2,10 @@ import Base
 import Crypto
 import Messages
 
-// Between what an import says of its hashes and what our checks know.
+// Conversions between the hash specs of an import and the schemes of our checks.
 
 extension PasswordScheme {
-    /// `keyID` is the id by which a signer key is kept. Nil for a spec that says nothing. INVALID_HASH_SPEC.
+    /// `keyID` returns the id by which a signer key is kept. Nil for a spec without an algorithm. INVALID_HASH_SPEC.
     init?(_ spec: PasswordHashSpec, keyID: (Secret) throws -> Text) throws {
         let field: String
         switch spec.algorithm {
@@ -60,7 +60,7 @@ extension PasswordScheme {
             passes: Int(spec.iterations), lanes: Int(spec.parallelism), associatedData: spec.associatedData)
     }
 
-    /// `signerKey` is the key of an id.
+    /// `signerKey` returns the key of an id.
     func spec(signerKey: (Text) throws -> Secret) throws -> PasswordHashSpec {
         let algorithm: PasswordHashSpec.Algorithm =
             switch self {

@@ -10,7 +10,7 @@ public struct UserExports: Sendable {
     let passwords: PasswordService
     let secrets: FactorSecrets
 
-    /// Begins an export. With secrets an event tells of it before the first one leaves.
+    /// Begins an export. An export with secrets appends an event before the first secret is sent.
     public func begin(tenantID: Text, includesSecrets: Bool, origin: Origin) async throws -> UserExporter {
         let now = resources.clock.now()
         if includesSecrets {
@@ -24,7 +24,7 @@ public struct UserExports: Sendable {
 
 /// One export: the users of a tenant as `ImportUser`s, some in each slice.
 ///
-/// Each slice has a read transaction of its own, so that a reader who takes its time keeps no old snapshot.
+/// Each slice has a read transaction of its own, so that a slow reader holds no old snapshot.
 public struct UserExporter: Sendable {
     let exports: UserExports
     let tenantID: Text
@@ -37,10 +37,10 @@ public struct UserExporter: Sendable {
         self.includesSecrets = includesSecrets
     }
 
-    /// Some users behind `last`.
+    /// Some users after `last`.
     public struct Slice: Sendable {
         public var users: [ImportUser] = []
-        /// Those of their hashes that no slice before had.
+        /// The specs of their hashes that no earlier slice had.
         public var hashSpecs: [NamedHashSpec] = []
         /// Where the next slice begins; nil when there is none.
         public var last: Text?
@@ -69,7 +69,7 @@ public struct UserExporter: Sendable {
         return slice
     }
 
-    /// An authenticator app is of no use without its secret.
+    /// Leaves out an authenticator app without its secret, because it is of no use.
     private func secondFactors(
         of account: Account, _ stored: StoredSecondFactors?
     ) throws -> [ImportSecondFactor] {
@@ -96,7 +96,7 @@ public struct UserExporter: Sendable {
 }
 
 extension PasswordScheme {
-    /// The same for all hashes of one spec, in every export.
+    /// The name of the spec; it is the same for all hashes of one spec, in every export.
     fileprivate func specName(_ kind: PasswordCredential.Kind) -> Text {
         let parameters: String
         switch self {
@@ -116,7 +116,7 @@ extension PasswordScheme {
 }
 
 extension ImportUser {
-    /// All of an account that is no secret.
+    /// All fields of an account that are not secret.
     fileprivate init(_ account: Account) {
         let user = account.user
         self.init(

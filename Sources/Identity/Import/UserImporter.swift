@@ -4,9 +4,10 @@ public import Messages
 public import Rules
 import Store
 
-/// One import: checks each row on its own, writes a batch in one transaction, counts what became of every row.
+/// One import: checks each row on its own, writes a batch in one transaction, counts the results of the rows.
 ///
-/// A row that is refused changes nothing and is reported with its index over the whole import; the others go in.
+/// A row that is refused changes nothing and is reported with its index over the whole import; the other rows are
+/// imported.
 public struct UserImporter: Sendable {
     private let resources: Resources
     private let users: UserDirectory
@@ -32,7 +33,7 @@ public struct UserImporter: Sendable {
         self.origin = origin
     }
 
-    /// Settles one batch durably. The counts are of all batches so far, the rejections of this one.
+    /// Imports one batch durably. The counts are of all batches so far, the rejections are of this batch.
     public mutating func importBatch(_ request: UsersImportRequest) async throws -> UsersImportResponse {
         try await hashes.add(request.hashSpecs, validateOnly: validateOnly, limits: resources.limits)
         let first = progress.checkpoint
@@ -102,7 +103,7 @@ public struct UserImports: Sendable {
     }
 }
 
-/// A row that was found good by itself.
+/// A row whose own fields passed the checks.
 struct ImportedRow: Sendable {
     let index: Int64
     let account: Account
@@ -141,7 +142,7 @@ extension WriteTransaction {
                 if validateOnly { return .replaced }
                 var replacement = account
                 replacement.user.tokensValidAfterMicros = existing.user.tokensValidAfterMicros
-                // An import must not take those factors away that protect the account.
+                // An import must not take away the factors that protect the account.
                 replacement.user.secondFactors = existing.user.secondFactors
                 replacement.user.recoveryCodeCount = existing.user.recoveryCodeCount
                 if existing.user.secondFactors.isEmpty { try putFactors(row.factors, to: &replacement) }

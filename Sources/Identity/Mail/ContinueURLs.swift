@@ -3,11 +3,11 @@ import Messages
 public import Rules
 import Synchronization
 
-/// Where a continue URL may lead; what is counted and said about those that were looked at.
+/// Checks where continue URLs may lead, counts the results and logs a warning.
 public final class ContinueURLs: Sendable {
-    /// Refused with UNAUTHORIZED_DOMAIN.
+    /// URLs that were refused with UNAUTHORIZED_DOMAIN.
     public let refused = Counter()
-    /// Taken without a list, for a tenant that was made before there were any.
+    /// URLs that were accepted without a list, for a tenant that was made before there were lists.
     public let unlisted = Counter()
     private let warned = Mutex<Set<Text>>([])
     private static let warnedMax = 1_000
@@ -19,8 +19,8 @@ public final class ContinueURLs: Sendable {
         self.oobDelivery = oobDelivery
     }
 
-    /// Refuses a `continue_url` that the tenant does not list. A URL out of a mail that the tenant sent is trusted by
-    /// whoever gets the mail. UNAUTHORIZED_DOMAIN. Empty is fine; the URL's form is checked before.
+    /// Refuses a `continue_url` that the tenant does not list. The recipient of a mail that the tenant sent trusts the
+    /// URL in it. UNAUTHORIZED_DOMAIN. Empty is fine; the URL's form is checked before.
     public func check(
         _ url: Text, field: String = "continue_url", settings: TenantSettings
     ) throws {
@@ -41,7 +41,7 @@ public final class ContinueURLs: Sendable {
             "leads to a host that this tenant does not list in allowed_continue_domains")
     }
 
-    /// Whether nobody was warned of this tenant yet. True once; of the first thousand tenants.
+    /// Whether there was no warning about this tenant yet. True once for a tenant, and for a thousand tenants at most.
     private func isFirst(_ tenantID: Text) -> Bool {
         warned.withLock { $0.count < Self.warnedMax && $0.insert(tenantID).inserted }
     }

@@ -1,10 +1,10 @@
 import Base
 
-/// What became of an attempt to deliver a message.
+/// The outcome of an attempt to deliver a message.
 enum DeliveryOutcome: Sendable, Equatable {
     case sent
     case failed(Text)
     case refused(Text)
-    /// The tenant delivers nothing by itself any more: the message stays to be read.
+    /// The tenant's messages are no longer delivered: the message stays in the outbox to be read.
     case held
 }

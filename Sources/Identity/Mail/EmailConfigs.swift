@@ -4,11 +4,11 @@ public import Messages
 import Rules
 public import Store
 
-/// How each tenant's mail goes out. Nothing is kept in memory: a mail reads its tenant's row. Any thread.
+/// Each tenant's settings for outgoing mail. Nothing is kept in memory: a mail reads its tenant's row. Any thread.
 public struct EmailConfigs: Sendable {
     private let resources: Resources
     private let sealing: SealingKey
-    /// Where links lead to that no tenant has a page of its own for.
+    /// The page to which links lead when the tenant has no page of its own.
     private let serverActionURL: Text
 
     init(resources: Resources, sealing: SealingKey, serverActionURL: Text) {
@@ -23,7 +23,8 @@ public struct EmailConfigs: Sendable {
         try resources.store.read { try $0.emailConfig(tenantID: tenantID) }
     }
 
-    /// The refusals of `EmailConfigRules`; INSUFFICIENT_PERMISSION for private addresses without a project-admin.
+    /// Changes a tenant's mail settings. Refusals: those of `EmailConfigRules`; INSUFFICIENT_PERMISSION for private
+    /// addresses without a project-admin.
     public func update(
         _ wanted: EmailConfig, _ mask: UpdateMask<EmailConfig>, tenantID: Text, isProjectAdmin: Bool,
         validateOnly: Bool, origin: Origin

@@ -9,19 +9,19 @@ import Store
 struct MailClaim: Sendable {
     /// Where the message stands in the queue from now on.
     let key: OutboxDueKey
-    /// The message was another node's, which has not said what became of it: it may be delivered twice.
+    /// Another node had claimed the message and has not written the outcome: the message may be delivered twice.
     let isTakenOver: Bool
 }
 
 extension JournalLimits {
-    /// A claim is worth something for this long after it was asked for: an attempt takes a minute at most
-    /// (`MailDelivery`), and has to end before the claim does.
+    /// A claim may be used for this long after it was asked for: an attempt takes a minute at most (`MailDelivery`),
+    /// and has to end before the claim does.
     var mailClaimUse: Duration { mailClaim / 4 }
 }
 
 extension WriteTransaction {
-    /// Claims the messages of `keys` that are still due, each for itself. Nil: another node has it, or it is to be left
-    /// to the node that had it, which may come back (`mayTakeOver`).
+    /// Claims the messages of `keys` that are still due, each on its own. Nil when another node has the message, or
+    /// when the message is left to the node that had it, which may come back (`mayTakeOver` is false).
     func claim(
         _ keys: [OutboxDueKey], _ claimant: [UInt8], until: Timestamp, mayTakeOver: Bool
     ) throws -> [MailClaim?] {
@@ -30,7 +30,7 @@ extension WriteTransaction {
             do {
                 found = try reading.message(due: key)
             } catch StoreError.corrupt {
-                // Whoever delivers it says that it cannot be read, and takes it out of the queue.
+                // The delivery logs that the message cannot be read, and takes it out of the queue.
                 return MailClaim(key: key, isTakenOver: false)
             }
             guard var stored = found, var message = stored.message else {
@@ -38,11 +38,11 @@ extension WriteTransaction {
                 try delete(Tables.outboxDue, key)
                 return nil
             }
-            // Of its own claims this node knows that it sent nothing: what is on its way from here is not asked for.
+            // A claim of this node itself shows that it sent nothing: messages that it is delivering are not in `keys`.
             let isTakenOver = !stored.claimant.isEmpty && stored.claimant != claimant
             if isTakenOver, !mayTakeOver { return nil }
             try delete(Tables.outboxDue, key)
-            // One that ends its server each time must end, too.
+            // A message that crashes its server each time must run out of attempts, too.
             if isTakenOver { message.attempts &+= 1 }
             message.nextAttemptAtMicros = until.microseconds
             stored.message = message
@@ -54,7 +54,7 @@ extension WriteTransaction {
 }
 
 extension StoredOutboxMessage {
-    /// Whether a node of the cluster is delivering it.
+    /// Whether a node of the cluster is delivering the message.
     func isClaimed(at now: Timestamp) -> Bool {
         !claimant.isEmpty && now < Timestamp(microseconds: message?.nextAttemptAtMicros ?? 0)
     }

@@ -26,7 +26,7 @@ struct MailDelivery: Sendable {
         }
     }
 
-    /// A mail that need not be in the outbox.
+    /// Delivers a mail that need not be in the outbox.
     func deliver(
         _ message: OutboxMessage, _ contents: OutboxContents, tenantID: Text, deadline: Instant
     ) async -> DeliveryOutcome {

@@ -3,8 +3,9 @@ import Messages
 
 /// A mail as it goes over the wire: multipart/alternative, both parts base64 (RFC 5322, 2045, 2047). Pure.
 ///
-/// No header can be broken out of: everything that is not plain ASCII without controls is encoded. No line has more
-/// than 76 characters (RFC 2045 §6.8, RFC 2047 §2), but for a longer address or message id, which must not be divided.
+/// No value can break out of its header: everything that is not plain ASCII without controls is encoded. No line has
+/// more than 76 characters (RFC 2045 §6.8, RFC 2047 §2), except for a longer address or message id, which must not be
+/// divided.
 struct MailMessage {
     var messageID: Text
     var senderName: Text
@@ -33,7 +34,8 @@ struct MailMessage {
         return [UInt8]((text + "--\(boundary)--\r\n").utf8)
     }
 
-    /// A display name, always encoded: then no character of it means anything. The address begins a line of its own.
+    /// A display name, always encoded, so that none of its characters has a special meaning. The address begins a line
+    /// of its own.
     private func phrase(_ name: Text, behind field: StaticString) -> String {
         name.isEmpty ? "" : Self.encodedWords(name, behind: field) + "\r\n "
     }
@@ -44,8 +46,8 @@ struct MailMessage {
         return isPlain && !text.contains("=?") ? text.string : Self.encodedWords(text, behind: field)
     }
 
-    /// RFC 2047: words of whole scalars, one to a line, no line of more than 76 characters. The first stands behind the
-    /// field's name, the others behind a blank.
+    /// RFC 2047: words of whole scalars, one to a line, no line of more than 76 characters. The first word follows the
+    /// field's name, each other word a blank.
     static func encodedWords(_ text: Text, behind field: StaticString) -> String {
         var words: [[UInt8]] = [[]]
         var byteCountMax = wordByteCountMax(behind: field.utf8CodeUnitCount)
@@ -61,8 +63,8 @@ struct MailMessage {
             .joined(separator: "\r\n ")
     }
 
-    /// Bytes before Base64, which makes four characters of three; `=?utf-8?B?` and `?=` are twelve, and a word has 75
-    /// characters at most.
+    /// The bytes of a word before Base64, which makes four characters of three bytes. `=?utf-8?B?` and `?=` are twelve
+    /// characters, and a word has 75 characters at most.
     private static func wordByteCountMax(behind columnCount: Int) -> Int { (min(75, 76 - columnCount) - 12) / 4 * 3 }
 
     private static func lines(of bytes: [UInt8], max: Int) -> String {

@@ -4,13 +4,13 @@ import Outbound
 import Reactor
 import Store
 
-/// Delivers what waits in the outbox, mail and SMS, by SMTP or webhook, at least once: a message is sent when the
-/// server took it.
+/// Delivers the messages in the outbox, mail and SMS, by SMTP or webhook, at least once: a message is sent when the
+/// server accepted it.
 ///
-/// Runs on one loop; each delivery on the blocking pool. A tenant has few deliveries on their way at a time: one
-/// whose server hangs does not hold up the others. What cannot be delivered is tried again, later each time, and given
-/// up after `attemptsMax`. Everything about a delivery is in the store: a stop loses nothing. In a cluster each message
-/// is claimed before it is sent (`MailClaim`).
+/// Runs on one loop; each delivery on the blocking pool. A tenant has few deliveries running at a time, so a tenant
+/// whose server hangs does not hold up the others. A failed delivery is retried with back-off, and given up after
+/// `attemptsMax` attempts. Everything about a delivery is in the store, so a stop loses nothing. In a cluster each
+/// message is claimed before it is sent (`MailClaim`).
 public actor Mailer {
     nonisolated let loop: EventLoop
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -26,11 +26,11 @@ public actor Mailer {
     private var idleWaiters: [Promise<Void>] = []
     private var isStopped = false
     private var isWakingSoon = false
-    /// Messages that were taken over from another node of the cluster, which did not say what became of them.
+    /// Messages that were taken over from another node of the cluster, which did not write their outcome.
     public nonisolated let takenOverCount = Counter()
-    /// This node in the claims of the cluster's nodes.
+    /// The name of this node in the claims of the cluster's nodes.
     private let claimant: [UInt8]
-    /// How often somebody wrote a message and said so.
+    /// How often `wakeSoon` was called after a message was written.
     nonisolated let wakeCount = Counter()
 
     public static let attemptsMax = 12
@@ -50,8 +50,8 @@ public actor Mailer {
         self.claimant = resources.random.bytes(16)
     }
 
-    /// How long after the n-th failed attempt the next comes: 30 s, doubled each time, six hours at most, ±20 %. A code
-    /// that is good for minutes cannot wait so long: 5 s, doubled each time.
+    /// The back-off between the n-th failed attempt and the next: 30 s, doubled each time, six hours at most, ±20 %. A
+    /// code that is good for minutes cannot wait so long: 5 s, doubled each time.
     static func backoff(afterAttempts attempts: Int, isUrgent: Bool = false, random: UInt64) -> Duration {
         let doublings = min(max(0, attempts - 1), 10)
         let base = min((isUrgent ? 5_000 : 30_000) * Int64(1 << doublings), 6 * 3_600_000)
@@ -65,7 +65,7 @@ public actor Mailer {
         self?.assumeIsolated { $0.wake() }
     }
 
-    /// Looks for what is due once a second from here on.
+    /// Looks for due messages once a second from here on.
     public func start() { wake() }
 
     public func stop() {
@@ -80,8 +80,8 @@ public actor Mailer {
         loop.run { [weak self] in self?.assumeIsolated { $0.armSoon() } }
     }
 
-    /// Delivers what is due, at once. From a call: the deliveries are not the call's own, and must neither count on its
-    /// meter, nor end with its deadline, nor use what it may use of a full disk.
+    /// Delivers due messages at once, for use from a call. The deliveries do not belong to the call: they must not
+    /// count on its meter, end with its deadline, or use its share of a full disk.
     nonisolated func wakeNow() {
         loop.run { [weak self] in self?.assumeIsolated { $0.wake() } }
     }
@@ -93,7 +93,7 @@ public actor Mailer {
         timer.arm(after: .milliseconds(50 + Int64(random % 450)))
     }
 
-    /// Delivers what is due; returns at once.
+    /// Starts to deliver due messages; returns at once.
     func wake() {
         isWakingSoon = false
         guard !isStopped else { return }
@@ -102,7 +102,7 @@ public actor Mailer {
         deliverMore()
     }
 
-    /// Tries everything that is due now; returns when nothing is on its way any more.
+    /// Tries all messages that are due now; returns when no delivery is running any more.
     public func deliverDue() async {
         deliverMore()
         guard inFlightCount > 0 else { return }
@@ -132,7 +132,7 @@ public actor Mailer {
         }
     }
 
-    /// Delivers those of the messages that no other node delivers.
+    /// Claims messages, and delivers those that no other node has claimed.
     private func claim(_ due: [OutboxDueKey]) async {
         let limits = resources.limits.journal
         let (begin, until) = (resources.steadyClock.now(), resources.clock.now() + limits.mailClaim)
@@ -140,7 +140,7 @@ public actor Mailer {
         let claims = try? await resources.store.write(for: .session) { [claimant] in
             try $0.claim(due, claimant, until: until, mayTakeOver: mayTakeOver)
         }
-        // A node that was held up leaves what it claimed to whoever comes when the claim is over.
+        // A node that was held up does not use its claims: any node may deliver the messages when the claims are over.
         let isLate = resources.steadyClock.now() - begin > limits.mailClaimUse
         for (index, key) in due.enumerated() {
             guard let claim = claims?[index], !isLate else {
@@ -164,7 +164,7 @@ public actor Mailer {
             stored = nil
         }
         var outcome: DeliveryOutcome?
-        // A decoy is delivered by writing that it was.
+        // A decoy is not sent: only its delivery is written.
         if let stored { outcome = stored.decoy ? .sent : await delivery.attempt(stored, tenantID: key.tenant) }
         await settle(key, outcome)
     }
@@ -179,7 +179,8 @@ public actor Mailer {
                 try $0.settle(key, outcome, random: random, now: now)
             }
         } catch {
-            // Written with the next wake. To deliver again instead would send a mail a second as long as it fails.
+            // The outcome is written with the next wake. A new delivery instead would send a mail a second as long as
+            // the write fails.
             unsettled.append((key, outcome))
             return
         }

@@ -3,7 +3,7 @@ public import Messages
 public import Rules
 import Store
 
-/// A code that is to be made: what for, for whom, and which mailbox gets it.
+/// A code that is to be made: its purpose, its user, and the mailbox that gets it.
 public struct OobOrder: Sendable {
     public var type: OobRequestType
     /// "" where the address has no account.
@@ -15,9 +15,9 @@ public struct OobOrder: Sendable {
     public var displayName: Text = .empty
     /// The language of the mail.
     public var locale: Text = .empty
-    /// Of REVERT_SECOND_FACTOR_ADDITION.
+    /// The factor of a REVERT_SECOND_FACTOR_ADDITION.
     var factorID: Text = .empty
-    /// Is written, waits and is done with as any other, but nothing is sent.
+    /// A decoy is written, queued and finished like any other code, but nothing is sent.
     public var isDecoy = false
 
     public init(_ type: OobRequestType, email: Text) {
@@ -25,7 +25,7 @@ public struct OobOrder: Sendable {
         self.email = email
     }
 
-    /// The mailbox the code goes to: it has to prove the new address, or the old one when that was replaced.
+    /// The mailbox that the code goes to. It has to prove the new address, or the old one when that was replaced.
     public var recipient: Text { type == .verifyAndChangeEmail ? newEmail : email }
 }
 
@@ -33,7 +33,7 @@ public struct OobOrder: Sendable {
 public struct MadeOobCode: Sendable {
     public let code: Secret
     public let link: Secret
-    /// "This was not me"; empty where the kind has none.
+    /// The link "This was not me"; empty for a kind of code without one.
     public let notMeLink: Secret
     public let expiresAt: Timestamp
 }
@@ -44,7 +44,7 @@ public struct OobDelivery: Sendable {
     private let seal: OutboxSeal
     private let actionURL: Text
     private let configs: EmailConfigs
-    /// Mails whose template would have made them too long: they went out in our own words.
+    /// Mails that went out in the server's own words, because the template would have made them too long.
     public let templateFallbacks = Counter()
     /// Changes of an email that were refused because the account has too many ways back.
     public let recoveriesRefused = Counter()
@@ -88,7 +88,7 @@ public struct OobDelivery: Sendable {
             expiresAt: Timestamp(microseconds: prepared.stored.expiresAtMicros))
     }
 
-    /// A code and its mail before they are written; for who writes them with something else.
+    /// A code and its mail before they are written; for a caller that writes them together with something else.
     func prepare(_ order: OobOrder, settings: TenantSettings, now: Timestamp) throws -> PreparedOob {
         let config = try configs.get(tenantID: settings.tenantID)
         let page = actionPage(config)
@@ -134,7 +134,7 @@ public struct OobDelivery: Sendable {
 
     func actionPage(_ config: EmailConfig) -> Text { config.actionURL.isEmpty ? actionURL : config.actionURL }
 
-    /// What a message says, also of an SMS. OUTBOX_MESSAGE_UNREADABLE when it was sealed under another master key.
+    /// The contents of a message, mail or SMS. OUTBOX_MESSAGE_UNREADABLE when it was sealed under another master key.
     public func contents(of stored: StoredOutboxMessage, tenantID: Text) throws -> OutboxContents {
         try seal.open(stored, tenantID: tenantID)
     }
@@ -149,7 +149,7 @@ struct PreparedOob: Sendable {
     private(set) var stored: StoredOobCode
     let message: StoredOutboxMessage
 
-    /// As one of the account's ways back.
+    /// The same code as one of the account's ways back.
     func atPlace(_ place: Int64) -> PreparedOob {
         var recovery = self
         recovery.stored.emailVerified = true

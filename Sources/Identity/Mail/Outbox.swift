@@ -9,7 +9,7 @@ public struct Outbox: Sendable {
     let oobDelivery: OobDelivery
     let mailer: Mailer
 
-    /// Makes a code and sees to it that its mail goes out.
+    /// Makes a code and queues its mail.
     public func send(_ order: OobOrder, settings: TenantSettings, origin: Origin) async throws {
         try await oobDelivery.send(order, settings: settings, origin: origin)
         mailer.wakeSoon()
@@ -61,7 +61,7 @@ extension WriteTransaction {
         }
     }
 
-    /// A message that exists; a decoy does not. OUTBOX_MESSAGE_NOT_FOUND.
+    /// A message that exists; a decoy counts as missing. OUTBOX_MESSAGE_NOT_FOUND.
     func outboxMessage(_ messageID: Text, tenantID: Text) throws -> StoredOutboxMessage {
         try reading.outboxMessage(messageID, tenantID: tenantID)
     }
@@ -77,7 +77,7 @@ extension WriteTransaction {
                 .outboxMessageNotDeliverable,
                 "The message was sent already, is held to be read here, or carries a code that has expired.")
         }
-        // It is on its way already, from one node of the cluster; from two it would come twice.
+        // A node of the cluster is delivering the message already; from two nodes it would come twice.
         if stored.isClaimed(at: now) { return message }
         if message.nextAttemptAtMicros > 0 {
             let due = Timestamp(microseconds: message.nextAttemptAtMicros)
@@ -103,7 +103,7 @@ extension WriteTransaction {
 extension ReadTransaction {
     /// OUTBOX_MESSAGE_NOT_FOUND.
     public func outboxMessage(_ messageID: Text, tenantID: Text) throws -> StoredOutboxMessage {
-        // Longer than any id of ours would not fit a key.
+        // An id longer than any of ours would not fit in a key.
         guard (1...64).contains(messageID.byteCount),
             let stored = try get(Tables.outbox, TenantTextKey(tenantID, messageID)), !stored.decoy
         else {

@@ -2,13 +2,13 @@ import Base
 import Messages
 import Store
 
-/// The messages of all tenants' outboxes, counted.
+/// The counts of the messages in all tenants' outboxes.
 public struct OutboxCensus: Sendable, Equatable {
-    /// To be delivered: now, or again later.
+    /// Messages to be delivered: now, or again later.
     public var pendingCount = 0
-    /// Given up.
+    /// Messages that were given up.
     public var deadCount = 0
-    /// How long the message that is due for longest has been due. Zero when none is.
+    /// How long the most overdue message has been due. Zero when none is.
     public var overdue = Duration.zero
     /// False when there are more messages than are counted at a time.
     public var isComplete = true

@@ -2,8 +2,8 @@ import Base
 import Messages
 import Rules
 
-/// How a mail's words lie in the store: the link once, and a mark wherever the words repeat it. A link may be thousands
-/// of bytes long, by its continue_url, and a mail holds it three times.
+/// The stored form of a mail's words: the link once, and a mark wherever the words repeat it. A link may be thousands
+/// of bytes long because of its continue_url, and a mail holds it three times.
 ///
 /// The mark is 0x01 `L`, in HTML 0x01 `H` for the escaped link; a 0x01 of the words themselves is 0x01 0x01.
 extension OutboxContents {
@@ -34,7 +34,7 @@ extension OutboxContents {
         stored.reserveCapacity(words.byteCount)
         var rest = words.bytes[...]
         while let byte = rest.first {
-            // Links begin with one byte: others are not compared.
+            // The rest is compared only where the link's first byte is found.
             if byte == link[0], rest.starts(with: link) {
                 stored += [mark, linkMark]
                 rest = rest.dropFirst(link.count)
@@ -60,7 +60,7 @@ extension OutboxContents {
             case escapedMark: words += escaped
             case mark: words.append(mark)
             default:
-                // Words of a server that did not mark.
+                // A server that did not use marks wrote these words.
                 words.append(byte)
                 continue
             }

@@ -2,12 +2,13 @@ import Base
 import Messages
 import Store
 
-// The rows that say when a message is to be delivered. A row is a hint and the message the truth: one that its message
-// does not point to is left over from a change that came between, and delivering by it would send a mail twice.
+// The rows that say when a message is to be delivered. A row is a hint, and the message decides. A row that its message
+// does not point to is left over from a change in between, and delivering for it would send a mail twice.
 
 extension ReadTransaction {
-    /// Up to `limit` messages to be delivered by now, of each tenant those overdue longest, the tenants behind `last`
-    /// first. `room`: how many more a tenant may have; `isTaken`: whether a message is being delivered already.
+    /// Up to `limit` messages to be delivered by now, of each tenant the most overdue ones, the tenants after `last`
+    /// first. `room`: how many more deliveries a tenant may have; `isTaken`: whether a message is being delivered
+    /// already.
     func dueMessages(
         now: Timestamp, after last: Text?, limit: Int, room: (Text) -> Int, isTaken: (OutboxDueKey) -> Bool
     ) throws -> [OutboxDueKey] {
@@ -60,8 +61,8 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Removes the row, and writes down what became of the attempt; nil = none was made. Of an attempt that somebody
-    /// else's change overtook it only counts that the mail was sent.
+    /// Removes the row, and writes down the outcome of the attempt; nil = no attempt was made. If another change came
+    /// in between, the outcome is written only when the mail was sent.
     func settle(_ key: OutboxDueKey, _ outcome: DeliveryOutcome?, random: UInt64, now: Timestamp) throws {
         try delete(Tables.outboxDue, key)
         guard let outcome else { return }
@@ -111,7 +112,7 @@ extension OutboxMessage {
 extension StoredOutboxMessage {
     static let expiredCode: Text = "its code has expired"
 
-    /// False once the code that it carries is good for nothing.
+    /// False once the code that the message carries has expired.
     func isWorthDelivering(at time: Timestamp) -> Bool {
         deliverUntilMicros == 0 || time < Timestamp(microseconds: deliverUntilMicros)
     }

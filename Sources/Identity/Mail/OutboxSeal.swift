@@ -2,7 +2,7 @@ import Base
 import Crypto
 import Messages
 
-/// Seals what a message of the outbox says: its link or code is as good as a password. Any thread.
+/// Seals the contents of outbox messages: their link or code is as good as a password. Any thread.
 struct OutboxSeal: Sendable {
     let sealing: SealingKey
     let random: RandomSource
@@ -22,7 +22,8 @@ struct OutboxSeal: Sendable {
         return try opened.withBytes { try OutboxContents(decoding: $0).expanded() }
     }
 
-    /// A new message's id: 16 hexadecimal digits of time, so that ids sort by it, and what makes it this one's.
+    /// A new message's id: 16 hexadecimal digits of time, so that ids sort by it, and ten random characters, which make
+    /// it unique.
     func messageID(at time: Timestamp) -> Text {
         let digits = String(UInt64(bitPattern: time.microseconds), radix: 16)
         let hex = String(repeating: "0", count: max(0, 16 - digits.count)) + digits

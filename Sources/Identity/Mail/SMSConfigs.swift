@@ -5,7 +5,7 @@ import Outbound
 import Rules
 public import Store
 
-/// How each tenant's SMS go out. Nothing is kept in memory: an SMS reads its tenant's row. Any thread.
+/// Each tenant's settings for SMS. Nothing is kept in memory: an SMS reads its tenant's row. Any thread.
 public struct SMSConfigs: Sendable {
     private let resources: Resources
     private let sealing: SealingKey
@@ -21,7 +21,8 @@ public struct SMSConfigs: Sendable {
         try resources.store.read { try $0.smsConfig(tenantID: tenantID) }
     }
 
-    /// The refusals of `SMSConfigChange`; INSUFFICIENT_PERMISSION for private addresses without a project-admin.
+    /// Changes a tenant's settings for SMS. Refusals: those of `SMSConfigChange`; INSUFFICIENT_PERMISSION for private
+    /// addresses without a project-admin.
     public func update(
         _ wanted: SmsConfig, _ mask: UpdateMask<SmsConfig>, tenantID: Text, isProjectAdmin: Bool, validateOnly: Bool,
         origin: Origin
@@ -80,7 +81,7 @@ extension ReadTransaction {
     }
 }
 
-/// A masked change of how a tenant's SMS go out, checked field by field. Pure.
+/// A masked change of a tenant's settings for SMS, checked field by field. Pure.
 private struct SMSConfigChange {
     let wanted: SmsConfig
     let mask: UpdateMask<SmsConfig>
@@ -97,7 +98,7 @@ private struct SMSConfigChange {
                 guard wanted.delivery != .unspecified else {
                     throw .invalid(.invalidDelivery, field: "config.delivery", "must be set")
                 }
-            case .allowPrivateAddresses: break  // `apply` looks at what it asks of the webhook.
+            case .allowPrivateAddresses: break  // `apply` checks the webhook against it.
             }
         }
     }
@@ -112,7 +113,7 @@ private struct SMSConfigChange {
         let old = config
         for path in mask.paths { config.copy(path, from: wanted) }
         if mask.contains(.webhook) {
-            // A kept secret is for the URL that it was given for.
+            // A secret is kept only for the URL that it was given for.
             let hadSecret = old.webhook?.hasSigningSecret == true && old.webhook?.url == wanted.webhook?.url
             config.webhook?.signingSecret = .empty
             config.webhook?.hasSigningSecret = newSigningSecret != nil || hadSecret

@@ -2,17 +2,18 @@ import Base
 import Messages
 import Rules
 
-/// Makes an SMS of the outbox, and delivers it as its tenant wants. Any thread.
+/// Makes the SMS of the outbox, as the settings of their tenant say. Any thread.
 struct SMSOutbox: Sendable {
     let seal: OutboxSeal
     let configs: SMSConfigs
 
-    /// How long an SMS stays in the outbox. Its code is good for minutes; the rest is for who looks into a failure.
+    /// How long an SMS stays in the outbox. Its code is good for minutes; the rest of the time is for a person who
+    /// looks into a failure.
     static let messageKept = Duration.hours(24)
 
-    /// The message that brings `code` to `number`, to be written with what the code is good for.
+    /// The message that brings `code` to `number`, to be written together with the code's record.
     ///
-    /// `isDecoy`: it is written, waits and is done with as any other, but nothing is sent.
+    /// `isDecoy`: the message is written, queued and finished like any other, but nothing is sent.
     func message(
         _ purpose: VerificationPurpose, code: [UInt8], to number: PhoneNumber, locale: Text, appName: Text,
         goodUntil: Timestamp, tenantID: Text, isDecoy: Bool, now: Timestamp

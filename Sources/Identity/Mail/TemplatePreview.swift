@@ -3,7 +3,7 @@ public import Messages
 public import Rules
 
 extension OobDelivery {
-    /// What a mail of this kind would say to a made-up user. `config`: the tenant's. MISSING_REQ_TYPE, INVALID_LOCALE,
+    /// The mail of this kind as a made-up user would get it. `config`: the tenant's. MISSING_REQ_TYPE, INVALID_LOCALE,
     /// INVALID_TEMPLATE.
     public func preview(
         _ request: EmailConfigsPreviewTemplateRequest, config: EmailConfig, settings: TenantSettings, limits: Limits

@@ -5,7 +5,7 @@ import Reactor
 public import Rules
 import Store
 
-/// Sends a mail that only shows whether a tenant's mail goes out: once, at once, beside the outbox. Any thread.
+/// Sends a mail that only tests whether a tenant's mail goes out: one attempt, at once, without the outbox. Any thread.
 public struct TestMail: Sendable {
     private let resources: Resources
     private let configs: EmailConfigs
@@ -20,8 +20,8 @@ public struct TestMail: Sendable {
         (self.tenants, self.seal) = (tenants, seal)
     }
 
-    /// The words are ours, so that nobody sends words of their own by it. The event is written before the mail goes
-    /// out. TOO_MANY_ATTEMPTS_TRY_LATER.
+    /// Sends a test mail. Its words are fixed, so that nobody can send words of their own with it. The event is written
+    /// before the mail goes out. TOO_MANY_ATTEMPTS_TRY_LATER.
     public func send(
         to recipient: Email, settings: TenantSettings, origin: Origin, deadline: Instant
     ) async throws -> EmailConfigsTestResponse {

@@ -7,7 +7,7 @@ struct WebhookPost: Sendable {
     let resources: Resources
     let http: HTTPClient
 
-    /// `secret` signs the request. A status that asks for another try fails the attempt; the other 4xx refuse it.
+    /// `secret` signs the request. A status that asks for a retry fails the attempt; any other 4xx refuses it.
     func send(
         _ body: [UInt8], to webhook: WebhookConfig, secret: Secret, allowsPrivateAddresses: Bool, tenantID: Text
     ) async -> DeliveryOutcome {

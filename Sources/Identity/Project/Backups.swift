@@ -7,7 +7,7 @@ import Synchronization
 
 /// Backups of the whole store, one at a time.
 public final class Backups: Sendable {
-    /// What has asked for a backup, as the event tells it.
+    /// The way in which a backup was asked for, as the event names it.
     public enum Way: String, Sendable {
         case rpc
         case schedule
@@ -15,7 +15,7 @@ public final class Backups: Sendable {
 
     /// Backups that failed or were broken off.
     public let failures = Counter()
-    /// When the last one was whole; nil for none since the start.
+    /// When the last backup was complete; nil for none since the start.
     public var lastWholeAt: Timestamp? { wholeAt.withLock { $0 } }
 
     let limits: Limits
@@ -59,7 +59,8 @@ public final class Backups: Sendable {
         }
     }
 
-    /// Gives up a backup that nobody reads, or somebody hardly: it holds a snapshot, and the place of the next one.
+    /// Gives up a backup that nobody reads, or that is read too slowly: it holds a snapshot, and blocks the next
+    /// backup.
     public func endStalled() {
         guard let backup = running.withLock({ $0 }), backup.isStalled(limits) else { return }
         resources.log.warning("a backup was given up: nobody reads it, or too slowly", [:])
@@ -84,11 +85,11 @@ extension MasterKey {
     public var backupKey: HMACKey { hmac("backup") }
 }
 
-/// A backup that is being taken. One reader.
+/// A backup that is being taken, for one reader.
 public final class Backup: Sendable {
     private enum State {
         case begun
-        /// The next piece is waited for.
+        /// The reader has not asked for the next piece yet.
         case idle(BackupStream, since: Instant)
         /// A piece is being made.
         case reading
@@ -108,7 +109,7 @@ public final class Backup: Sendable {
 
     fileprivate func start(_ stream: BackupStream) { state.withLock { $0 = .idle(stream, since: .now) } }
 
-    /// The next bytes of the backup's file; nil behind the last. CANCELLED once it was given up.
+    /// The next bytes of the backup's file; nil after the last. DEADLINE_EXCEEDED once the backup was given up.
     public func next() async throws -> [UInt8]? {
         let stream = try take()
         do {
@@ -120,7 +121,7 @@ public final class Backup: Sendable {
         }
     }
 
-    /// The same on a thread that may block.
+    /// The same as `next`, on a thread that may block.
     @available(*, noasync, message: "blocks the thread")
     public func nextBlocking() throws -> [UInt8]? {
         let stream = try take()
@@ -132,13 +133,13 @@ public final class Backup: Sendable {
         }
     }
 
-    /// Gives up what is not whole. Later calls do nothing.
+    /// Gives up the backup if it is not complete. Later calls do nothing.
     public func end() {
         state.withLock { $0 = .ended }
         owner.ended(self, isWhole: false)
     }
 
-    /// Whether its reader keeps it for too long: no piece was taken for a while, or too few since it began.
+    /// Whether the reader is too slow: no piece was taken for a while, or too few bytes since the backup began.
     func isStalled(_ limits: Limits) -> Bool {
         state.withLock { state in
             guard case .idle(_, let since) = state else { return false }

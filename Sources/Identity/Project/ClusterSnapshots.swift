@@ -5,7 +5,8 @@ import Synchronization
 
 /// Snapshots of the cluster that an admin asks for.
 public final class ClusterSnapshots: Sendable {
-    /// Makes one, and blocks its thread meanwhile; nil while one is being made, and when the server stops.
+    /// Makes a snapshot, and blocks its thread meanwhile; nil while another one is being made, and when the server
+    /// stops.
     public typealias Maker = @Sendable () throws -> MadeSnapshot?
 
     private let pool: WorkerPool
@@ -13,7 +14,7 @@ public final class ClusterSnapshots: Sendable {
 
     init(pool: WorkerPool) { self.pool = pool }
 
-    /// Once the server keeps its cluster. Without a maker it is in none.
+    /// Sets the maker, once the server runs in its cluster. A server without a maker is in no cluster.
     public func make(by maker: @escaping Maker) { self.maker.withLock { $0 = maker } }
 
     /// NOT_IN_CLUSTER, SNAPSHOT_IN_PROGRESS, SNAPSHOT_FAILED, SERVER_OVERLOADED.

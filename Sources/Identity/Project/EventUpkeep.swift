@@ -3,8 +3,8 @@ import Messages
 import Store
 import Synchronization
 
-/// What the sweep does for the event logs: it deletes the events that a tenant keeps no longer, and follows the chains
-/// of all tenants, in turn, to see whether they are what was committed.
+/// The sweep's work on the event logs: it deletes the events that are past a tenant's retention, and follows the chains
+/// of all tenants, in turn, to check that they are what was committed.
 public final class EventUpkeep: Sendable {
     /// How far a tenant's chain was followed.
     private struct Followed {
@@ -26,8 +26,8 @@ public final class EventUpkeep: Sendable {
     private let bounds: Bounds
     private let state = Mutex(State())
 
-    /// What one sweep does for all tenants together. At a minute a sweep, a million events are followed in less than an
-    /// hour.
+    /// The limits of one sweep, for all tenants together. At a minute a sweep, a million events are followed in less
+    /// than an hour.
     struct Bounds {
         var tenantsMax = 5_000
         var eventsFollowedMax = 20_000
@@ -41,7 +41,7 @@ public final class EventUpkeep: Sendable {
 
     // MARK: Retention
 
-    /// For all nodes of a cluster.
+    /// Deletes the events past their retention; one node does this for all nodes of a cluster.
     func trim(now: Timestamp) async throws {
         let last = state.withLock { $0.trimmed }
         let (keeping, next) = try tenantsWithRetention(after: last)
@@ -80,7 +80,7 @@ public final class EventUpkeep: Sendable {
 
     // MARK: Verification
 
-    /// Goes on with the chains where the last sweep ended. A fault is logged each time it is come to.
+    /// Goes on with the chains where the last sweep ended. A fault is logged each time it is reached.
     func follow() throws {
         let start = state.withLock { $0.followed }
         let end = try resources.store.read { transaction in
@@ -96,7 +96,7 @@ public final class EventUpkeep: Sendable {
         state.withLock { $0.followed = end }
     }
 
-    /// Where to go on; nil behind the last tenant.
+    /// The place to go on from; nil after the last tenant.
     private func place(after followed: Followed?, in transaction: borrowing ReadTransaction) throws -> Followed? {
         var next: Followed
         if let followed, !followed.isDone {
@@ -112,7 +112,7 @@ public final class EventUpkeep: Sendable {
         return next
     }
 
-    /// How many events it followed, 1 at least.
+    /// Follows a tenant's chain; returns how many events it followed, at least 1.
     private func follow(
         _ next: inout Followed, limit: Int, in transaction: borrowing ReadTransaction
     ) throws -> Int {
@@ -136,7 +136,7 @@ public final class EventUpkeep: Sendable {
 }
 
 extension WriteTransaction {
-    /// Deletes up to `limit` of a tenant's events of before `time`; whether there may be more.
+    /// Deletes up to `limit` of a tenant's events from before `time`; returns whether there may be more.
     fileprivate func trimEvents(of tenantID: Text, before time: Timestamp, limit: Int, now: Timestamp) throws -> Bool {
         try deleteEvents(tenant: tenantID, limit: limit, now: now) { event in
             try EventRecord(decoding: event.payload).timeMicros < time.microseconds

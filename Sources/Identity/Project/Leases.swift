@@ -3,24 +3,25 @@ import Messages
 import Store
 import Synchronization
 
-/// Which node of a cluster does the work that one node does for all. Any thread.
+/// Decides which node of a cluster does the work that one node does for all. Any thread.
 ///
-/// A lease is a row that names its holder, who counts it up as long as it does the work. Another node takes it when it
-/// has seen the row unchanged for `JournalLimits.leaseDuration` by its own steady clock: no two clocks are ever
-/// compared, and a clock that is set has no say. A holder that was stopped for longer finds the row in another's name
-/// when it asks again; until then both may be at work, so the work is safe on several nodes at once.
+/// A lease is a row that names its holder, and the holder counts it up as long as it does the work. Another node takes
+/// the lease when it has seen the row unchanged for `JournalLimits.leaseDuration` by its own steady clock: the clocks
+/// of two nodes are never compared, and setting a clock has no effect. A holder that was stopped for longer finds
+/// another node's name in the row when it asks again. Until then both may do the work, so the work is safe on several
+/// nodes at once.
 ///
 /// Outside of a cluster every lease is held and nothing is written.
 public final class Leases: Sendable {
     public enum Work: String, CaseIterable, Sendable {
-        /// What is deleted by its age, and the purges of deleted tenants.
+        /// The deletion of rows by their age, and the purges of deleted tenants.
         case sweep
     }
 
     /// Work that was left to another node.
     public let leftCount = Counter()
     private let resources: Resources
-    /// Another one at each start: a server that was killed waits for its own lease as everybody does.
+    /// A new value at each start: a server that was killed waits for its own lease like any other node.
     private let holder: [UInt8]
     private let seen = Mutex<[Work: Seen]>([:])
 
@@ -47,7 +48,7 @@ public final class Leases: Sendable {
                 try $0.takeLease(work, holder, from: abandoned, now: now)
             }
             if isTaken { return true }
-            // The write saw the journal's end: the row in its way is here now, and watched from now on.
+            // The write read the journal to its end: the other node's row is here now, and is watched from now on.
             _ = abandonedRow(try stored(work), work)
         }
         leftCount.add()
@@ -70,11 +71,11 @@ public final class Leases: Sendable {
         return now - since >= resources.limits.journal.leaseDuration ? row : nil
     }
 
-    /// Lets the others go on at once. When the server stops.
+    /// Gives up the leases when the server stops, so that other nodes go on at once.
     public func giveBack() async {
         guard resources.store.isInCluster else { return }
         for work in Work.allCases {
-            // Without the engine the others wait for the lease to end.
+            // If the engine cannot be reached, the other nodes wait for the lease to end.
             _ = try? await resources.store.write(for: .removal) { [holder] in
                 guard try $0.get(Tables.leases, TextKey(Text(work.rawValue)))?.holder == holder else { return }
                 try $0.delete(Tables.leases, TextKey(Text(work.rawValue)))

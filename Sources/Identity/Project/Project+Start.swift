@@ -3,9 +3,9 @@ public import Messages
 import Store
 
 extension Project {
-    /// Makes what an empty store lacks and publishes what a full one has. Returns the first admin key if it made one:
-    /// it cannot be read again. `keeper` keeps it.
-    /// `backup`: what an operator has just restored the store from.
+    /// Makes the records that an empty store lacks, and publishes those that a filled store has. Returns the first
+    /// admin key if it made one: the key cannot be read again. `keeper` keeps the key.
+    /// `backup`: the backup from which an operator has just restored the store.
     public func start(
         keepingFirstAdminKey keeper: (any SecretKeeper)? = nil, restoredFrom backup: BackupHeader? = nil
     ) async throws -> Secret? {
@@ -14,7 +14,7 @@ extension Project {
             resources.log.warning(
                 "the store is full and could not be upgraded; delete something, then start again", [:])
         }
-        // Also in a full store: it is what the operator started the server for.
+        // This is written in a full store, too: the operator started the server for it.
         try await WritePurpose.$current.withValue(.removal) { try await acceptClock() }
         try await tenants.start()
         try guesses.start()
@@ -23,13 +23,13 @@ extension Project {
         return try await callers.createFirstAdmin(keeper)
     }
 
-    /// A store that opened although it contradicts its witness: says so, in the log and among the events. A store that
-    /// was restored from a backup is no such trouble: its event names the backup.
+    /// Reports a store that opened although it contradicts its witness, in the log and among the events. For a store
+    /// that was restored from a backup, only an event is written, which names the backup.
     private func acceptRollback(restoredFrom backup: BackupHeader?) async throws {
         if let backup { return try await backups.noteRestored(backup) }
         guard let rollback = store.rollback else { return }
         if store.isInCluster {
-            // Whatever the machine lost, the store has read from the journal again by now.
+            // By now the store has read again from the journal whatever the machine lost.
             return try await store.acceptRollback { _ in }
         }
         let now = clock.now()

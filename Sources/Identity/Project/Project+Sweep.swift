@@ -2,8 +2,8 @@ import Base
 import Store
 
 extension Project {
-    /// What is done now and then: expired sessions and idempotency records, unused anonymous users, retired keys, stale
-    /// readers. Nothing is deleted by its age while the clock is not proven, or is not the cluster's.
+    /// The periodic work on expired sessions and idempotency records, unused anonymous users, retired keys and stale
+    /// readers. Nothing is deleted by its age while the clock is not proven, or differs from the cluster's.
     public func sweep() async {
         checkClock()
         tenants.forgetIdle()
@@ -22,8 +22,8 @@ extension Project {
         }
     }
 
-    /// What one node of a cluster does for all. Each part decides in its writes what is to be done, so that nothing is
-    /// done twice where two nodes are at it.
+    /// The work that one node of a cluster does for all. Each part decides inside its writes what is to be done, so
+    /// that nothing is done twice when two nodes do the work.
     func sweepForAll() async throws {
         while try await store.sweep(now: clock.now(), limit: 500) == 500 {}
         try await tenants.finishSomeDeletions()
@@ -35,7 +35,7 @@ extension Project {
         try await eventUpkeep.trim(now: clock.now())
     }
 
-    /// What each node does: what it counted itself, and its own file.
+    /// The work that each node does: on what it counted itself, and on its own file.
     private func sweepOwn() async throws {
         await callers.deniedCalls.sweep()
         try eventUpkeep.follow()

@@ -139,7 +139,7 @@ public final class Project: Sendable {
 }
 
 extension Project {
-    /// What reads the store as a whole.
+    /// The parts that read the store as a whole.
     private static func wholes(
         _ resources: Resources, _ masterKey: MasterKey, _ projectID: Text, _ pool: WorkerPool
     ) -> (Backups, StoreDigests, ClusterSnapshots) {

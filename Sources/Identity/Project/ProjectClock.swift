@@ -3,9 +3,9 @@ import Messages
 import Store
 import Synchronization
 
-/// The clock that everything here goes by: what is told of it, and what an operator does to it.
+/// The clock that everything here uses: its checks, its log messages, and an operator's change of it.
 extension Project {
-    /// Compares the time with the machine's clock; called every second. What is new is logged once.
+    /// Compares the time with the machine's clock; called every second. A new finding is logged once.
     public func checkClock() {
         noteEngineClock()
         guard let notice = time.check() else { return }
@@ -13,7 +13,7 @@ extension Project {
         if case .believed(let jump) = notice { Task { await record(believed: jump) } }
     }
 
-    /// Says once that this node's clock is too far from that of the cluster's engine, and once that it is right again.
+    /// Logs once that this node's clock is too far from that of the cluster's engine, and once that it is right again.
     private func noteEngineClock() {
         guard let status = store.journalStatus else { return }
         let hasTold = hasToldOfEngineClock.exchange(status.isClockWrong, ordering: .relaxed)
@@ -38,7 +38,7 @@ extension Project {
         }
     }
 
-    /// Logs what a start or a check found.
+    /// Logs the finding of a start or a check.
     public func log(_ notice: TimeKeeping.Notice) {
         let log = resources.log
         switch notice {
@@ -65,10 +65,10 @@ extension Project {
         }
     }
 
-    /// What `--accept-clock` leaves in the store: the new mark, that nothing of before counts once more, and an event.
+    /// Writes the effects of `--accept-clock`: the new mark, a note that no earlier proof counts again, and an event.
     func acceptClock() async throws {
         guard let former = resources.acceptedClockOver else { return }
-        // A flag that was left in a unit file says nothing while the clock is right.
+        // A flag that was left in a unit file does nothing while the clock is right.
         let difference = clock.now() - former
         guard difference > TimeKeeping.slack || difference < .zero - TimeKeeping.slack else { return }
         try await store.write { [now = clock.now()] transaction in

@@ -2,7 +2,7 @@ import Base
 import Crypto
 import Rules
 
-/// The second factors of the project: how they finish sign-ins, and how users come by them.
+/// The second factors of the project: the sign-ins that they finish, and their enrolment.
 public struct ProjectFactors: Sendable {
     public let signIns: SecondFactorSignIns
     public let enrollments: SecondFactorEnrollments

@@ -3,7 +3,7 @@ import Crypto
 import Outbound
 import Reactor
 
-/// The mail and the SMS of the project: how they go out, what waits, and where its links may lead.
+/// The mail and the SMS of the project: their settings and delivery, the outbox, and where their links may lead.
 public struct ProjectMail: Sendable {
     public let configs: EmailConfigs
     public let smsConfigs: SMSConfigs

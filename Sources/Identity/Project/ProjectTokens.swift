@@ -7,13 +7,14 @@ import Signing
 import Store
 public import Tokens
 
-/// The tokens of the project: who signs them, who checks them, who issues them.
+/// The tokens of the project: their signers, checks and issuers.
 public struct ProjectTokens: Sendable {
     public let signingKeys: SigningKeys
     /// Checks ID tokens.
     public let check: TokenCheck
     public let issuer: TokenIssuer
-    /// Checks session cookies. They have keys and an issuer of their own: neither is ever taken for the other.
+    /// Checks session cookies. Cookies have keys and an issuer of their own: a cookie and an ID token are never taken
+    /// for each other.
     public let cookieCheck: TokenCheck
     public let cookieIssuer: TokenIssuer
     public let refreshTokens: RefreshTokenCodec
@@ -37,8 +38,8 @@ public struct ProjectTokens: Sendable {
                 random: resources.random)
             return TokenCheck(verifier: verifier, marks: marks, clock: resources.clock, invalid: invalid)
         }
-        // A restored store has sessions that had ended, and older counters of those that go on: no refresh token of
-        // before is good in it.
+        // A restored store has sessions that had ended, and older counters of live sessions: refresh tokens from before
+        // the restore are void in it.
         let refreshKey = masterKey.hmac(
             epoch.isEmpty ? "refresh token" : "refresh token/\(Hex.encode(epoch))")
         let refreshKeyID = Array(refreshKey.tag(of: Array("id".utf8)).prefix(4))

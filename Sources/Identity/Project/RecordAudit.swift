@@ -3,7 +3,8 @@ import Messages
 import Rules
 public import Store
 
-/// Whether the records of the domain agree with each other: each index with what it finds, in both directions.
+/// Checks that the records of the domain agree with each other: each index with the rows that it finds, in both
+/// directions.
 ///
 /// Rows of tenants that are being deleted are left out: their tables are emptied one after the other.
 public enum RecordAudit {
@@ -26,7 +27,7 @@ public enum RecordAudit {
         return live
     }
 
-    /// Each user's names lead to the user; there are as many rows in the indexes as names.
+    /// Checks that each user's names lead to the user, and that the indexes have as many rows as there are names.
     private static func compareUsers(
         _ transaction: borrowing ReadTransaction, _ live: Set<Text>, _ findings: inout Findings
     ) throws {

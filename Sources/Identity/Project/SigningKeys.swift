@@ -5,7 +5,7 @@ public import Signing
 import Store
 import Tokens
 
-/// The signers of the project, one for each use of tokens. What happens to their keys is written to the event log.
+/// The signers of the project, one for each use of tokens. Each change of their keys is written to the event log.
 public struct SigningKeys: Sendable {
     public let idTokens: TokenSigner
     /// Session cookies have keys and an issuer of their own: neither kind of token is ever taken for the other.
@@ -17,15 +17,14 @@ public struct SigningKeys: Sendable {
     /// The signer of a use of tokens; by default that of ID tokens.
     public func signer(of use: TokenUse) -> TokenSigner { use == .sessionCookie ? sessionCookies : idTokens }
 
-    /// Publishes the keys that there are, and makes the first ones. At start.
+    /// At start, publishes the keys that there are, or makes the first ones.
     func start(algorithm: SigningAlgorithm) async throws {
         for signer in all {
             try await signer.start(algorithm: algorithm, record: event(origin: .server))
         }
     }
 
-    /// Makes a new signing key; see `TokenSigner.rotate`. A repeated request makes none and is answered as the first
-    /// was.
+    /// Makes a new signing key; see `TokenSigner.rotate`. A repeated request makes no key and gets the first answer.
     public func rotate(
         for use: TokenUse, algorithm: SigningAlgorithm?, publishAhead: Duration, origin: Origin
     ) async throws -> SigningKeyInfo {
@@ -57,12 +56,12 @@ public struct SigningKeys: Sendable {
             .signingKeyNotFound, "There is no signing key of this id; it may have been retired.")
     }
 
-    /// Deletes the keys that verify nothing any more. In the sweep.
+    /// Deletes, in the sweep, the keys that verify nothing any more.
     func retireExpired() async throws {
         for signer in all { try await signer.retireExpired(record: event(origin: .server)) }
     }
 
-    /// Writes what happens to a key to the event log, in the same transaction.
+    /// Writes a key's event to the event log, in the transaction of the key's change.
     private func event(origin: Origin) -> TokenSigner.KeyEvent {
         let now = resources.clock.now()
         return { transaction, kind, keyID in
@@ -72,13 +71,13 @@ public struct SigningKeys: Sendable {
     }
 }
 
-/// An earlier request with the same idempotency key made this one; the new one is dropped with its transaction.
+/// An earlier request with the same idempotency key made `key`; the new key is dropped with its transaction.
 private struct RepeatedRotation: Error {
     let key: SigningKeyInfo
 }
 
 extension WriteTransaction {
-    /// What is told of a key that this transaction made.
+    /// The description of a key that this transaction made.
     fileprivate func newSigningKey(_ keyID: Text) throws -> SigningKeyInfo {
         guard let key = try get(SigningTables.keys, TextKey(keyID)) else {
             preconditionFailure("the signing key \(keyID) is told of before it is made")

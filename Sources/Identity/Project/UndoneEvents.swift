@@ -2,14 +2,14 @@ public import Base
 import Messages
 public import Store
 
-/// What a restore undoes: the events of a store that came after those of a backup.
+/// The events that a restore undoes: those of a store that came after the events of a backup.
 public struct UndoneEvents: Sendable {
     /// The number of the store's newest event.
     public let newest: UInt64
     /// How many there are of each kind, the most frequent first.
     public private(set) var counts: [(kind: Text, count: Int)] = []
 
-    /// Those of the store whose number is above `number`.
+    /// The events of the store whose number is above `number`.
     public init(in transaction: borrowing ReadTransaction, behind number: UInt64) throws {
         newest = try transaction.newestEventNumber
         var byKind: [EventKind: Int] = [:]
@@ -17,18 +17,18 @@ public struct UndoneEvents: Sendable {
         counts = Self.sorted(byKind)
     }
 
-    /// Those of a store that another one has not, which was the same up to some event of each tenant.
+    /// The events of a store that another store does not have. Both were the same up to some event of each tenant.
     public init(in old: borrowing ReadTransaction, missingFrom new: borrowing ReadTransaction) throws {
         newest = try old.newestEventNumber
         var byKind: [EventKind: Int] = [:]
         var last: Text?
         while let tenant = try old.tenantWithEvents(after: last) {
             last = tenant
-            // What the other store has deleted by age, it had.
+            // The other store had the events that it has deleted by age.
             let cut = try new.eventCheckpoint(tenant: tenant)?.head.sequence ?? 0
             try old.scanEvents(tenant: tenant, reversed: true) { event in
                 guard event.sequence > cut else { return false }
-                // Each event holds the hash of the one before: below one that is the same, all are.
+                // Each event holds the hash of the event before it: if one event is the same, all before it are.
                 if try new.event(tenant: tenant, sequence: event.sequence)?.event == event { return false }
                 try Self.count(event, &byKind)
                 return true
@@ -49,9 +49,9 @@ public struct UndoneEvents: Sendable {
 }
 
 extension Backups {
-    /// Accepts a store that an operator has just restored from a backup. The event says so, and the store has a new
-    /// witness. Every refresh token of before is void where the store is opened next, because sessions that had ended
-    /// are open again in it.
+    /// Accepts a store that an operator has just restored from a backup. An event is written, and the store gets a new
+    /// witness. Every earlier refresh token is void when the store is opened next, because sessions that had ended are
+    /// open again in it.
     func noteRestored(_ header: BackupHeader) async throws {
         let (now, random) = (resources.clock.now(), resources.random)
         try await resources.store.acceptRollback { transaction in

@@ -4,7 +4,7 @@ public import Messages
 import Rules
 
 extension IdentityProviders {
-    /// Where an end user's browser goes to sign in with a provider. Nothing is stored.
+    /// The URL at which an end user's browser signs in with a provider. Nothing is stored.
     ///
     /// Refusals, in order: INVALID_CREDENTIAL_OR_PROVIDER_ID, those of `AuthorizationRules`, OPERATION_NOT_ALLOWED (not
     /// configured or not enabled), and those of `prove` where the provider has to be asked for its discovery document.

@@ -6,12 +6,13 @@ public import Rules
 import Store
 
 extension IdentityProviders {
-    /// Who the provider says this is, verified with the provider, and whether its word on the email is trusted.
+    /// The identity that the provider states, verified with the provider, and whether the provider is trusted for the
+    /// email.
     ///
     /// Refusals, in order: INVALID_CREDENTIAL_OR_PROVIDER_ID (no id of a provider, no credential),
     /// OPERATION_NOT_ALLOWED (not configured or not enabled), then with metadata `detail` INVALID_IDP_RESPONSE (the
     /// credential proves nothing), INVALID_IDP_CONFIGURATION (an admin has to put something right) or IDP_UNAVAILABLE
-    /// (the provider does not answer as it should); SERVER_OVERLOADED. What the provider said is in none of them.
+    /// (the provider does not answer as it should); SERVER_OVERLOADED. None of them contains what the provider said.
     public func prove(
         _ credential: IdpCredential, settings: TenantSettings, now: Timestamp, deadline: Instant
     ) async throws -> FederatedIdentity {
@@ -35,8 +36,9 @@ extension IdentityProviders {
         }
     }
 
-    /// What was proved earlier, bound to its issuer. It counts only while the provider is as it was then: whoever
-    /// disables a provider or trusts it less means what is pending too. OPERATION_NOT_ALLOWED, INVALID_PENDING_TOKEN.
+    /// An identity that was proved earlier, bound to its issuer. It counts only while the provider's configuration is
+    /// as it was then: an admin who disables a provider or trusts it less means pending identities too.
+    /// OPERATION_NOT_ALLOWED, INVALID_PENDING_TOKEN.
     public func stillProved(_ pending: FederatedIdentity, tenantID: Text) throws -> FederatedIdentity {
         var identity = pending
         let configuration = try enabledConfiguration(identity.providerID, tenantID: tenantID)
@@ -68,7 +70,7 @@ extension IdentityProviders {
         else {
             throw Failure(.providerNotFound, "The tenant has no identity provider of this id.")
         }
-        // A provider that says more is not believed either. This runs on an event loop.
+        // A longer statement of a provider is not accepted either. This runs on an event loop.
         guard claimsJSON.count <= resources.limits.providerTokenMax else {
             throw Failure.invalid(
                 .invalidClaims, field: "claims_json",
@@ -86,7 +88,7 @@ extension IdentityProviders {
         return identity
     }
 
-    /// What Providers.Test reports. PROVIDER_NOT_FOUND.
+    /// The steps that Providers.Test reports. PROVIDER_NOT_FOUND.
     public func test(
         _ providerID: Text, tenantID: Text, now: Timestamp, deadline: Instant
     ) async throws -> [ProviderTestStep] {
@@ -98,7 +100,7 @@ extension IdentityProviders {
 }
 
 extension ProviderProof {
-    /// Nil for a credential without one that a provider could prove.
+    /// Nil for a credential that no provider could prove.
     fileprivate init?(_ credential: IdpCredential) {
         switch credential.credential {
         case .providerIDToken(let token): self = .idToken(token)
@@ -111,8 +113,8 @@ extension ProviderProof {
 }
 
 extension FederatedIdentity {
-    /// What of a provider's words an account can hold: the rest is left out rather than refused, because its user can
-    /// do nothing about it.
+    /// The parts of a provider's statement that an account can hold. The rest is left out rather than refused, because
+    /// the user cannot change it.
     init(_ profile: ProviderProfile, providerID: Text, isEmailTrusted: Bool, form: Email.Form, limits: Limits) {
         let email = Email(profile.email, form: form, limits: limits)?.address ?? .empty
         self.init(

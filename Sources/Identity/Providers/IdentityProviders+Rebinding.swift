@@ -6,7 +6,7 @@ import Store
 
 extension IdentityProviders {
     /// Counts identities of `issuer` as those of the provider's present issuer, because it is the same provider.
-    /// Returns whose identities count now. PROVIDER_NOT_FOUND, INVALID_ISSUER, TOO_MANY_REBINDINGS.
+    /// Returns the issuers whose identities count now. PROVIDER_NOT_FOUND, INVALID_ISSUER, TOO_MANY_REBINDINGS.
     public func rebind(
         _ providerID: Text, from issuer: Text, tenantID: Text, validateOnly: Bool, origin: Origin
     ) async throws -> [Text] {

@@ -6,17 +6,18 @@ public import Outbound
 import Rules
 public import Store
 
-/// The identity providers of all tenants: their configurations, and the proof of what applications bring from them.
+/// The identity providers of all tenants: their configurations, and the proof of the credentials that applications
+/// bring from them.
 ///
-/// What comes of a provider's row is kept until the row changes. Client secrets are sealed in the store, opened when
-/// they are sent, and never leave it but to their provider. Any thread.
+/// The configuration made of a provider's row is kept until the row changes. Client secrets are sealed in the store,
+/// opened when they are sent, and sent only to their provider. Any thread.
 public final class IdentityProviders: Sendable {
     let resources: Resources
     let client: ProviderClient
     private let sealing: SealingKey
     private let configurations: RowCopies<TenantTextKey, StoredProvider, ProviderConfiguration?>
     private static let configurationsMax = 1_024
-    /// A usual row has a few hundred bytes; what is made of one takes some times as much.
+    /// A usual row has a few hundred bytes; the configuration made of it takes a few times as much.
     private static let rowByteCountMax = 4_096
 
     public init(resources: Resources, sealing: SealingKey, http: HTTPClient) {
@@ -31,13 +32,13 @@ public final class IdentityProviders: Sendable {
         }
     }
 
-    /// Of how many providers something is in memory: those somebody signed in with lately.
+    /// The number of providers with data in memory: those that somebody signed in with lately.
     public var cachedProviderCount: Int { client.cachedProviderCount }
 
-    /// Keys of providers that a token wanted and that were checked for it.
+    /// Keys of providers that a token needed and that were checked for it.
     public var checkedKeys: Counter { client.checkedKeys }
     public var requestCounts: ProviderRequestCounts { ProviderRequestCounts(client.counts) }
-    /// What was not read of a provider because its tenant had spent its time for that.
+    /// How often the data of a provider was not read, because its tenant had spent its time for that.
     public var refusedKeyTimes: Counter { client.refusedKeyTimes }
 
     /// Creates a provider. The refusals of `ProviderRules`, PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
@@ -99,7 +100,7 @@ public final class IdentityProviders: Sendable {
             if change.changesSecret { try ProviderRules.checkSecret(change.wanted.clientSecret, of: new) }
             if ProviderRules.sendsSecretElsewhere(old, new) {
                 try ProviderRules.checkReach(new, isProjectAdmin: isProjectAdmin)
-                // Who may not read the secret may not have it sent somewhere either.
+                // An admin who may not read the secret may not have it sent somewhere either.
                 guard change.changesSecret || stored.sealedClientSecret.isEmpty else {
                     throw Failure.invalid(
                         .clientSecretRequired, field: "provider.client_secret",
@@ -128,7 +129,7 @@ public final class IdentityProviders: Sendable {
             _ = try transaction.once(validateOnly ? .server : origin, now: now) {
                 let stored = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
                 if validateOnly { return ProvidersDeleteResponse() }
-                // Another issuer's users must not enter their accounts when the id is used again.
+                // Users of another issuer must not enter these accounts when the id is used again.
                 if let old = stored.provider { try transaction.keepIssuerOfUnnamed(old, tenantID: tenantID) }
                 try transaction.delete(Tables.providers, TenantTextKey(tenantID, providerID))
                 try transaction.appendEvent(
@@ -166,7 +167,7 @@ public final class IdentityProviders: Sendable {
         return try sealing.seal(secret, context: context, random: resources.random)
     }
 
-    /// Sealed for this place only: a secret that is moved to another row does not open there.
+    /// A secret is sealed for this place only: a secret that is moved to another row does not open there.
     private static func context(providerID: Text, tenantID: Text) -> [UInt8] {
         Array("provider client secret".utf8) + [0] + tenantID.bytes + [0] + providerID.bytes
     }
@@ -189,7 +190,7 @@ extension ReadTransaction {
     }
 
     func storedProvider(_ providerID: Text, tenantID: Text) throws -> StoredProvider {
-        // Longer than any id: it would not even be a key.
+        // A string longer than any id would not even be a key.
         guard providerID.byteCount <= 64, let stored = try get(Tables.providers, TenantTextKey(tenantID, providerID))
         else {
             throw Failure(.providerNotFound, "The tenant has no identity provider of this id.")

@@ -1,7 +1,7 @@
 import Base
 public import Messages
 
-/// A masked change of a provider's configuration. Pure; what comes out is for `ProviderRules` to judge.
+/// A masked change of a provider's configuration. Pure; `ProviderRules` checks the result.
 public struct ProviderChange: Sendable {
     let wanted: Provider
     private let mask: UpdateMask<Provider>
@@ -13,7 +13,7 @@ public struct ProviderChange: Sendable {
 
     var changesSecret: Bool { mask.contains(.clientSecret) }
 
-    /// For the event log.
+    /// The names of the masked fields, for the event log.
     var fieldNames: Text { mask.names }
 
     func apply(to provider: inout Provider) {

@@ -1,12 +1,12 @@
 public import Base
 import Federation
 
-/// What became of the requests to identity providers so far, of all tenants together.
+/// The outcomes of the requests to identity providers so far, of all tenants together.
 public struct ProviderRequestCounts: Sendable {
     public let answered: UInt64
-    /// The provider refused what it was asked with.
+    /// The provider refused the credential in the request.
     public let refused: UInt64
-    /// It could not be asked, or its answer is none.
+    /// The provider could not be asked, or gave no valid answer.
     public let failed: UInt64
     public let duration: DurationHistogram.Snapshot
 

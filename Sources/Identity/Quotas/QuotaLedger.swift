@@ -4,12 +4,12 @@ public import Rules
 public import Store
 import Synchronization
 
-/// Who has used how much of what a credential or a tenant may: asked before any work, told what was written after it.
+/// The use of the quotas of credentials and tenants: asked before any work, and told afterwards what was written.
 ///
-/// Rates live in memory: in a cluster each node keeps its own, so that the whole admits up to as many times as much as
-/// it has nodes. Stored bytes are read from the store, where they are exact. Any thread.
+/// Rates live in memory: in a cluster each node keeps its own, so that n nodes together admit up to n times as much.
+/// Stored bytes are read from the store, where they are exact. Any thread.
 public final class QuotaLedger: Sendable {
-    /// The account of one credential, or of the admins of one tenant together. It says something until both buckets are
+    /// The account of one credential, or of the admins of one tenant together. It is meaningful until both buckets are
     /// full again.
     private struct CallerAccount: Fading {
         var mutations: TokenBucket
@@ -50,7 +50,7 @@ public final class QuotaLedger: Sendable {
     /// QUOTA_EXCEEDED for a change that the caller or the tenant may not make now.
     ///
     /// `isAlwaysAllowed`: the change ends or removes something. Such changes have a reserve of the caller's rates, as
-    /// much again as may come at once, so that nobody is kept from revoking by growth.
+    /// large as the burst, so that growth keeps nobody from revoking.
     public func admit(
         _ caller: Caller, settings: TenantSettings, isAboutTenant: Bool, isAlwaysAllowed: Bool,
         in transaction: borrowing ReadTransaction
@@ -78,7 +78,7 @@ public final class QuotaLedger: Sendable {
         }
     }
 
-    /// Charges what an admitted change wrote; one that wrote nothing costs nothing.
+    /// Charges what an admitted change wrote; a change that wrote nothing costs nothing.
     public func charge(_ caller: Caller, settings: TenantSettings, _ written: WriteMeter) {
         guard written.changeCount > 0, Self.hasRates(caller, settings) else { return }
         let now = clock.now()
@@ -116,7 +116,7 @@ public final class QuotaLedger: Sendable {
         return .quotaExceeded(quota, limit: limit, used: used, retryAfter: wait)
     }
 
-    /// What Tenants.GetUsage answers. `hourly`: anonymous sign-ups of this hour.
+    /// The answer of Tenants.GetUsage. `hourly`: anonymous sign-ups of this hour.
     public func usage(
         of settings: TenantSettings, anonymousSignUps hourly: Int64, in transaction: borrowing ReadTransaction
     ) throws -> TenantsGetUsageResponse {
@@ -160,12 +160,13 @@ extension QuotaLedger {
         }
     }
 
-    /// Project-admins set the quotas; tenants for load tests are made to find out what the server can do.
+    /// Whether rates apply. Project-admins have none, because they set the quotas. Tenants for load tests have none,
+    /// because they are made to find out what the server can do.
     private static func hasRates(_ caller: Caller, _ settings: TenantSettings) -> Bool {
         !caller.has(.projectAdmin) && !settings.isSynthetic
     }
 
-    /// What an account is called, and what comes into it.
+    /// The key of an account, and the rates that refill it.
     private struct Rates {
         let key: Text
         let mutationsPerSecond: Int64
@@ -178,7 +179,7 @@ extension QuotaLedger {
             key: caller.id, mutationsPerSecond: limits.mutationsPerSecond(caller),
             bytesPerHour: limits.writtenBytesPerHour(caller))
         guard caller.has(.tenantAdmin), let tenantID = caller.tenantID else { return [own] }
-        // No credential's id has a blank.
+        // The id of a credential never has a blank.
         let shared = Rates(
             key: Text(unchecked: [UInt8]("admins of ".utf8) + tenantID.bytes),
             mutationsPerSecond: max(own.mutationsPerSecond, Int64(limits.limits.mutationsPerAdminPerSecond)),

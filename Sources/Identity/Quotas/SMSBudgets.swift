@@ -4,8 +4,8 @@ public import Messages
 import Rules
 public import Store
 
-/// What an SMS is charged to. Each budget leaks away evenly over its time: of five an hour all may come at once, and
-/// then one every twelve minutes.
+/// The budgets that an SMS is charged to. Each budget leaks evenly over its window: with five an hour, all five may
+/// come at once, and then one every twelve minutes.
 ///
 /// | budget | limit | refusal |
 /// |---|---|---|
@@ -17,10 +17,10 @@ public import Store
 /// | tenant | its quota, 1,000 an hour | QUOTA_EXCEEDED |
 /// | credential, over all tenants | its quota, 1,000 an hour | QUOTA_EXCEEDED |
 ///
-/// They are rows of the store, spent in the transaction that makes the code: an SMS costs money, so no restart and no
-/// second node gives anything back. What is refused costs nothing.
+/// The budgets are rows of the store, spent in the transaction that makes the code: an SMS costs money, so a restart or
+/// a second node must not refill them. A refused SMS is not charged.
 enum SMSBudgets {
-    /// One budget, and what refuses when it is spent.
+    /// One budget, and the quota that refuses when it is spent.
     struct Charge: Sendable {
         let row: TenantHashKey
         let max: Int64
@@ -28,7 +28,7 @@ enum SMSBudgets {
         /// Nil: attempts, not a quota.
         var quota: Quota?
 
-        /// How long one of them takes to leak away.
+        /// How long one unit takes to leak away.
         var cost: Int64 { Swift.max(1, window.microseconds / Swift.max(1, max)) }
     }
 
@@ -45,7 +45,7 @@ enum SMSBudgets {
         case wrongTestCodes = 9, wrongFactorCodes = 10, wrongFactorCodesByDay = 11, enrollments = 12
     }
 
-    /// What wrong codes of a test number are charged to: its code never changes, and would be found in the end.
+    /// The budget of wrong codes of a test number: its code never changes, and would be found in the end.
     static func wrongTestCodes(_ number: PhoneNumber, tenantID: Text) -> Charge {
         Charge(row: row(.wrongTestCodes, number.text.bytes, tenantID), max: 30, window: .hours(1))
     }
@@ -61,25 +61,25 @@ enum SMSBudgets {
 }
 
 extension ReadTransaction {
-    /// How much of a budget is spent, as time that has to pass.
+    /// How much of a budget is spent, as the time that it takes to leak away.
     fileprivate func fill(_ charge: SMSBudgets.Charge, now: Timestamp) throws -> Int64 {
         try get(Tables.smsBudgets, charge.row)?.fill(now: now) ?? 0
     }
 
-    /// How many were spent and have not leaked away, a begun one as a whole.
+    /// How many units were spent and have not leaked away; a part of one counts as a whole.
     func spent(_ charge: SMSBudgets.Charge, now: Timestamp) throws -> Int64 {
         (try fill(charge, now: now) + charge.cost - 1) / charge.cost
     }
 }
 
 extension WriteTransaction {
-    /// How long until one more fits; nil when it fits now.
+    /// How long until one more unit fits; nil when it fits now.
     func wait(_ charge: SMSBudgets.Charge, now: Timestamp) throws -> Duration? {
         let excess = try reading.fill(charge, now: now) + charge.cost - charge.window.microseconds
         return excess > 0 ? .microseconds(excess) : nil
     }
 
-    /// Spends one of each budget, or none: TOO_MANY_ATTEMPTS_TRY_LATER, `SMSBudgets.Refusal`.
+    /// Spends one unit of each budget, or nothing: TOO_MANY_ATTEMPTS_TRY_LATER, `SMSBudgets.Refusal`.
     func spend(_ charges: [SMSBudgets.Charge], now: Timestamp) throws {
         for charge in charges {
             guard let wait = try wait(charge, now: now) else { continue }
@@ -97,7 +97,7 @@ extension WriteTransaction {
 }
 
 extension QuotaLedger {
-    /// Runs what spends budgets; a quota that refuses is counted, and answered with QUOTA_EXCEEDED.
+    /// Runs a body that spends budgets; a quota that refuses is counted, and answered with QUOTA_EXCEEDED.
     func refusing(_ settings: TenantSettings, _ body: () async throws -> Void) async throws {
         do {
             try await body()
@@ -109,7 +109,8 @@ extension QuotaLedger {
 }
 
 extension StoredSmsBudget: ExpiringRecord {
-    /// A clock that was set back lets nothing leak, and one that was wrong by more makes nobody wait until then.
+    /// How much is spent at `now`. After a small step back of the clock nothing leaks. A stored time further ahead came
+    /// from a wrong clock, and nobody waits until then.
     fileprivate func fill(now: Timestamp) -> Int64 {
         let passed = (now - Timestamp(microseconds: atMicros)).microseconds
         if passed < -TimeKeeping.slack.microseconds { return 0 }

@@ -15,7 +15,7 @@ final class BuiltInServiceAccount: Sendable {
     private let resources: Resources
     private let sealing: SealingKey
     private let pool: WorkerPool
-    /// The opened key of the newest record; which record counts is asked of the store each time.
+    /// The opened key of the newest record; the store is asked each time which record counts.
     private let opened = Mutex<SigningKey?>(nil)
 
     init(resources: Resources, sealing: SealingKey, pool: WorkerPool, email: Text) {
@@ -25,14 +25,14 @@ final class BuiltInServiceAccount: Sendable {
         self.email = email
     }
 
-    /// Makes the account in an empty store. Its tokens are for all tenants, and it calls nothing.
+    /// Makes the account in an empty store. Its tokens are for all tenants, and it has no role for calls.
     func start() async throws {
         let now = resources.clock.now()
         let account = ServiceAccount(
             serviceAccountID: Self.id, email: email, displayName: "built in", scope: Scope(tenants: .all(true)),
             customTokens: true, builtIn: true, createdAtMicros: now.microseconds)
         try await resources.store.write { transaction in
-            // A changed project_id is a changed email: what was signed under the old one is refused.
+            // A changed project_id changes the email: tokens that were signed under the old email are refused.
             let known = try transaction.reading.liveServiceAccount(Self.id)
             guard known?.email != account.email else { return }
             let event: EventKind = known == nil ? .serviceAccountCreated : .serviceAccountUpdated

@@ -6,8 +6,9 @@ import Store
 import Tokens
 
 extension CustomTokens {
-    /// A custom token by the built-in service account, good once. INVALID_UID, CLAIMS_TOO_LARGE, INVALID_CLAIMS,
-    /// FORBIDDEN_CLAIM, INVALID_DURATION; ALREADY_DONE for a repeated request. Empty with `validateOnly`.
+    /// A custom token signed by the built-in service account, good for one use. INVALID_UID, CLAIMS_TOO_LARGE,
+    /// INVALID_CLAIMS, FORBIDDEN_CLAIM, INVALID_DURATION; ALREADY_DONE for a repeated request. Empty with
+    /// `validateOnly`.
     public func make(
         uid: Text, claims: [UInt8], lifetimeSeconds: Int64, settings: TenantSettings, validateOnly: Bool,
         origin: Origin

@@ -6,10 +6,10 @@ public import Rules
 import Store
 import Tokens
 
-/// Custom tokens: JWTs by which a back end that knows who somebody is signs that user in. Verifies them, whoever of the
-/// project's service accounts signed, and makes them with the built-in account.
+/// Custom tokens: JWTs by which a back end signs in a user whom it knows. Verifies tokens that any service account of
+/// the project signed, and makes tokens with the built-in account.
 public final class CustomTokens: Sendable {
-    /// What every Admin SDK writes as `aud`, for whatever project.
+    /// The `aud` that every Admin SDK writes, for any project.
     static let sdkAudience: Text =
         "https://identitytoolkit.googleapis.com/google.identity.identitytoolkit.v1.IdentityToolkit"
 
@@ -28,7 +28,8 @@ public final class CustomTokens: Sendable {
 
     /// Checks in order: MISSING_CUSTOM_TOKEN, INVALID_CUSTOM_TOKEN (form, signer, signature, times),
     /// CREDENTIAL_MISMATCH (audience, the signer's scope), TENANT_ID_MISMATCH, MISSING_IDENTIFIER, INVALID_UID,
-    /// CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM. Nothing of an unsigned token is told but that it is none.
+    /// CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM. The failure for a token that is not authentic says only that,
+    /// and nothing about its contents.
     public func verify(_ token: Secret, settings: TenantSettings, now: Timestamp) throws -> VerifiedCustomToken {
         guard !token.isEmpty else { throw Failure.invalid(.missingCustomToken, field: "token", "is required") }
         guard let jwt = ServiceAccountJWT(token.withBytes { [UInt8]($0) }, limits: resources.limits),
@@ -57,7 +58,7 @@ public final class CustomTokens: Sendable {
     private func uid(in claims: JSONValue, settings: TenantSettings) throws -> Text {
         guard let tenantID = (claims["tenant_id"] ?? "").text else { throw Failure.invalidCustomToken(.malformed) }
         guard tenantID == settings.tenantID else { throw Failure.tenantMismatch }
-        // "user_id" is what the oldest SDKs wrote.
+        // The oldest SDKs wrote "user_id".
         guard let uid = (claims["uid"] ?? claims["user_id"])?.text, !uid.isEmpty else {
             throw Failure.invalid(
                 .missingIdentifier, field: "token", "the claim uid must be a text that is not empty")

@@ -5,7 +5,7 @@ public import Reactor
 import Rules
 import Store
 
-/// What an update changes of a service account: each non-nil value is set.
+/// A change of a service account: each non-nil value is set.
 public struct ServiceAccountChange: Sendable {
     public var displayName: Text?
     public var role: Role?
@@ -36,8 +36,8 @@ public struct ServiceAccountChange: Sendable {
     }
 }
 
-/// The service accounts of the project and their keys: makes, changes and ends them. Who signed something is for
-/// `ServiceAccountSigners` to say.
+/// The service accounts of the project and their keys: makes, changes and ends them. `ServiceAccountSigners` finds out
+/// who signed something.
 public final class ServiceAccountDirectory: Sendable {
     let resources: Resources
     let pool: WorkerPool
@@ -51,13 +51,13 @@ public final class ServiceAccountDirectory: Sendable {
         self.issuer = issuer
     }
 
-    /// What an account is called in what it signs.
+    /// The name of an account in the tokens that it signs.
     func email(of id: Text) -> Text {
         Text(unchecked: id.bytes + [UInt8(ascii: "@")] + projectID.bytes + [UInt8](".postern.local".utf8))
     }
 
     /// INVALID_SERVICE_ACCOUNT_ID, INVALID_DISPLAY_NAME, INVALID_ROLE, INVALID_SCOPE, TENANT_NOT_FOUND,
-    /// SERVICE_ACCOUNT_ID_EXISTS. An empty id is made.
+    /// SERVICE_ACCOUNT_ID_EXISTS. An empty id is replaced by a random one.
     public func create(
         id wanted: Text, _ change: ServiceAccountChange, validateOnly: Bool, origin: Origin
     ) async throws -> ServiceAccount {
@@ -85,8 +85,8 @@ public final class ServiceAccountDirectory: Sendable {
         }
     }
 
-    /// SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT and what `ServiceAccountChange` refuses; TENANT_NOT_FOUND.
-    /// Binds the next request and the next token.
+    /// SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT and the refusals of `ServiceAccountChange`;
+    /// TENANT_NOT_FOUND. The change holds from the next request and the next token on.
     public func update(
         id: Text, _ change: ServiceAccountChange, validateOnly: Bool, origin: Origin
     ) async throws -> ServiceAccount {
@@ -103,7 +103,7 @@ public final class ServiceAccountDirectory: Sendable {
         }
     }
 
-    /// Leaves a tombstone without keys. SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT.
+    /// Deletes an account and its keys, and leaves a tombstone. SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT.
     public func delete(id: Text, validateOnly: Bool, origin: Origin) async throws {
         let now = resources.clock.now()
         _ = try await resources.store.write { transaction in

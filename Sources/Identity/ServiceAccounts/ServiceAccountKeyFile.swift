@@ -4,8 +4,8 @@ import JSON
 import Messages
 
 extension ServiceAccountDirectory {
-    /// The JSON key file that Admin SDKs read. They want a `token_uri` there; nothing is served at it, because a
-    /// service account calls with JWTs it signs itself.
+    /// The JSON key file that Admin SDKs read. The SDKs need a `token_uri` in it. Nothing is served there, because a
+    /// service account calls with JWTs that it signs itself.
     func keyFile(of account: ServiceAccount, _ pair: SigningKey) -> Secret {
         let pem = PEM.encode("PRIVATE KEY", pair.exportDER())
         var json = JSONWriter(isPretty: true)

@@ -17,7 +17,7 @@ extension ServiceAccountDirectory {
         try Self.check(algorithm)
         let now = resources.clock.now()
         let expiresAt = try Self.expiry(lifetimeSeconds: lifetimeSeconds, now: now)
-        // Not worth the time of a key pair when it is refused anyway.
+        // Checked first, because a key pair takes time and would be refused anyway.
         let limits = resources.limits
         let account = try resources.store.read { transaction in
             let account = try transaction.changeableServiceAccount(id)
@@ -36,7 +36,7 @@ extension ServiceAccountDirectory {
         return (stored.key ?? ServiceAccountKey(), keyFile(of: account, pair))
     }
 
-    /// Keeps a public key whose private part never was here. INVALID_PUBLIC_KEY, INVALID_DURATION,
+    /// Keeps a public key whose private part never was on this server. INVALID_PUBLIC_KEY, INVALID_DURATION,
     /// SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT, SERVICE_ACCOUNT_KEY_EXISTS, TOO_MANY_SERVICE_ACCOUNT_KEYS.
     public func uploadKey(
         _ publicKey: [UInt8], of id: Text, lifetimeSeconds: Int64, validateOnly: Bool, origin: Origin,
@@ -65,7 +65,7 @@ extension ServiceAccountDirectory {
         }
     }
 
-    /// What the key signed is refused from now on; a second time changes nothing. SERVICE_ACCOUNT_NOT_FOUND,
+    /// Revokes a key: what it signed is refused from now on. A second call changes nothing. SERVICE_ACCOUNT_NOT_FOUND,
     /// SERVICE_ACCOUNT_KEY_NOT_FOUND.
     public func revokeKey(
         _ keyID: Text, of id: Text, validateOnly: Bool, origin: Origin
@@ -91,7 +91,7 @@ extension ServiceAccountDirectory {
         }
     }
 
-    /// EdDSA is not among them: Admin SDKs and the tokens' readers know RS256 and ES256.
+    /// Refuses EdDSA: Admin SDKs and the tokens' readers know RS256 and ES256.
     private static func check(_ algorithm: SigningAlgorithm) throws(Failure) {
         guard algorithm != .edDSA else {
             throw .invalid(.invalidAlgorithm, field: "algorithm", "must be RS256 or ES256")
@@ -131,7 +131,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Adds a key that is not there; of those that do not count any more the oldest make room.
+    /// Adds a new key; when there are too many, the oldest of the revoked and expired keys are deleted.
     func add(
         _ stored: StoredServiceAccountKey, to id: Text, limits: Limits, origin: Origin, now: Timestamp
     ) throws {

@@ -2,12 +2,12 @@ import Base
 import Crypto
 import JSON
 
-/// A public key as an admin brings it: a PEM block "PUBLIC KEY", or a JWK.
+/// A public key as an admin uploads it: a PEM block "PUBLIC KEY", or a JWK.
 enum UploadedPublicKey {
     static let byteCountMax = 8_192
 
-    /// INVALID_PUBLIC_KEY for anything but a sound RSA key of 2,048 to 4,096 bits or a P-256 point. RSA takes 2 ms and
-    /// more: crypto pool.
+    /// INVALID_PUBLIC_KEY for anything but a sound RSA key of 2,048 to 4,096 bits or a P-256 point. An RSA key takes 2
+    /// ms and more: call this on the crypto pool.
     static func parse(_ text: [UInt8]) throws(Failure) -> VerificationKey {
         guard !text.isEmpty, text.count <= byteCountMax else {
             throw invalid("must be a PEM block \"PUBLIC KEY\" or a JWK, of at most \(byteCountMax) bytes")
@@ -32,7 +32,7 @@ enum UploadedPublicKey {
         return key
     }
 
-    /// Nil for what is no JSON. Whoever sends a private key made a mistake that must not go unnoticed.
+    /// Nil for a text that is not JSON. A private key is refused: sending one is a mistake that must be noticed.
     private static func jwk(_ text: [UInt8]) throws(CryptoError) -> VerificationKey? {
         guard let value = try? JSONValue(parsing: text), let members = value.object else { return nil }
         guard !members.contains(where: { privateMembers.contains($0.name) }) else { throw .malformed }
@@ -43,7 +43,8 @@ enum UploadedPublicKey {
         return key
     }
 
-    /// RFC 7517 §4.3: what the key is for; a public key that is for signatures verifies. No value stands twice.
+    /// RFC 7517 §4.3: the operations that the key is for. A public key for signatures has "verify", and no value occurs
+    /// twice.
     private static func maySign(_ operations: JSONValue) -> Bool {
         guard let named = operations.array?.map(\.text), !named.contains(nil) else { return false }
         return named.contains("verify") && Set(named).count == named.count

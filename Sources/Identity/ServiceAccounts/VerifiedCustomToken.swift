@@ -2,14 +2,14 @@ public import Base
 import Messages
 import Store
 
-/// A custom token that is genuine, in time, of this tenant, and well formed. Whether it was used before is asked in the
-/// transaction that uses it: `useTokenID`.
+/// A custom token that is genuine, in time, of this tenant, and well formed. Whether it was used before is checked in
+/// the transaction that uses it: `useTokenID`.
 public struct VerifiedCustomToken: Sendable {
-    /// Whom it signs in; the user need not exist.
+    /// The user whom the token signs in, who need not exist.
     public let uid: Text
     /// A JSON object that every ID token of the session carries; empty = none.
     public let claims: [UInt8]
-    /// Of issuer and `jti`; nil: the token may be used until it expires.
+    /// The hash of issuer and `jti`; nil: the token may be used until it expires.
     let useKey: HashKey?
     let expiresAt: Timestamp
     let accountID: Text
@@ -22,7 +22,7 @@ enum CustomTokenFault: String {
     /// No account, not enabled, not for custom tokens; no such key, revoked; a wrong signature.
     case notAuthentic = "NOT_AUTHENTIC"
     case expired = "EXPIRED"
-    /// Not yet valid, or for longer than an hour.
+    /// The token is not yet valid, or valid for longer than an hour.
     case times = "TIMES"
     case used = "USED"
 }
@@ -48,8 +48,8 @@ extension Failure {
 }
 
 extension WriteTransaction {
-    /// Takes a custom token's id, in the transaction of what the token proves: the second use is refused, and so is a
-    /// signer that was revoked, disabled or deleted meanwhile. INVALID_CUSTOM_TOKEN.
+    /// Uses up a custom token's id, in the transaction of the change that the token allows: the second use is refused,
+    /// and so is a signer that was revoked, disabled or deleted meanwhile. INVALID_CUSTOM_TOKEN.
     func useTokenID(of token: VerifiedCustomToken, now: Timestamp) throws {
         let key = try get(Tables.serviceAccountKeys, ServiceAccountKeyKey(token.accountID, token.keyID))?.key
         guard let account = try reading.liveServiceAccount(token.accountID), !account.disabled, account.customTokens,

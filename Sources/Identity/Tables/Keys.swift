@@ -1,7 +1,7 @@
 public import Base
 public import Store
 
-// The domain's keys: what stands beside the general ones of Store.
+// The keys of the domain's tables, in addition to the general ones of Store.
 
 /// `tenant ‖ 0x00 ‖ uid`
 public struct UserKey: StoreKey, Hashable {
@@ -232,7 +232,7 @@ public struct OobSubjectKey: StoreKey {
     }
 }
 
-/// `tenant ‖ 0x00 ‖ time (µs) ‖ message id`: what is due is looked for tenant by tenant.
+/// `tenant ‖ 0x00 ‖ time (µs) ‖ message id`: due messages are looked for tenant by tenant.
 public struct OutboxDueKey: StoreKey {
     public var time: Timestamp
     public var tenant: Text

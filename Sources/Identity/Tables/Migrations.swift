@@ -33,7 +33,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Servers of version 2 left the events of the tenants they deleted: the start goes through these deletions again.
+    /// Servers of version 2 left behind the events of the tenants that they deleted: the start repeats these deletions.
     fileprivate func purgeAgain() throws {
         var purged: [(key: TenantPrefix, tombstone: StoredTenant)] = []
         try scan(Tables.tenants) { row in

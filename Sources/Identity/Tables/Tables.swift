@@ -7,7 +7,7 @@ public enum Tables {
     /// (tenant, uid) → the account.
     public static let users = Table<UserKey, StoredUser>(
         id: 16, name: "users", owner: .countedKeyPrefix, purge: .withTenant, news: .marked)
-    /// (tenant, canonical email) → uid. A put in the user's own transaction is what makes an email unique.
+    /// (tenant, canonical email) → uid. A put in the user's own transaction makes an email unique.
     public static let userByEmail = Table<TenantTextKey, [UInt8]>(
         id: 17, name: "user_by_email", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, phone number) → uid.
@@ -37,7 +37,7 @@ public enum Tables {
     /// (tenant, sequence) → a refusal of a self-service toggle.
     public static let denials = Table<SequenceKey, Denial>(
         id: 26, name: "denials", owner: .keyPrefix, purge: .withTenant, news: .ofTenant)
-    /// tenant → where its refusals' sequence stands.
+    /// tenant → the first and the last sequence of its refusals.
     public static let denialHeads = Table<TenantPrefix, StoredDenialHead>(
         id: 27, name: "denial_heads", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, hour, toggle, operation) → how often.
@@ -48,44 +48,45 @@ public enum Tables {
         id: 29, name: "idempotency", owner: .field(StoredIdempotency.FieldNumber.tenantID),
         purge: .otherwise("they stay for a day: a repeated Tenants.Delete is answered from them"))
 
-    /// (tenant, kind of password hash) → how many users have one: what unknown users are made to look like.
+    /// (tenant, kind of password hash) → how many users have one: unknown users are made to look like them.
     public static let passwordHashKinds = Table<TenantTextKey, StoredCount>(
         id: 30, name: "password_hash_kinds", owner: .keyPrefix, purge: .withTenant)
 
-    /// caller → how many idempotency records it has: what older servers counted; rows go as their records expire.
+    /// caller → how many idempotency records it has: older servers counted this; rows are deleted as their records
+    /// expire.
     public static let idempotencyCounts = Table<TextKey, StoredCount>(
         id: 31, name: "idempotency_counts", owner: .nobody, purge: .noTenant)
 
-    /// service account id → role, scope, what it may; a deleted account leaves a tombstone.
+    /// service account id → role, scope and rights; a deleted account leaves a tombstone.
     public static let serviceAccounts = Table<TextKey, StoredServiceAccount>(
         id: 32, name: "service_accounts", owner: .nobody, purge: .noTenant, news: .ofTable)
     /// (service account id, key id) → the public key.
     public static let serviceAccountKeys = Table<ServiceAccountKeyKey, StoredServiceAccountKey>(
         id: 33, name: "service_account_keys", owner: .nobody, purge: .noTenant, news: .ofTable)
-    /// SHA-256 of (issuer, jti) → until when: a token that was used and counts once.
+    /// SHA-256 of (issuer, jti) → the expiry of a token that was used and counts once.
     public static let usedTokenIDs = Table<HashKey, StoredUsedTokenID>(
         id: 34, name: "used_token_ids", owner: .nobody, purge: .noTenant)
     /// (tenant, provider id) → how the tenant uses an identity provider, with its client secret sealed.
     public static let providers = Table<TenantTextKey, StoredProvider>(
         id: 35, name: "providers", owner: .keyPrefix, purge: .withTenant, news: .ofRow)
-    /// (tenant, SHA-256 of a code that was sent) → what it is for.
+    /// (tenant, SHA-256 of a code that was sent) → the code's kind and subject.
     public static let oobCodes = Table<TenantHashKey, StoredOobCode>(
         id: 36, name: "oob_codes", owner: .keyPrefix, purge: .withTenant)
-    /// (tenant, hash of whom it is for, kind, code's hash) → nothing: a newer code of a kind voids the older.
+    /// (tenant, hash of the subject, kind, code's hash) → nothing: a newer code of a kind voids the older one.
     public static let oobCodeBySubject = Table<OobSubjectKey, [UInt8]>(
         id: 37, name: "oob_code_by_subject", owner: .keyPrefix, purge: .withTenant)
-    /// (tenant, message id) → mail on its way out.
+    /// (tenant, message id) → a mail or SMS to be delivered.
     public static let outbox = Table<TenantTextKey, StoredOutboxMessage>(
         id: 38, name: "outbox", owner: .keyPrefix, purge: .withTenant)
-    /// (time of the next attempt, tenant, message id) → nothing.
+    /// (tenant, time of the next attempt, message id) → nothing.
     public static let outboxDue = Table<OutboxDueKey, [UInt8]>(
         id: 39, name: "outbox_due", owner: .keyPrefix, purge: .withTenant)
 
-    /// tenant → how its mail goes out, with the secrets of that sealed.
+    /// tenant → its settings for outgoing mail, with their secrets sealed.
     public static let emailConfigs = Table<TenantPrefix, StoredEmailConfig>(
         id: 40, name: "email_configs", owner: .keyPrefix, purge: .withTenant)
 
-    /// (tenant, sequence) → what its verifiers have to refuse; the sequence counts those of all tenants.
+    /// (tenant, sequence) → a revocation for its verifiers; the sequence counts the revocations of all tenants.
     public static let revocations = Table<SequenceKey, Revocation>(
         id: 41, name: "revocations", owner: .keyPrefix,
         purge: .otherwise("they stay until no token is left that they refuse"), news: .ofTenant)
@@ -93,22 +94,22 @@ public enum Tables {
     public static let revocationTenants = Table<RevocationKey, [UInt8]>(
         id: 42, name: "revocation_tenants", owner: .nobody, purge: .noTenant, news: .ofTable)
 
-    /// (tenant, hash of a caller and of whom its requests are about) → how many idempotency records they have.
+    /// (tenant, hash of a caller and of an end user) → how many idempotency records they have.
     public static let idempotencyCountsBySubject = Table<TenantHashKey, StoredCount>(
         id: 45, name: "idempotency_counts_by_subject", owner: .keyPrefix, purge: .withTenant)
-    /// (tenant, uid) → nothing: who signed up anonymously, until another way to sign in is known.
+    /// (tenant, uid) → nothing: users who signed up anonymously, until they have another way to sign in.
     public static let anonymousUsers = Table<UserKey, [UInt8]>(
         id: 46, name: "anonymous_users", owner: .keyPrefix, purge: .withTenant)
 
-    /// SHA-256 of (tenant, proof id) → until when: a proof in a pending token that was used and counts once.
+    /// SHA-256 of (tenant, proof id) → the expiry of a proof in a pending token that was used and counts once.
     public static let usedProofs = Table<HashKey, StoredUsedTokenID>(
         id: 50, name: "used_proofs", owner: .nobody, purge: .noTenant)
 
-    /// (tenant, provider id) → whose identities count besides those of the provider's present issuer.
+    /// (tenant, provider id) → the issuers whose identities count besides those of the provider's present issuer.
     public static let identityIssuers = Table<TenantTextKey, StoredIdentityIssuers>(
         id: 51, name: "identity_issuers", owner: .keyPrefix, purge: .withTenant)
 
-    /// (time, server, row) → the guesses that a server counted in a second. Worth something for an hour.
+    /// (time, server, row) → the guesses that a server counted in a second. They count for an hour.
     public static let guesses = Table<GuessRowKey, StoredGuesses>(
         id: 48, name: "guesses", owner: .nobody, purge: .noTenant, news: .ofRow)
 
@@ -116,7 +117,8 @@ public enum Tables {
     public static let revocationTimes = Table<TimeKey, [UInt8]>(
         id: 56, name: "revocation_times", owner: .nobody, purge: .noTenant)
 
-    /// Kind of proof → the latest end of those that are refused as used, because the rows that said so may be gone.
+    /// Kind of proof → the latest expiry of proofs that count as used, because the rows that recorded their use may be
+    /// gone.
     public static let spentProofs = Table<TextKey, [UInt8]>(
         id: 57, name: "spent_proofs", owner: .nobody, purge: .noTenant)
 
@@ -127,11 +129,11 @@ public enum Tables {
     /// all tenants; its row lies with those of the default pool.
     public static let smsBudgets = Table<TenantHashKey, StoredSmsBudget>(
         id: 71, name: "sms_budgets", owner: .keyPrefix, purge: .withTenant)
-    /// tenant → how its SMS go out, with the webhook's secret sealed.
+    /// tenant → its settings for SMS, with the webhook's secret sealed.
     public static let smsConfigs = Table<TenantPrefix, StoredSmsConfig>(
         id: 72, name: "sms_configs", owner: .keyPrefix, purge: .withTenant)
 
-    /// (tenant, uid) → what is secret about the user's second factors.
+    /// (tenant, uid) → the secrets of the user's second factors.
     public static let secondFactors = Table<UserKey, StoredSecondFactors>(
         id: 73, name: "second_factors", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, random id) → a sign-in that waits for a second factor.
@@ -141,7 +143,7 @@ public enum Tables {
     /// (tenant, time of creation, uid) → nothing: users in the order in which they were created.
     public static let userByCreation = Table<UserTimeKey, [UInt8]>(
         id: 77, name: "user_by_creation", owner: .keyPrefix, purge: .withTenant)
-    /// id that follows from a certificate's name and authority → the role of its holders.
+    /// id that is derived from a certificate's name and authority → the role of its holders.
     public static let certificateMappings = Table<TextKey, StoredCertificateMapping>(
         id: 80, name: "certificate_mappings", owner: .nobody, purge: .noTenant, news: .ofTable)
 
@@ -149,7 +151,7 @@ public enum Tables {
     public static let settingsChanges = Table<SequenceKey, [UInt8]>(
         id: 97, name: "settings_changes", owner: .keyPrefix, purge: .withTenant)
 
-    /// (tenant, API key id) → nothing: the keys that are bound to a tenant, made since there is this table.
+    /// (tenant, API key id) → nothing: the keys that are bound to a tenant, if they were made since this table exists.
     public static let apiKeysOfTenants = Table<TenantTextKey, [UInt8]>(
         id: 98, name: "api_keys_of_tenants", owner: .keyPrefix, purge: .withTenant)
     /// API key id → when it was last seen in use.
@@ -160,10 +162,10 @@ public enum Tables {
     public static let hookConfigs = Table<TenantPrefix, StoredHookConfig>(
         id: 100, name: "hook_configs", owner: .keyPrefix, purge: .withTenant)
 
-    /// Piece of work → which server of a cluster does it for all. Empty outside of a cluster.
+    /// Piece of work → the server of a cluster that does it for all. Empty outside of a cluster.
     public static let leases = Table<TextKey, StoredLease>(
         id: 122, name: "leases", owner: .nobody, purge: .noTenant)
 
-    /// What opening the store takes. The list `declared` is generated from this file.
+    /// The tables that the store is opened with. The list `declared` is generated from this file.
     public static let all: [TableDeclaration] = SigningTables.all + declared
 }

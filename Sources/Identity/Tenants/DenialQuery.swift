@@ -4,13 +4,13 @@ public import Messages
 import Rules
 public import Store
 
-/// Which refusals are asked for.
+/// The conditions of a query for refusals.
 public struct DenialQuery: Sendable {
     public let from: Timestamp
     public let to: Timestamp
-    /// As it was hashed when the refusal was written; nil: of anybody.
+    /// The identifier in the form that was hashed when the refusal was written; nil: any.
     private let identifier: [UInt8]?
-    /// Nil: any.
+    /// Nil: any decision.
     private let decisionID: [UInt8]?
 
     /// INVALID_EMAIL, INVALID_PHONE_NUMBER.
@@ -30,16 +30,16 @@ public struct DenialQuery: Sendable {
         }
     }
 
-    /// What a tenant's refusals of the identifier have as their hash.
+    /// The hash that a tenant's refusals of the identifier have.
     fileprivate func hash(secret: Secret) -> [UInt8]? { identifier.map { HMACKey(secret).tag(of: $0) } }
 
     fileprivate func isOfDecision(_ bytes: some Sequence<UInt8>) -> Bool { decisionID?.elementsEqual(bytes) ?? true }
 }
 
-/// A place in the list of all tenants' refusals: behind this one of this tenant.
+/// A place in the list of all tenants' refusals: after this refusal of this tenant.
 public struct DenialPlace: Sendable {
     let tenantID: Text
-    /// 0: behind all of the tenant's.
+    /// 0: after all refusals of the tenant.
     let sequence: Int64
 
     /// `sequence tenant`: an id has no space in it.
@@ -83,7 +83,8 @@ extension ReadTransaction {
         }
     }
 
-    /// A page of the refusals of all tenants behind `place`, in the order of the tenants' ids, of each newest first.
+    /// A page of the refusals of all tenants after `place`, in the order of the tenants' ids, newest first for each
+    /// tenant.
     public func denialsOfAllTenants(
         _ query: DenialQuery, after place: DenialPlace?, bounds: PageBounds
     ) throws -> (denials: [TenantDenial], last: DenialPlace?) {
@@ -112,7 +113,7 @@ extension ReadTransaction {
             if let last = page.last {
                 return (denials, DenialPlace(tenantID: tenantID, sequence: last.sequence))
             }
-            // What the next tenant brings may be a page of its own.
+            // The refusals of the next tenant may be a page of their own.
             let isFull = denials.count >= bounds.itemMax || byteCount >= min(bounds.byteMax, bounds.bytesReadMax)
             if isFull || rowReadCount >= bounds.rowsReadMax {
                 return (denials, DenialPlace(tenantID: tenantID, sequence: 0))

@@ -3,9 +3,10 @@ public import Messages
 public import Store
 
 extension WriteTransaction {
-    /// Appends refusals, adds them to their hour's counts, and drops the tenant's oldest above what may be kept.
+    /// Appends refusals, adds them to their hour's counts, and deletes the tenant's oldest ones above the limit.
     ///
-    /// Once all tenants together have `denialsKeptInAll`, none grows beyond what it has, or `denialsKeptAtLeast`.
+    /// Once all tenants together have `denialsKeptInAll`, a tenant keeps no more than it has, but at least
+    /// `denialsKeptAtLeast`.
     func appendDenials(_ denials: [Denial], tenantID: Text, limits: Limits) throws {
         let headKey = TenantPrefix(tenantID)
         var head = try get(Tables.denialHeads, headKey) ?? StoredDenialHead(lastSequence: 0, firstSequence: 1)

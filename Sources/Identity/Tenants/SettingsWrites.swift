@@ -3,9 +3,9 @@ import Messages
 import Rules
 public import Store
 
-// What a change of settings writes: the tenant's row, what its verifiers hear, and the event, which is the history.
+// A change of settings writes the tenant's row, the revocation for its verifiers, and the event, which is the history.
 
-/// A tenant's row as a change makes it, and what that changes.
+/// A tenant's row as a change makes it, and the difference from the old row.
 struct ChangedTenant {
     let record: StoredTenant
     let change: SettingsChange
@@ -49,7 +49,7 @@ extension WriteTransaction {
         try changed.write(in: self, origin: origin, now: now)
     }
 
-    /// Appends the event of a change, and notes where the history finds it.
+    /// Appends the event of a change, and notes the sequence by which the history finds it.
     func appendSettingsEvent(
         _ kind: EventKind, _ change: SettingsChange, tenantID: Text, origin: Origin, detail: Text, now: Timestamp
     ) throws {
@@ -63,7 +63,7 @@ extension WriteTransaction {
 
 extension ReadTransaction {
     /// The events of a tenant's changes of settings, below `revision` (nil: from the newest), newest first, and the
-    /// revision behind which the next page begins.
+    /// revision after which the next page begins.
     public func settingsChanges(
         tenantID: Text, before revision: Int64?, bounds: PageBounds
     ) throws -> (events: [StoredEvent], last: Int64?) {
@@ -76,10 +76,10 @@ extension ReadTransaction {
             // Events older than this one were deleted by their age, too.
             guard let (event, record) = try event(tenant: tenantID, sequence: sequence) else { return .end }
             events.append(event)
-            // The event itself: a page ends by the bytes of what it tells.
+            // The item is the event itself, because the bytes of the events limit a page.
             return .item(record)
         }
-        // The item that did not fit any more was looked at, and begins the next page.
+        // The event that did not fit any more was read already; it begins the next page.
         events.removeLast(events.count - rows.items.count)
         return (events, rows.last?.sequence)
     }

@@ -3,10 +3,10 @@ import Messages
 public import Rules
 import Store
 
-// The only place that puts rows of the table of tenants.
+// Creating, changing and deleting a tenant in the table of tenants.
 
 extension Tenant {
-    /// The pool that there always is. Nothing happens where it is there.
+    /// Creates the default pool, which every project has. Does nothing if it is there.
     func createDefaultPool() async throws {
         let now = resources.clock.now()
         let secret = resources.random.bytes(32)
@@ -76,8 +76,8 @@ extension Tenant {
         return TenantSettings(record)
     }
 
-    /// Deletes the tenant: nothing finds it from the answer on; its rows go in slices behind that. INVALID_TENANT_ID,
-    /// TENANT_NOT_FOUND.
+    /// Deletes the tenant: nothing finds it once its tombstone is written; its rows are removed in slices after that.
+    /// INVALID_TENANT_ID, TENANT_NOT_FOUND.
     public func delete(validateOnly: Bool, origin: Origin) async throws {
         let tenantID = tenantID
         guard !tenantID.isEmpty else {
@@ -93,7 +93,7 @@ extension Tenant {
                 record.tenant?.revision += 1
                 try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
                 try transaction.appendRevocation(.tenantDeleted, tenantID: tenantID, now: now)
-                // The tenant's own log goes with it.
+                // The tenant's own log is deleted with it.
                 try transaction.appendEvent(
                     .tenantDeleted, tenantID: .empty, origin: origin, detail: tenantID, now: now)
                 isDeleted = true
@@ -105,8 +105,8 @@ extension Tenant {
         try await finishDeletion()
     }
 
-    /// Removes the rows of the tenant, which is deleted. What is interrupted goes on in a sweep or at the next start.
-    /// Does nothing while it is being done.
+    /// Removes the rows of the deleted tenant. An interrupted removal goes on in a sweep or at the next start. Does
+    /// nothing while a removal is running.
     func finishDeletion() async throws {
         guard !isPurging else { return }
         isPurging = true

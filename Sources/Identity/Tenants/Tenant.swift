@@ -6,9 +6,9 @@ public import Rules
 import Store
 import Synchronization
 
-/// The owner of one tenant, the only one who creates, changes and deletes it; of its quotas of mail and its refusals.
+/// The owner of one tenant: creates, changes and deletes it, and keeps its mail quotas and its refusals.
 ///
-/// It holds no row, only counts. `TenantOwners` lets go of it once none of them counts any more (`isIdle`).
+/// It holds no row, only counts. `TenantOwners` releases it once none of the counts matters any more (`isIdle`).
 ///
 /// Runs on the event loop its id hashes to. Requests do not wait for it: they read the `TenantSettings` of the
 /// `TenantDirectory`, which follow every change of the tenant's row before it is acknowledged.
@@ -19,16 +19,16 @@ public actor Tenant {
 
     let resources: Resources
     private let quotas: QuotaLedger
-    /// Until when the counts of this hour and of this second mean something, by the steady clock.
+    /// The time until which the counts of this hour and of this second matter, by the steady clock.
     private nonisolated let countsUntil = Atomic<Int64>(.min)
-    /// Refusals were counted that are not written yet.
+    /// Whether refusals were counted that are not written yet.
     private nonisolated let hasSuppressed = Atomic(false)
     private var sends = HourlyQuota()
     private var anonymousSignUps = HourlyQuota()
     /// The key under which the tenant's sum is kept; an address hashes to it once in 2^64.
     private static let wholeTenant: UInt64 = 0
     private var denialRate: DenialRate
-    /// The rows of the deleted tenant are being removed.
+    /// Whether the rows of the deleted tenant are being removed.
     var isPurging = false
 
     init(_ tenantID: Text, quotas: QuotaLedger, resources: Resources, loop: EventLoop) {
@@ -39,7 +39,8 @@ public actor Tenant {
         self.denialRate = DenialRate(recordedPerSecondMax: resources.limits.denialsRecordedPerSecond)
     }
 
-    /// Nothing is lost when the owner goes: every hour that it counts in is over, and every refusal is written.
+    /// Whether nothing is lost when the owner is released: every hour that it counts in is over, and every refusal is
+    /// written.
     nonisolated func isIdle(at now: Timestamp) -> Bool {
         !hasSuppressed.load(ordering: .acquiring) && countsUntil.load(ordering: .acquiring) <= now.microseconds
     }
@@ -65,8 +66,8 @@ public actor Tenant {
         if let network { sends.charge(network, now: now) }
     }
 
-    /// Charges a mail that tells a mailbox of a change: 5 an hour, apart from those anybody may ask for, who could
-    /// keep a user from changing the email otherwise.
+    /// Charges a mail that tells a mailbox of a change: 5 an hour, apart from the mails that anybody may ask for.
+    /// Otherwise anybody could keep a user from changing the email.
     public func admitNotice(to email: Email, settings: TenantSettings) throws {
         let now = resources.steadyClock.now()
         let key = HMACKey(settings.secret).hash([1] + email.canonical.bytes)
@@ -76,7 +77,8 @@ public actor Tenant {
         sends.charge(key, now: now)
     }
 
-    /// Charges a test mail: 10 an hour of the tenant, and as a mail to the mailbox, whose owner did not ask for it.
+    /// Charges a test mail: 10 an hour of the tenant. It also counts as a mail to the mailbox, whose owner did not ask
+    /// for it.
     func admitTestMail(to email: Email, settings: TenantSettings) throws {
         let now = resources.steadyClock.now()
         let (limits, key) = (resources.limits, HMACKey(settings.secret))
@@ -90,7 +92,7 @@ public actor Tenant {
         sends.charge(tests, now: now)
     }
 
-    /// Charges an anonymous sign-up: it proves nothing, so that one end user could make any number of accounts.
+    /// Charges an anonymous sign-up: it proves nothing, so one end user could make any number of accounts.
     /// QUOTA_EXCEEDED.
     public func admitAnonymousSignUp(address: EndUserAddress?, settings: TenantSettings) throws {
         let now = resources.steadyClock.now()
@@ -117,9 +119,9 @@ public actor Tenant {
 
     // MARK: Refusals
 
-    /// Records a refusal durably, or counts it where they come faster than `Limits.denialsRecordedPerSecond`.
+    /// Records a refusal durably, or only counts it when refusals come faster than `Limits.denialsRecordedPerSecond`.
     ///
-    /// Never throws: whatever becomes of the record, the answer to the end user stays the refusal.
+    /// Never throws: the answer to the end user is the refusal, even if the record cannot be written.
     public func record(_ denial: Denial) async {
         let now = resources.steadyClock.now()
         keepCounts(for: .seconds(1), from: now)
@@ -135,7 +137,7 @@ public actor Tenant {
         self?.assumeIsolated { tenant in tenant.flushSuppressed() }
     }
 
-    /// Writes what was only counted so far.
+    /// Writes the refusals that were only counted so far.
     func flushSuppressed() {
         flushTimer.cancel()
         let suppressed = denialRate.takeSuppressed(now: resources.clock.now())
@@ -159,7 +161,7 @@ public actor Tenant {
 }
 
 extension HMACKey {
-    /// What is counted by an address is found by this and not by the address.
+    /// The key by which the counts of an address are found, instead of the address itself.
     fileprivate func hash(_ bytes: [UInt8]) -> UInt64 {
         tag(of: bytes).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
     }

@@ -7,10 +7,11 @@ extension TenantDirectory {
     /// Few enough for one write.
     private static var sliceCount: Int { 50 }
 
-    /// Changes the settings of the next tenants behind `last` that fulfil the query, at most `countMax`. Returns what
-    /// was changed of each, and behind which tenant to go on; nil when none is left.
+    /// Changes the settings of the next tenants after `last` that match the query, at most `countMax`. Returns the
+    /// changes of each tenant, and the tenant after which to go on; nil when none is left.
     ///
-    /// A tenant that has these settings already is left alone. What is changed stays so when the call ends early.
+    /// A tenant that has these settings already is left alone. Tenants that are changed stay changed when the call ends
+    /// early.
     public func update(
         _ query: TenantQuery, by change: TenantChange, after last: Text?, countMax: Int, validateOnly: Bool,
         origin: Origin
@@ -26,7 +27,7 @@ extension TenantDirectory {
             let slice = ids[start..<min(start + Self.sliceCount, ids.count)]
             results += try await resources.store.write { transaction in
                 try slice.compactMap { tenantID in
-                    // Others may have changed or deleted it meanwhile.
+                    // Another call may have changed or deleted the tenant meanwhile.
                     guard let record = try transaction.get(Tables.tenants, TenantPrefix(tenantID)), !record.deleted,
                         let tenant = record.tenant, query.matches(tenant)
                     else { return nil }
@@ -40,7 +41,7 @@ extension TenantDirectory {
         return (results, next)
     }
 
-    /// The settings of a tenant that others take theirs from. TEMPLATE_NOT_FOUND.
+    /// The settings of a template, a tenant from which others take theirs. TEMPLATE_NOT_FOUND.
     public func template(_ tenantID: Text) throws -> TenantSettings {
         do {
             return try resources.store.read { try settings(of: tenantID, in: $0) }
@@ -51,11 +52,12 @@ extension TenantDirectory {
 }
 
 extension ReadTransaction {
-    /// Tenants in the order of their ids, behind `last`, that fulfil the query, as they lie in the map.
+    /// Tenants after `last` that match the query, in the order of their ids, as they lie in the map.
     public func tenants(
         _ query: TenantQuery, after last: Text?, bounds: PageBounds
     ) throws -> StoredPage<TenantPrefix> {
-        // A key ends its tenant's id with a zero byte, so a prefix is found from its place on, and left behind it.
+        // A key ends its tenant's id with a zero byte, so the ids with a prefix begin at the prefix's own place, and
+        // follow each other.
         let first = query.tenantIDPrefix.isEmpty ? ScanStart.first : .at(TenantPrefix(query.tenantIDPrefix))
         return try page(
             of: Tables.tenants, from: last.map { .after(TenantPrefix($0)) } ?? first, bounds: bounds

@@ -19,7 +19,7 @@ public final class TenantDirectory: Sendable {
     private static let sweptTenantsMax = 5_000
     /// Whether the next sweep looks at all tenants: a server that was killed may have left deletions half done.
     private let looksAtAll = Mutex<Bool>(false)
-    /// What tenants and their callers use of their quotas.
+    /// The use of the quotas of tenants and their callers.
     public let quotas: QuotaLedger
 
     public init(resources: Resources, loops: EventLoopGroup) {
@@ -39,7 +39,7 @@ public final class TenantDirectory: Sendable {
         try datedSettings(of: tenantID, in: transaction).value
     }
 
-    /// The same for whoever keeps them while `isCurrent`.
+    /// The same for a caller that keeps the settings while `isCurrent`.
     public func datedSettings(
         of tenantID: Text, in transaction: borrowing ReadTransaction
     ) throws -> Dated<TenantSettings> {
@@ -52,7 +52,8 @@ public final class TenantDirectory: Sendable {
     /// False once the settings of any tenant were changed after these were read.
     public func isCurrent(_ settings: Dated<TenantSettings>) -> Bool { mark.isCurrent(settings) }
 
-    /// The tenant's owner, also of a tenant that is not there yet: it alone creates, changes and deletes the tenant.
+    /// The tenant's owner, also for a tenant that does not exist yet: the owner creates, changes and deletes the
+    /// tenant.
     public func tenant(_ tenantID: Text) -> Tenant {
         owners.owner(of: tenantID, now: resources.steadyClock.now()) {
             let hash = UInt64(truncatingIfNeeded: tenantID.hashValue)
@@ -63,17 +64,17 @@ public final class TenantDirectory: Sendable {
     /// How many owners there are in memory.
     var ownerCount: Int { owners.count }
 
-    /// Lets go of the owners that hold nothing that counts. In the sweep.
+    /// Releases, in the sweep, the owners whose counts no longer matter.
     func forgetIdle() { owners.forgetIdle(now: resources.steadyClock.now()) }
 
-    /// Makes the default pool if there is none. At start, which must not take longer the more tenants there are.
+    /// At start, makes the default pool if there is none. The time of a start must not grow with the number of tenants.
     public func start() async throws {
         try await tenant(.empty).createDefaultPool()
         looksAtAll.withLock { $0 = true }
     }
 
-    /// Finishes deletions that failed, that were interrupted, or that another node began. In the sweep, which comes
-    /// round to all tenants: at once the first time, then some in each sweep.
+    /// Finishes, in the sweep, deletions that failed, that were interrupted, or that another node began. The first
+    /// sweep looks at all tenants, each later sweep at some of them in turn.
     func finishSomeDeletions() async throws {
         if looksAtAll.withLock({ $0 }) {
             var last: TenantPrefix?
@@ -86,7 +87,7 @@ public final class TenantDirectory: Sendable {
         sweptUntil.withLock { $0 = next }
     }
 
-    /// Creates a tenant, under an id that is made if `tenantID` is empty. INVALID_TENANT_ID,
+    /// Creates a tenant, under a random id if `tenantID` is empty. INVALID_TENANT_ID,
     /// TEMPLATE_NOT_FOUND, TENANT_ID_EXISTS.
     public func create(
         tenantID wanted: Text, change: TenantChange, templateID: Text = .empty, isSynthetic: Bool, validateOnly: Bool,
@@ -99,7 +100,7 @@ public final class TenantDirectory: Sendable {
             change, template: template, isSynthetic: isSynthetic, validateOnly: validateOnly, origin: origin)
     }
 
-    /// Tenants in the order of their ids, behind `last`; deleted ones are left out.
+    /// Tenants in the order of their ids, after `last`; deleted ones are left out.
     public func list(
         after last: Text?, limit: Int, in transaction: borrowing ReadTransaction
     ) throws -> [Messages.Tenant] {
@@ -113,7 +114,7 @@ public final class TenantDirectory: Sendable {
         return tenants
     }
 
-    /// Finishes the deletions among the next tenants behind `last`. Returns the last one, nil when there are no more.
+    /// Finishes the deletions among the next tenants after `last`. Returns the last one, nil when there are no more.
     private func finishDeletions(after last: TenantPrefix?) async throws -> TenantPrefix? {
         let (unfinished, next) = try resources.store.read { transaction in
             var ids: [Text] = []

@@ -4,11 +4,11 @@ import Synchronization
 
 /// The owners of tenants, one for each tenant at most, made on demand.
 ///
-/// An owner goes when no call uses it and it holds nothing that counts (`Tenant.isIdle`). It comes back when it is
-/// asked for.
+/// An owner is released when no call uses it and its counts no longer matter (`Tenant.isIdle`). It is made again when
+/// it is asked for.
 ///
-/// Whoever asks for an owner also looks at two others, in a round, so that the last of many tenants costs what the
-/// first did. Any thread.
+/// A call for an owner also checks two other owners, in turn, so that the last of many tenants costs what the first
+/// did. Any thread.
 final class TenantOwners: Sendable {
     fileprivate struct Place {
         let tenantID: Text
@@ -37,14 +37,14 @@ final class TenantOwners: Sendable {
         return owner
     }
 
-    /// Looks at every owner once.
+    /// Checks every owner once.
     func forgetIdle(now: Timestamp) {
         for _ in 0...(count / Self.stepsPerSlice) {
             Self.release(state.withLock { $0.step(Self.stepsPerSlice, now: now) })
         }
     }
 
-    /// An owner ends on its loop, where its timer belongs.
+    /// Releases each owner on its loop, where its timer belongs.
     private static func release(_ owners: [Tenant]) {
         for owner in owners { owner.loop.run { _ = owner } }
     }
@@ -59,12 +59,13 @@ extension TenantOwners.State {
         return owner
     }
 
-    /// Looks at the next places, and takes the owners out that are not needed.
+    /// Checks the next places, and takes out the owners that are not needed.
     fileprivate mutating func step(_ count: Int, now: Timestamp) -> [Tenant] {
         var idle: [Tenant] = []
         for _ in 0..<min(count, places.count) {
             hand = hand + 1 < places.count ? hand + 1 : 0
-            // Whoever else holds the owner is about to count something. Nobody comes to hold it while the lock is held.
+            // Another reference to the owner means that its holder is about to count something. Nobody gets a new
+            // reference while the lock is held.
             guard places[hand].owner.isIdle(at: now), isKnownUniquelyReferenced(&places[hand].owner) else { continue }
             let place = places[hand]
             indices[place.tenantID] = nil

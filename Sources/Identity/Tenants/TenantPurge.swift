@@ -3,8 +3,8 @@ import Messages
 import Store
 
 extension Store {
-    /// Removes the rows of a deleted tenant, in transactions small enough not to keep others waiting. What stays is the
-    /// tombstone, the checkpoint of its events, and for a while its revocations. May be interrupted and called again.
+    /// Removes the rows of a deleted tenant, in transactions small enough not to keep others waiting. The tombstone and
+    /// the checkpoint of its events stay, and for a while its revocations. May be interrupted and called again.
     func purgeTenant(_ tenantID: Text, now: Timestamp) async throws {
         var sliceMax = 500
         var isDone = false
@@ -28,7 +28,8 @@ extension Store {
 }
 
 extension WriteTransaction {
-    /// Deletes up to `limit` rows of each table; whether there may be more. A table's declaration says how its rows go.
+    /// Deletes up to `limit` rows of each table; returns whether there may be more. A table's declaration says how its
+    /// rows are deleted.
     fileprivate func purgeSlice(of tenantID: Text, limit: Int, now: Timestamp) throws -> Bool {
         let hasSessions = try removeSessions(ofTenant: tenantID, limit: limit)
         let hasRows = try deleteRows(ofTenant: tenantID, limit: limit)

@@ -5,14 +5,14 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// `--name value`, `--name=value`; each name at most once. What is not asked for by `finish` is refused.
+/// `--name value`, `--name=value`; each name at most once. `finish` refuses flags that the command did not ask for.
 struct Arguments {
     /// Flags that take no value.
     private static let switches: Set<String> = ["--i-own-this", "--markdown"]
     private var values: [String: String] = [:]
-    /// What is no flag, in its order.
+    /// The words that are not flags, in their order.
     private(set) var operands: [String] = []
-    /// What the command asked for so far, with the default's text: what its help has to name.
+    /// The flags that the command asked for so far, with the default's text: its help has to name them.
     private(set) var asked: [(name: String, standard: String?)] = []
 
     /// `takingOperands`: words that are no flags, the names of files, may stand among them.
@@ -52,7 +52,7 @@ struct Arguments {
         return value
     }
 
-    /// `other` takes the default's place when it is there.
+    /// `other`, if there is one, takes the default's place.
     mutating func number(
         _ name: String, default value: Int, in range: ClosedRange<Int>, unless other: Int? = nil
     ) throws(UsageError) -> Int {
@@ -72,7 +72,7 @@ struct Arguments {
         return number
     }
 
-    /// With a point.
+    /// A number with a decimal point.
     mutating func decimal(
         _ name: String, default value: String, in range: ClosedRange<Double>
     ) throws(UsageError) -> Double {
@@ -93,7 +93,7 @@ struct Arguments {
         return choice
     }
 
-    /// Refuses what no command asked for.
+    /// Refuses flags that the command did not ask for.
     func finish() throws(UsageError) {
         if let name = values.keys.min() { throw UsageError("\(name): no such flag here; see postern-bench --help") }
     }

@@ -1,9 +1,9 @@
 import Glibc
 
-/// Why a command ended without its figures; what stands on stderr, and the exit status.
+/// The reason why a command ended without its figures: the message on stderr, and the exit status.
 struct BenchError: Error, CustomStringConvertible {
     enum Kind: Int32 {
-        /// No connection, no key, or what was seeded is not there.
+        /// No connection, no key, or seeded data is missing.
         case notReady = 2
         /// The run itself went wrong.
         case failed = 3

@@ -1,16 +1,16 @@
-/// How a command prints what it found.
+/// The format in which a command prints its figures.
 enum OutputFormat: String, CaseIterable {
     case table
     case json
 }
 
-/// With spaces on the right; a negative width puts them on the left.
+/// The text with spaces on the right; a negative width puts them on the left.
 func padded(_ text: String, to width: Int) -> String {
     let spaces = String(repeating: " ", count: max(0, abs(width) - text.count))
     return width < 0 ? spaces + text : text + spaces
 }
 
-/// A number with this many digits behind the point. A number that is not finite, or beyond 2^53, is written as such.
+/// A number with this many digits after the point. A number that is not finite, or beyond 2^53, is written as such.
 func decimal(_ value: Double, places: Int) -> String {
     guard value.isFinite, abs(value) < 9e12 else { return "\(value)" }
     var scale = 1

@@ -21,7 +21,8 @@ enum TextFile {
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// Replaces the file in one step; only its owner can read it, as it may hold tokens. A device is written to.
+    /// Replaces the file in one step; only its owner can read it, because it may hold tokens. Writes directly to a
+    /// device.
     static func write(_ bytes: [UInt8], to path: String) throws(BenchError) {
         let replaces = !isSpecial(path)
         let name = replaces ? path + ".new" : path
@@ -29,7 +30,7 @@ enum TextFile {
         guard file >= 0 else { throw .system(.failed, name) }
         defer { close(file) }
         do throws(BenchError) { try write(bytes, to: file, named: name) } catch {
-            // A disk that is full gets the room back, and the file of before stays.
+            // A full disk gets the space back, and the old file stays.
             if replaces { unlink(name) }
             throw error
         }

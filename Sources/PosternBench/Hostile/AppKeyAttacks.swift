@@ -79,7 +79,7 @@ struct LongPasswords: Attack {
     }
 }
 
-/// As many streams as one key can open, each waiting for news.
+/// As many streams as one key can open, each waiting for messages.
 struct ManyStreams: Attack {
     let name = "app key: 4,000 streams"
     let scene: HostileScene

@@ -4,12 +4,12 @@ import Messages
 import Synchronization
 import Wire
 
-/// Something that a hostile caller does as fast as it is let.
+/// An attack, which a hostile caller makes as fast as the server lets it.
 protocol Attack: Sendable {
-    /// In the report, and the thread's name.
+    /// The name in the report, and of the thread.
     var name: String { get }
 
-    /// Runs until `isOver`; notes what the server answers. What it throws ends nothing: the attack begins again.
+    /// Runs until `isOver`, and notes the server's answers. After an error the attack begins again.
     func run(_ answers: Answers, until isOver: () -> Bool) throws
 }
 
@@ -27,7 +27,7 @@ final class Answers: Sendable {
 
 /// An attack on a thread of its own.
 ///
-/// The thread has the lowest priority: in life an attacker's computing power is not taken from the server's.
+/// The thread has the lowest priority, because a real attacker does not share the server's processors.
 final class RunningAttack: Sendable {
     let name: String
     let answers = Answers()
@@ -53,7 +53,7 @@ final class RunningAttack: Sendable {
 }
 
 extension Connection {
-    /// Calls what `request` writes, `inFlight` at a time, until `isOver`; notes each answer.
+    /// Makes the calls that `request` writes, `inFlight` at a time, until `isOver`; notes each answer.
     func flood(
         inFlight: Int, _ answers: Answers, until isOver: () -> Bool, request: (Int, UInt32, inout ByteBuffer) -> Void
     ) throws {

@@ -4,7 +4,7 @@ import Messages
 import Wire
 
 /// Many connections without a credential, in four shapes: silent, stuck in the middle of a frame, watching the health
-/// of the server, sending rubbish. Each that the server closes is opened again.
+/// of the server, sending rubbish. A connection that the server closes is opened again.
 struct AnonymousConnections: Attack {
     let name: String
     let scene: HostileScene
@@ -58,7 +58,7 @@ struct AnonymousConnections: Attack {
         return socket
     }
 
-    /// Takes what the server sent; whether it closed.
+    /// Reads the server's data. Returns whether the server closed the connection.
     private func isClosed(_ socket: Int32) -> Bool {
         var bytes = [UInt8](repeating: 0, count: 4_096)
         let count = recv(socket, &bytes, bytes.count, 0)
@@ -100,7 +100,7 @@ struct HalfHTTPRequests: Attack {
     }
 }
 
-/// Many connections that ask for long pages and never read. Each that the server closes is opened again.
+/// Many connections that ask for long pages and never read. A connection that the server closes is opened again.
 struct NeverReadingListers: Attack {
     let name: String
     let scene: HostileScene
@@ -144,7 +144,7 @@ struct NeverReadingListers: Attack {
         return connection
     }
 
-    /// Whether the server closed, seen without taking what it sent.
+    /// Whether the server closed the connection, found without reading its data.
     private func isClosed(_ socket: Int32) -> Bool {
         var state = pollfd(fd: socket, events: Self.peerClosed, revents: 0)
         return poll(&state, 1, 0) > 0 && state.revents & (Self.peerClosed | Int16(POLLHUP | POLLERR)) != 0

@@ -2,8 +2,8 @@ import Base
 import Glibc
 import JSON
 
-/// `postern-bench hostile`: whether a tenant that behaves keeps what is its own while another tenant's app, its admin
-/// and a thousand connections from outside do their worst.
+/// `postern-bench hostile`: whether a well-behaved tenant keeps its share of the server while another tenant's app, its
+/// admin and a thousand connections from outside do their worst.
 ///
 /// It makes two tenants and leaves them there. Its attacks are bounded by `--seconds`.
 struct HostileCommand {
@@ -15,13 +15,13 @@ struct HostileCommand {
     private let slowestMilliseconds: Int
     private let format: OutputFormat
 
-    /// What the canary asks for. A sign-in hashes a password; the rest are what services call on every request.
+    /// The canary's requests. A sign-in hashes a password; the others are calls that services make on every request.
     private static let mix = "verify=38,get=30,lookup=10,refresh=10,create=5,health=5,sign-in=2"
     static let canaryConnections = 4
-    /// On each connection; a server that is further behind makes what is due wait.
+    /// Requests on each connection. If the server is further behind, due requests wait.
     static let canaryInFlight = 32
     private static let listers = 50
-    /// How long the attacks are on their way before the canary is measured.
+    /// How long the attacks run before the canary is measured.
     private static let warmup = Duration.seconds(2)
 
     init(_ arguments: inout Arguments) throws {

@@ -1,12 +1,12 @@
 import Base
 import JSON
 
-/// What a run of `postern-bench hostile` came to: the canary's figures, and what the attacks were answered.
+/// The result of a run of `postern-bench hostile`: the canary's figures, and the answers to the attacks.
 struct HostileReport {
     let canary: [(name: String, outcome: Outcome)]
     let attacks: [(name: String, answers: [(answer: String, count: Int)])]
 
-    /// Of both tenants: `HostileScene` makes them as real ones are.
+    /// The hashes of both tenants, which `HostileScene` makes like real ones.
     private static let hashes = Hashes.production
     private static let shares = [("p50", 0.5), ("p99", 0.99), ("max", 1.0)]
 
@@ -14,7 +14,7 @@ struct HostileReport {
         format == .table ? table : String(decoding: json.prettyPrinted(), as: UTF8.self) + "\n"
     }
 
-    /// Fails when a request of the canary's failed, or its p99 over all requests is above the bound.
+    /// Fails when a request of the canary failed, or its p99 over all requests is above the bound.
     func check(slowestMilliseconds: Int) throws(BenchError) {
         let errorCount = canary.reduce(0) { $0 + $1.outcome.errorCount }
         guard errorCount == 0 else { throw BenchError(.regression, "\(errorCount) requests of the canary failed") }

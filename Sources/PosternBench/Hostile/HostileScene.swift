@@ -1,7 +1,7 @@
 import Base
 import Messages
 
-/// Two tenants of one server: one whose callers behave, the canary's, and one whose app and admin do not.
+/// Two tenants of one server: the canary's, whose callers behave, and one whose app and admin do not.
 ///
 /// Made anew for each run, with the key of a project-admin; both are tenants like any other, with real password hashes.
 struct HostileScene: Sendable {
@@ -20,7 +20,7 @@ struct HostileScene: Sendable {
     private static let hostileUserCount = 2_000
     private static let canaryUserCount = 1_000
     private static let canaryPasswordUserCount = 8
-    /// A refresh of the canary's has a session to itself, however far behind the server is.
+    /// Each refresh of the canary has a session to itself, however far behind the server is.
     private static let canarySessionCount = HostileCommand.canaryConnections * HostileCommand.canaryInFlight
 
     init(_ target: Target) throws {
@@ -42,7 +42,7 @@ struct HostileScene: Sendable {
         canary = try Self.party(.tenantAdmin, of: tenants.canary, admin)
         hostileApp = try Self.party(.app, of: tenants.hostile, admin)
         hostileAdmin = try Self.party(.tenantAdmin, of: tenants.hostile, admin)
-        // What the hostile tenant lists: more than a page.
+        // The users that the hostile tenant lists: more than a page.
         _ = try ImportStream.importUsers(Self.hostileUserCount, tenantID: tenants.hostile, over: admin)
         canaryPopulation = try Self.populate(tenants.canary, admin)
     }
@@ -80,14 +80,14 @@ struct HostileScene: Sendable {
 }
 
 extension Connection {
-    /// A call of a postern.v1 service that has to go well.
+    /// Makes a call of a postern.v1 service that must succeed.
     func require(_ service: StaticString, _ method: StaticString, _ request: some Message) throws {
         try call(service: Text("postern.v1.\(service)"), method: Text("\(method)"), request) { result in
             if case .refused(let reason) = result { throw BenchError(.failed, "\(service)/\(method): \(reason)") }
         }
     }
 
-    /// The same, with its answer.
+    /// Makes such a call, and returns its answer.
     func answer<Response: Message>(
         _ service: StaticString, _ method: StaticString, _ request: some Message, as type: Response.Type
     ) throws -> Response {

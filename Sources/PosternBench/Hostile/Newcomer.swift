@@ -1,8 +1,8 @@
 import Base
 import Messages
 
-/// A service that starts anew twice a second: it connects, shows its key and asks one question. What is measured begins
-/// when it was due.
+/// A service that starts anew twice a second: it connects, shows its key and asks one question. The measured time
+/// begins when the start was due.
 final class Newcomer: @unchecked Sendable {
     // Unchecked: the main thread reads it only after the thread that runs it was joined.
 

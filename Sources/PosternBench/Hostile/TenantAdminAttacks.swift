@@ -2,7 +2,7 @@ import Base
 import Messages
 import Wire
 
-/// What a tenant's admin can ask for that costs much: secrets of a megabyte, templates that grow, claims without end,
+/// Costly requests that a tenant's admin can make: secrets of a megabyte, templates that grow, claims without end,
 /// whole listings, settings that change all the time.
 struct TenantAdminFlood: Attack {
     let name = "tenant-admin: costly requests"
@@ -48,7 +48,7 @@ struct TenantAdminFlood: Attack {
     }
 }
 
-/// Forty users whose imported password hashes cost as much as an import may bring, then all of them sign in, again and
+/// Forty users whose imported password hashes cost as much as an import allows, then all of them sign in, again and
 /// again.
 struct CostlyHashes: Attack {
     let name = "tenant-admin: costly hashes"

@@ -1,7 +1,7 @@
 import Base
 import Messages
 
-/// A RESPONSE's payload, looked at no further than a load generator must: OK or not, and where the message lies.
+/// A RESPONSE's payload, read only as far as a load generator must: OK or not, and where the message lies.
 enum Answer {
     case ok(message: UnsafeRawBufferPointer)
     /// The bytes of a google.rpc.Status.
@@ -27,7 +27,7 @@ enum Answer {
         }
     }
 
-    /// A status may be there and say 0.
+    /// Whether a status means OK. A status may be present and have the code 0.
     private static func isOK(_ status: UnsafeRawBufferPointer) -> Bool {
         var fields = FieldReader(status)
         while let field = try? fields.next() {

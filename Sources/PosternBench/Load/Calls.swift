@@ -1,4 +1,4 @@
-// Blocking calls over a connection: how a tenant is seeded. Nothing here is measured.
+// Blocking calls over a connection, which seed a tenant. Nothing here is measured.
 
 import Base
 import Messages
@@ -11,7 +11,7 @@ enum CallResult {
 }
 
 extension Connection {
-    /// One call. `body` gets its answer, which is gone when it returns.
+    /// Makes one call. `body` gets its answer, which is valid only until `body` returns.
     func call<Result>(
         service: Text, method: Text, _ request: some Message, _ body: (CallResult) throws -> Result
     ) throws -> Result {
@@ -24,7 +24,7 @@ extension Connection {
         return results[0]
     }
 
-    /// `count` calls, `inFlight` of them at a time; `append` writes the REQUEST of call number 0, 1, ….
+    /// Makes `count` calls, `inFlight` of them at a time; `append` writes the REQUEST of call number 0, 1, ….
     func pipeline(
         count: Int, inFlight: Int, append: (Int, UInt32, inout ByteBuffer) -> Void,
         answered: (Int, CallResult) throws -> Void
@@ -81,7 +81,7 @@ extension Connection {
         if let failure { throw failure }
     }
 
-    /// Nil for frames that answer nothing.
+    /// The result in a frame. Nil for frames that are not answers.
     static func result(_ header: FrameHeader, _ payload: UnsafeRawBufferPointer) -> CallResult? {
         switch header.type {
         case .data: return .ok(message: payload)

@@ -5,7 +5,7 @@ import TLS
 /// A socket of the load tool, plain or with TLS: bytes in and out. Neither `receive` nor `send` blocks.
 final class ClientSocket {
     private static let readByteCount = 64 * 1024
-    /// A server that changes its keys more often is none of ours.
+    /// No server of ours changes its keys more often.
     private static let keyUpdateCountMax = 16
 
     let descriptor: Int32
@@ -13,7 +13,7 @@ final class ClientSocket {
     private let tls: TLSSession?
     private let silenceSecondsMax: Int
 
-    /// Connects, and shakes hands where the address has TLS. What the server sent behind that goes to `input`.
+    /// Connects, with a TLS handshake if the address has TLS. Data that the server sent after it goes to `input`.
     init(to address: ServerAddress, from source: String?, into input: inout ByteBuffer) throws(BenchError) {
         let descriptor = try address.connect(from: source)
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
@@ -73,7 +73,7 @@ final class ClientSocket {
         }
     }
 
-    /// Reads until the session holds nothing that the socket would not announce.
+    /// Reads until the session holds no input for which the socket does not become readable.
     private func receive(into input: inout ByteBuffer, by tls: TLSSession) -> Transfer {
         var received = 0
         repeat {
@@ -81,7 +81,7 @@ final class ClientSocket {
             case .bytes(let count):
                 input.commit(count)
                 received += count
-            // The load does not wait to send what a change of keys asks for: there is output again soon.
+            // The load does not wait to send what a key update asks for: there is output again soon.
             case .wantsRead, .wantsWrite: return received > 0 ? .bytes(received) : .wouldBlock
             case .ended, .truncated: return .bytes(received)
             case .failed: return .failed

@@ -7,8 +7,8 @@ import Wire
 ///
 /// `receive` and `send` do not block; `readFrame` and `flush` do.
 final class Connection: SocketLink {
-    /// What a stream may bring before it needs credit: so much that nobody here has to give any. With the 64 KiB that a
-    /// client gets who says nothing, a stream fell silent for ever after a snapshot of a thousand revocations.
+    /// The window of a stream: so large that nobody here has to give credit. With the default of 64 KiB, a stream fell
+    /// silent for ever after a snapshot of a thousand revocations.
     private static let windowByteCount = UInt32(Int32.max)
 
     private let socket: ClientSocket
@@ -62,7 +62,7 @@ final class Connection: SocketLink {
         }
     }
 
-    /// Waits for a frame and hands it out; it is gone when `body` returns.
+    /// Waits for a frame and passes it to `body`. The frame is valid only until `body` returns.
     func readFrame(_ body: (FrameHeader, UnsafeRawBufferPointer) -> Void) throws(BenchError) {
         while true {
             var taken = false

@@ -4,8 +4,7 @@
 
 import Glibc
 
-/// Waits for many sockets at once, level-triggered; each is known by a number of the owner's. One owner, not
-/// thread-safe.
+/// Waits for many sockets at once, level-triggered; the owner gives each socket a number. One owner, not thread-safe.
 struct EventPoll: ~Copyable {
     private typealias Create = @convention(c) (Int32) -> Int32
     private typealias Control = @convention(c) (Int32, Int32, Int32, UnsafeMutableRawPointer?) -> Int32
@@ -67,19 +66,19 @@ struct EventPoll: ~Copyable {
 
     func remove(_ socket: Int32) { _ = control(descriptor, Change.delete.rawValue, socket, nil) }
 
-    /// Whether room for output wakes the owner as well as input does.
+    /// With `forWriting`, room for output wakes the owner as input does.
     func watch(_ socket: Int32, number: Int, forWriting: Bool) throws(BenchError) {
         try change(.modify, socket, number, Layout.readable | (forWriting ? Layout.writable : 0))
     }
 
-    /// How many sockets are ready, 0 after the time is up; `number(at:)` says which.
+    /// Waits. Returns how many sockets are ready, 0 after the time is up; `number(at:)` says which.
     func wait(milliseconds: Int32) throws(BenchError) -> Int {
         let count = waitForEvents(descriptor, events, Self.eventsMax, milliseconds)
         guard count >= 0 || errno == EINTR else { throw .system(.failed, "epoll_wait") }
         return max(0, Int(count))
     }
 
-    /// The same, to the microsecond where the system can; else it wakes up to a millisecond late.
+    /// Waits exactly to the microsecond if the system can; otherwise it wakes up to a millisecond late.
     func wait(nanoseconds: Int64) throws(BenchError) -> Int {
         let left = max(0, nanoseconds)
         guard let waitExactly else { return try wait(milliseconds: Int32(min(left / 1_000_000 + 1, 1_000))) }

@@ -2,12 +2,12 @@ import Base
 import Messages
 import Wire
 
-/// What `idp` needs: a tenant's provider, and users who have signed in with it before, an ID token for each.
+/// The data of `idp`: a tenant's provider, and users who have signed in with it before, with an ID token for each.
 struct FederatedUsers {
     static let providerID: Text = "oidc.bench"
     private static let callsInFlight = 16
 
-    /// Answers the server as long as this lives.
+    /// Answers the server as long as this value lives.
     private let provider: LoopbackProvider
     let idTokens: [Secret]
 
@@ -31,7 +31,7 @@ struct FederatedUsers {
         )
     }
 
-    /// Gives tenants their providers; one of the same id is replaced, its users stay linked.
+    /// Gives tenants their providers. A provider of the same id is replaced, and its users stay linked.
     static func register(_ providers: [(tenantID: Text, provider: Provider)], over connection: Connection) throws {
         try connection.callEach(
             providers.map { ProvidersDeleteRequest(tenantID: $0.tenantID, providerID: $0.provider.providerID) },
@@ -49,7 +49,7 @@ struct FederatedUsers {
 }
 
 extension Connection {
-    /// All of these calls; none may be refused but for `tolerated`.
+    /// Makes all of these calls. No call may be refused, except with the reason `tolerated`.
     func callEach(
         _ requests: [some Message], service: Text, method: Text, tolerating tolerated: String = "", inFlight: Int
     ) throws {

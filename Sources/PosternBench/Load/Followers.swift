@@ -3,7 +3,7 @@ import Messages
 import Synchronization
 import Wire
 
-/// Many streams of revocations, each on a connection of its own; one thread reads them and notes when news came.
+/// Many streams of revocations, each on its own connection; one thread reads them and notes when a revocation came.
 final class Followers: @unchecked Sendable {
     // Unchecked: the connections and the poll belong to the thread that calls `run`; the rest is behind locks.
     private let connections: [Connection]
@@ -31,11 +31,11 @@ final class Followers: @unchecked Sendable {
 
     func stop() { isStopping.store(true, ordering: .relaxed) }
 
-    /// Until `stop`.
+    /// Reads until `stop`.
     func run() {
         var news = [Int](repeating: 0, count: connections.count)
         do {
-            // What came together with the snapshot's end: the poll knows nothing of it.
+            // Messages that came together with the snapshot's end have been read: the poll does not report them.
             for index in connections.indices { take(connections[index], &news[index]) }
             while !isStopping.load(ordering: .relaxed) {
                 for event in 0..<(try poll.wait(milliseconds: 20)) {
@@ -78,7 +78,7 @@ final class Followers: @unchecked Sendable {
         }
     }
 
-    /// When each follower was told of this revocation, once all were.
+    /// The times at which the followers were told of this revocation, once all were told.
     func arrivals(round: Int) throws -> [Instant] {
         let deadline = Instant.now.advanced(by: Self.waitMax)
         while true {

@@ -2,10 +2,9 @@ import Base
 import Messages
 import Wire
 
-/// A REQUEST that is encoded once. From one use to the next its stream id differs, the number of its tenant, and one
-/// number more.
+/// A REQUEST that is encoded once. Each use has its own stream id, its own tenant number, and one number more.
 struct FrameTemplate {
-    /// Stands where the number goes: in no name, no token and no length.
+    /// Stands in the place of the number. It occurs in no name, no token and no length.
     static let placeholder = 9_999_999_999
     private static let streamOffset = 4
 

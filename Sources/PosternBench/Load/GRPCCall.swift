@@ -6,7 +6,7 @@ import Wire
 final class GRPCCall {
     private static let prefixByteCount = 5
 
-    /// The number of its REQUEST, which its RESPONSE has as well.
+    /// The number of its REQUEST, which its RESPONSE has too.
     private(set) var nativeStream: UInt32 = 0
     /// The message with its prefix, and how much of it is sent.
     private var request: [UInt8] = []
@@ -31,7 +31,7 @@ final class GRPCCall {
         request.append(contentsOf: message)
     }
 
-    /// The next bytes of the request; whether they are the last.
+    /// Copies the next bytes of the request. Returns their count, and whether they are the last.
     func nextBytes(into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, isLast: Bool) {
         let count = min(buffer.count, request.count - sentByteCount)
         request.withUnsafeBytes { bytes in
@@ -53,7 +53,7 @@ final class GRPCCall {
         }
     }
 
-    /// Appends the RESPONSE that the call's end comes to. A message is whole only with the status behind it.
+    /// Appends the RESPONSE for the end of the call. A message is complete only with the status after it.
     func appendResponse(to buffer: inout ByteBuffer) {
         guard let code = Int32(String(decoding: status, as: UTF8.self)) else {
             let http = String(decoding: httpStatus, as: UTF8.self)

@@ -2,7 +2,7 @@ import Base
 import HTTP2
 import Wire
 
-// What HTTP/2 finds in the bytes of the server.
+// The events that HTTP/2 finds in the server's bytes.
 extension GRPCConnection: HTTP2Events {
     private static let sparesMax = 512
 

@@ -4,19 +4,19 @@ import HTTP2
 import Messages
 import Wire
 
-/// A connection of gRPC over HTTP/2. A load loop uses it as one of native frames: REQUESTs become calls when they are
-/// sent, and the ends of calls become RESPONSEs. One owner, not thread-safe.
+/// A connection of gRPC over HTTP/2. A load loop uses it like a connection of native frames: REQUESTs become calls when
+/// they are sent, and the ends of calls become RESPONSEs. One owner, not thread-safe.
 ///
-/// Each call brings the credential, as gRPC has it. The first one is made before the load: a server tells a connection
-/// how many calls it may make at once when it has seen a credential.
+/// Each call carries the credential, as usual in gRPC. The first call is made before the load: a server tells a
+/// connection how many calls it may make at once only after it has seen a credential.
 final class GRPCConnection: SocketLink {
-    /// Neither an answer nor all answers together need credit: the windows are larger than what can be on its way.
+    /// The windows are larger than what can be on its way, so neither one answer nor all answers together need credit.
     private static let streamWindow = 16 << 20
     private static let connectionWindow = 1 << 30
 
     let socket: ClientSocket
     let engine = HTTP2Engine(.client)
-    /// RESPONSE frames made of what came.
+    /// RESPONSE frames, made from the server's answers.
     var input = ByteBuffer()
     /// REQUEST frames that are not calls yet.
     var output = ByteBuffer()
@@ -29,10 +29,10 @@ final class GRPCConnection: SocketLink {
     private var path: [UInt8] = []
     private var nextStream: UInt32 = 1
     private(set) var streamsMax = 0
-    /// The calls that are under way, by HTTP/2's number of their stream; and others to be used again.
+    /// The calls that are under way, by the HTTP/2 number of their stream; and finished calls, which are used again.
     var calls: [UInt32: GRPCCall] = [:]
     var spares: [GRPCCall] = []
-    /// Whose header fields are being read.
+    /// The call whose header fields are being read.
     var headersOf: GRPCCall?
     var consumedByteCount = 0
 
@@ -139,7 +139,7 @@ final class GRPCConnection: SocketLink {
         call.begin(nativeStream: stream, message)
         addFields()
         let number = engine.request(hasBody: true)
-        // A server that said GOAWAY takes none.
+        // A server that said GOAWAY takes no more calls.
         guard number > 0 else { return call.appendResponse(to: &input) }
         calls[number] = call
     }

@@ -1,10 +1,10 @@
-/// How dear a tenant's password hashes are: the first question about any figure with sign-ins in it.
+/// How costly a tenant's password hashes are: the first question about any figure with sign-ins in it.
 enum Hashes: String, CaseIterable, CustomStringConvertible {
     /// A tenant like any other.
     case production
     /// A synthetic tenant: cheap password hashes, no throttling. Its sign-ins say nothing about a real tenant's.
     case synthetic
-    /// The credential may not ask.
+    /// The credential may not read the tenant.
     case unknown
 
     static let allCases: [Hashes] = [.production, .synthetic]

@@ -17,13 +17,13 @@ struct ImportStream {
     /// Bytes of DATA the server will still take; one message may go over it.
     private var credit: Int
 
-    /// Imports `count` users, leaving those that are there as they are. Returns how many were new.
+    /// Imports `count` users. Users that exist stay as they are. Returns how many were new.
     static func importUsers(_ count: Int, tenantID: Text, over connection: Connection) throws -> Int {
         let first = UsersImportRequest(tenantID: tenantID, onConflict: .skip)
         return try importUsers(count, first: first, over: connection, user: user)
     }
 
-    /// `first` is what goes with the first batch; `answered` is called after each batch.
+    /// `first` has the other fields of the first batch; `answered` is called after each batch.
     static func importUsers(
         _ count: Int, first: UsersImportRequest, over connection: Connection, user: @escaping (Int) -> ImportUser,
         answered: @escaping () throws -> Void = {}

@@ -2,23 +2,23 @@ import Base
 
 /// The journeys that are under way in one workload. One owner, not thread-safe.
 struct Journeys: Sendable {
-    /// Where a user is in a journey.
+    /// The state of a user in a journey.
     struct State: Sendable {
         var journey = 0
         var step = 0
         var timesLeft = 0
         var hasFailed = false
-        /// Of the session that the journey began; empty before.
+        /// The tokens of the session that the journey began; empty before.
         var idToken: [UInt8] = []
         var refreshToken: [UInt8] = []
         /// The user among those with a password, and among those without, of all tenants together.
         var passwordUser = 0
         var user = 0
-        /// The one that the session is of.
+        /// The tenant of the session.
         var tenant = 0
     }
 
-    /// As many users may be on their way at once; more wait, as what an open loop has no place for.
+    /// The most users in journeys at once. Further users wait, like the requests for which an open loop has no room.
     static let activeMax = 100_000
     private let scenario: Scenario
     private let weightTotal: Int

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What a loop's thread tells while it runs. Any thread reads; the loop's own writes, once per look at its sockets.
+/// The counters of a running loop's thread. Any thread reads; the loop's own writes, once per look at its sockets.
 final class LiveCounters: Sendable {
     private let inFlightNow = Atomic<Int>(0)
     private let running = Atomic<Bool>(false)

@@ -4,7 +4,7 @@ import Base
 ///
 /// Made and read by the main thread, run by one other.
 protocol Load: AnyObject, Sendable {
-    /// Of the last run.
+    /// The figures of the last run.
     var recorder: Recorder { get }
     var connectionsLost: Int { get }
     var sessions: [Session] { get }

@@ -6,7 +6,7 @@ final class LoadLane {
         /// 0: nothing is in flight here.
         var stream: UInt32 = 0
         var request = LoadRequest()
-        /// When the request was meant to be sent, and when it was.
+        /// When the request was meant to be sent, and when it was sent.
         var intended = Instant(nanoseconds: 0)
         var sent = Instant(nanoseconds: 0)
 
@@ -28,8 +28,8 @@ final class LoadLane {
 
     var hasRoom: Bool { !isLost && !isLeaving && busyCount < slots.count }
 
-    /// Answers mostly come in the order of their requests, so that the slot behind the last one found is the first
-    /// guess. Nil when no request has this stream.
+    /// The slot of a stream. Answers mostly come in the order of their requests, so the slot after the last one found
+    /// is the first guess. Nil when no request has this stream.
     func slot(of stream: UInt32) -> Int? {
         guard stream != 0 else { return nil }
         let guess = nextSlot < slots.count ? nextSlot : 0
@@ -41,17 +41,17 @@ final class LoadLane {
         return found
     }
 
-    /// Must have room.
+    /// A slot that is free. The lane must have room.
     func freeSlot() -> Int {
         while slots[nextFree].isBusy { nextFree = nextFree + 1 == slots.count ? 0 : nextFree + 1 }
         return nextFree
     }
 }
 
-/// What a workload has to know about a request when its answer comes.
+/// The facts about a request that a workload needs when the answer comes.
 struct LoadRequest: Sendable {
     var operation = Operation.health
-    /// Which of the workload's data it used.
+    /// The part of the workload's data that it used.
     var context = Workload.noContext
     /// The journey that it is a step of.
     var journey = Workload.noContext

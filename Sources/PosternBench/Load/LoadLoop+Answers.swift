@@ -2,9 +2,9 @@ import Base
 import Messages
 import Wire
 
-// What becomes of requests.
+// The end of requests.
 extension LoadLoop {
-    /// Reads what a ready link has, and sends what follows from it.
+    /// Reads a ready link, and sends the requests that follow.
     func turn(_ lane: LoadLane, _ index: Int) throws(BenchError) {
         guard !lane.isLost else { return }
         let link = network.links[index]
@@ -36,7 +36,7 @@ extension LoadLoop {
         }
     }
 
-    /// After an answer: what follows it, in the same slot of a closed loop.
+    /// Goes on after an answer, in the same slot of a closed loop.
     private func goOn(_ slot: Int, of lane: LoadLane, _ index: Int) {
         let mayGoOn = !isStopping && !(isClosed && lane.isLeaving)
         let journey = lane.slots[slot].request.journey
@@ -58,7 +58,7 @@ extension LoadLoop {
         free(slot, of: lane)
     }
 
-    /// Requests of a schedule count when they were due in time, others when they were answered in time.
+    /// Whether a request counts: by the time it was due if it is of a schedule, otherwise by the time it was answered.
     func counts(_ slot: LoadLane.Slot) -> Bool { periods.counts(recorder.isPaced ? slot.intended : now) }
 
     private func settle(_ slot: LoadLane.Slot, _ answer: Answer) {

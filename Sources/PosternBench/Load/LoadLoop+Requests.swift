@@ -4,14 +4,14 @@ import Wire
 
 // How requests begin.
 extension LoadLoop {
-    /// Takes the next time from the schedule. What is due behind the end of the run is not sent.
+    /// Takes the next time from the schedule. A request that is due after the end of the run is not sent.
     func takeArrival() {
         guard let offset = arrivals?.next() else { return nextArrival = nil }
         let due = periods.begin.advanced(byNanoseconds: offset)
         nextArrival = due < periods.countUntil ? due : nil
     }
 
-    /// Sends what is due now.
+    /// Sends the requests that are due now.
     func startDue() throws(BenchError) {
         var sinceFlush = 0
         while let step = pending.first, step.at <= now {
@@ -41,7 +41,7 @@ extension LoadLoop {
         lanes[lane].needsFlush = true
     }
 
-    /// In a long batch the clock goes on, and what was written waits to be sent.
+    /// In a long batch, now and then sends the requests that are written, and reads the clock again.
     private func breathe(_ sinceFlush: inout Int) throws(BenchError) {
         sinceFlush += 1
         guard sinceFlush == Self.batchMax else { return }
@@ -50,7 +50,7 @@ extension LoadLoop {
         now = network.now()
     }
 
-    /// A place for one more request; nil, and the loop is full, when there is none.
+    /// A place for one more request. Nil: there is none, and the loop is full.
     private func takeRoom(forNew isNew: Bool = false) -> (lane: Int, slot: Int)? {
         if isClosed || requestsInFlight < outstandingMax, !isNew || workload.canBegin {
             for _ in lanes.indices {
@@ -62,7 +62,7 @@ extension LoadLoop {
         return nil
     }
 
-    /// `journey`: the one to go on with; without one a new one begins.
+    /// `journey`: the journey to go on with. Without it a new one begins.
     func start(_ slot: Int, of index: Int, intended: Instant, journey: Int32 = Workload.noContext) {
         let lane = lanes[index]
         let link = network.links[index]

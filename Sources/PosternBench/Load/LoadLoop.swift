@@ -10,7 +10,7 @@ import Wire
 final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
     /// How long the thread sleeps at most, so that it sees the end of a run whose server says nothing more.
     static var waitMax: Int64 { 50_000_000 }
-    /// After so many requests that were due at once the loop sends them and looks at the clock again.
+    /// After this many requests that were due at once, the loop sends them and reads the clock again.
     static var batchMax: Int { 32 }
 
     var recorder = Recorder(operationCount: Operation.allCases.count, isPaced: false)
@@ -21,7 +21,7 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
     let network: Network
     var workload: Workload
     let lanes: [LoadLane]
-    /// Of the present run.
+    /// The periods of the present run.
     var periods: RunPeriods
     var isClosed = true
     var think = Duration.zero
@@ -30,7 +30,7 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
     var nextArrival: Instant?
     var outstandingMax = 0
     var whenFull = Pacing.WhenFull.queue
-    /// No request could be sent for want of room, until `roomSince`.
+    /// True if a request found no room. `roomSince` is the time from which there was room again.
     var isFull = false
     var roomSince: Instant
     var pending = PendingSteps()
@@ -39,7 +39,7 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
     /// Nothing new is begun any more.
     var isStopping = false
     var nextLane = 0
-    /// Lanes with output that no turn of theirs sends.
+    /// Lanes with output that was written outside of their turns.
     var unflushed: [Int] = []
     private var openLanes: Int
     private var sliceEnd: Instant
@@ -73,7 +73,7 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
                 isStopping = true
             }
             isStopping = isStopping || now >= periods.countUntil
-            // The steps of journeys that are due later are dropped; what a schedule had due in time is sent.
+            // Steps of journeys that are due later are dropped; requests that a schedule had due in time are sent.
             if isStopping { pending.removeAll() }
             try startDue()
             try flushAll()
@@ -147,7 +147,7 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
         }
     }
 
-    /// What is left at the end was not answered, or not even sent.
+    /// Counts the requests that are left at the end: they were not answered, or not even sent.
     private func end() {
         let reason = openLanes == 0 ? "CONNECTION_LOST" : "SERVER_TOO_FAR_BEHIND"
         while let due = nextArrival {
@@ -159,7 +159,7 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
         live.set(inFlight: 0)
     }
 
-    /// Requests that no answer came to count whenever that happens: it is no part of a warm-up or an end.
+    /// Requests without an answer always count: that is no part of a warm-up or an end.
     private func failAll(_ lane: LoadLane, _ index: Int, _ reason: String) {
         for slot in lane.slots.indices where lane.slots[slot].isBusy {
             fail(lane.slots[slot], reason, counts: true)
@@ -175,7 +175,7 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
         failAll(lane, index, "CONNECTION_LOST")
     }
 
-    /// Sends what there is; what the socket does not take is sent when it is writable again.
+    /// Sends the output. The part that the socket does not take is sent when it is writable again.
     func flush(_ lane: LoadLane, _ index: Int) throws(BenchError) {
         let link = network.links[index]
         lane.needsFlush = false

@@ -2,7 +2,7 @@ import Base
 import Messages
 import Wire
 
-/// A connection as a load loop sees it: bytes of frames in and out, neither blocks.
+/// A connection as a load loop sees it: bytes of frames in and out. Neither direction blocks.
 protocol LoadLink: AnyObject {
     var input: ByteBuffer { get set }
     var output: ByteBuffer { get set }
@@ -12,11 +12,11 @@ protocol LoadLink: AnyObject {
     func receive() -> Transfer
     /// Whether there is anything to send.
     var hasOutput: Bool { get }
-    /// One write of what there is to send.
+    /// One write of the output.
     func send() -> Transfer
 }
 
-/// What a read or write came to.
+/// The result of a read or a write.
 enum Transfer {
     /// 0 from a read is the peer's end.
     case bytes(Int)
@@ -47,7 +47,7 @@ extension LoadLink {
 /// The connections of a load loop, and its clock: sockets and the machine's, or a simulation.
 protocol LoadNetwork: AnyObject {
     associatedtype Link: LoadLink
-    /// Known by their indexes.
+    /// The links, which are known by their indexes.
     var links: [Link] { get }
     /// How many requests a link takes at once.
     var streamsMax: Int { get }
@@ -56,9 +56,9 @@ protocol LoadNetwork: AnyObject {
     /// Waits for links that are ready, at most so long. Returns how many are; `readyLink(at:)` says which.
     func wait(nanoseconds: Int64) throws(BenchError) -> Int
     func readyLink(at index: Int) -> Int
-    /// Whether room for output wakes the loop as well as input does.
+    /// With `forWriting`, room for output wakes the loop as input does.
     func watch(_ link: Int, forWriting: Bool) throws(BenchError)
-    /// The link is lost.
+    /// Called when the link is lost.
     func forget(_ link: Int)
 }
 
@@ -108,7 +108,7 @@ final class SocketNetwork<Link: SocketLink>: LoadNetwork {
 }
 
 extension SocketNetwork where Link == Connection {
-    /// Over native frames.
+    /// Opens connections of native frames.
     convenience init(to address: ServerAddress, authorization: Text, connections: Int) throws(BenchError) {
         try self.init(connections: connections) { () throws(BenchError) in
             try Connection(to: address, authorization: authorization)

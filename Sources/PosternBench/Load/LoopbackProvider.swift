@@ -6,11 +6,10 @@ import Reactor
 import Synchronization
 import Transport
 
-/// An OpenID Connect provider of the tool's own on 127.0.0.1: discovery documents, one key set, and the ID tokens of
-/// whomever it is asked for.
+/// The tool's own OpenID Connect provider on 127.0.0.1: discovery documents, one key set, and ID tokens for any user.
 ///
-/// It has several issuers, `http://127.0.0.1:<port>/<number>`, so that a server cannot keep one thing for all of them.
-/// It answers until it goes. Made and dropped by one thread; RS256.
+/// It has several issuers, `http://127.0.0.1:<port>/<number>`, so that a server cannot share cached data among them. It
+/// answers until it is dropped. Made and dropped by one thread; RS256.
 final class LoopbackProvider {
     static let clientID: Text = "postern-bench"
     private static let lifetime = Duration.days(2)
@@ -39,7 +38,7 @@ final class LoopbackProvider {
             routes["/\(number)/keys"] = { Self.answer(keys) }
         }
         var limits = Limits()
-        // All that asks is one address here.
+        // All requests come from one address here.
         limits.httpConnectionsPerAddressMax = limits.httpConnectionsMax
         do {
             server = try HTTPServer(on: loop, address: "127.0.0.1", port: 0, routes: routes, limits: limits)
@@ -67,7 +66,8 @@ final class LoopbackProvider {
 
     func issuer(_ number: Int) -> Text { Text("http://127.0.0.1:\(server.port)/\(number)") }
 
-    /// How a tenant is told of one of the issuers. Only this machine can reach it: a project-admin must say so.
+    /// The configuration of one issuer for a tenant. Only this machine can reach the issuer: a project-admin must allow
+    /// it.
     func configuration(_ number: Int, providerID: Text) -> Provider {
         var provider = Provider()
         provider.providerID = providerID
@@ -77,7 +77,7 @@ final class LoopbackProvider {
         return provider
     }
 
-    /// About as much as Google says of somebody.
+    /// An ID token with about as many claims as Google's have.
     func idToken(of subject: Text, email: Text, issuer number: Int, now: Timestamp) -> Secret {
         var claims = JSONWriter()
         claims.beginObject()
@@ -109,7 +109,7 @@ final class LoopbackProvider {
     }
 }
 
-/// Known when the server is, which is made after its routes.
+/// The port of the server. The server is made after its routes, so the port is known only then.
 private final class BoundAddress: Sendable {
     let port = Atomic<UInt16>(0)
 

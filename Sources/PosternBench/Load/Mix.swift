@@ -1,4 +1,4 @@
-/// Which operations a run asks for, and how often against each other.
+/// The operations of a run, and how often each is asked for beside the others.
 struct Mix: Equatable, Sendable {
     struct Share: Equatable, Sendable {
         var operation: Operation
@@ -6,7 +6,7 @@ struct Mix: Equatable, Sendable {
     }
 
     let shares: [Share]
-    /// What users do one step after the other; then `shares` only names the operations.
+    /// The steps of the users. If there is a scenario, `shares` only names the operations.
     let scenario: Scenario?
     private let total: Int
 
@@ -16,7 +16,7 @@ struct Mix: Equatable, Sendable {
         self.scenario = scenario
     }
 
-    /// What a trace asks for; in which order, it says itself.
+    /// The operations of a trace. The trace itself has their order.
     init(_ trace: Trace) {
         shares = trace.shares
         total = shares.reduce(0) { $0 + $1.weight }

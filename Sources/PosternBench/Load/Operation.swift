@@ -1,7 +1,7 @@
 import Base
 
-/// What a driver can ask for: one method of the API each. The raw value counts from 0, an index into per-operation
-/// figures.
+/// The requests that a driver can make: one method of the API each. The raw value counts from 0, an index into
+/// per-operation figures.
 enum Operation: Int, CaseIterable, Sendable {
     case get
     case getByEmail
@@ -71,13 +71,13 @@ enum Operation: Int, CaseIterable, Sendable {
 
     var usesSession: Bool { self == .verify || self == .lookup || self == .refresh || self == .signOut }
 
-    /// Which session a step of a journey uses.
+    /// The session that a step of a journey uses.
     enum SessionNeed {
         case seeded
         case own
         case ended
     }
 
-    /// What `--mix` can ask for: a sign-out belongs to a journey, which has a session to end.
+    /// The operations that `--mix` can name: a sign-out belongs to a journey, which has a session to end.
     static let inMixes = allCases.filter { $0 != .signOut }
 }

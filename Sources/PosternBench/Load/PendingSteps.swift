@@ -1,6 +1,6 @@
 import Base
 
-/// What is due later: requests after a time to think. A heap with the earliest first.
+/// Requests that are due later, after a time to think. A heap with the earliest first.
 struct PendingSteps: Sendable {
     struct Step: Sendable {
         var at: Instant

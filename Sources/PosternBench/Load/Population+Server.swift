@@ -2,9 +2,9 @@ import Base
 import Messages
 import Wire
 
-// Whether a server is the one that was seeded.
+// Checks that a server is the one that was seeded.
 extension Population {
-    /// Reads the state file; a server that it is not of is refused, and so is one that was seeded in part.
+    /// Reads the state file. Refuses a server that the file is not for, and one that was seeded only in part.
     static func load(_ path: String, over connection: Connection) throws -> Population {
         let population = try StateFile.read(path)
         let found = try population.originAsFound(over: connection)
@@ -26,7 +26,8 @@ extension Population {
             """)
     }
 
-    /// Of the server as it is. All tenants must have hashes of one kind.
+    /// The origin of the server as it is. Tenants of several kinds count as production, or as unknown if one is
+    /// unknown.
     func originAsFound(over connection: Connection) throws -> Origin {
         let projectID = try connection.call(
             service: "postern.v1.Project", method: "WhoAmI", ProjectWhoAmIRequest()
@@ -47,7 +48,7 @@ extension Population {
             }
             found[number] = (tenant.createdAtMicros, tenant.synthetic ? .synthetic : .production)
         }
-        // A load on one tenant that is not synthetic is a load on such a tenant.
+        // A load on tenants of which one is not synthetic is a load on a production tenant.
         let kinds = Set(found.map { $0?.hashes ?? .unknown })
         let mixed: Hashes = kinds.contains(.unknown) ? .unknown : .production
         let hashes = kinds.count == 1 ? kinds.first ?? .unknown : mixed

@@ -1,15 +1,15 @@
 import Base
 
-/// A session that `seed` started: what `verify`, `lookup` and `refresh` need.
+/// A session that `seed` started, for `verify`, `lookup` and `refresh`.
 struct Session: Equatable, Sendable {
     /// The number of its tenant.
     var tenant = 0
     var idToken: [UInt8]
-    /// The newest one: an older one would end the session.
+    /// The newest refresh token: an older one would end the session.
     var refreshToken: [UInt8]
 }
 
-/// What `seed` put into its tenants, as the state file remembers it.
+/// The data that `seed` put into its tenants, as the state file remembers it.
 struct Population: Equatable, Sendable {
     static let tenantsMax = 10_000
     private static let digitCount = 5
@@ -21,21 +21,21 @@ struct Population: Equatable, Sendable {
     var tenantCount = 1
     /// How many more users the first tenants have than the others, and so how much more of the load: `Zipf`'s exponent.
     var zipf = 0.0
-    /// Of all tenants together.
+    /// The counts of all tenants together.
     var userCount = 0
     var passwordUserCount = 0
     var sessions: [Session] = []
-    /// What `run` begins its random choices with when nothing else is said.
+    /// The default seed of the random choices of `run`.
     var seed = 1
-    /// The server it was put into; nil without a state file.
+    /// The server that the data was put into; nil without a state file.
     var origin: Origin?
-    /// How far `seed` came.
+    /// The progress of `seed`.
     var done = Progress()
 
-    /// A server, as far as one can tell it from another: the project, and when the first tenant was made.
+    /// The marks that tell a server from another: the project, and when the first tenant was made.
     struct Origin: Equatable, Sendable {
         var projectID: Text
-        /// 0: the credential may not ask.
+        /// 0: the credential may not read the tenant.
         var tenantCreatedAt: Int64
         var hashes: Hashes
 
@@ -46,7 +46,7 @@ struct Population: Equatable, Sendable {
         }
     }
 
-    /// So many of each are there.
+    /// The counts of what exists already.
     struct Progress: Equatable, Sendable {
         var users = 0
         var passwordUsers = 0
@@ -57,10 +57,10 @@ struct Population: Equatable, Sendable {
 
     init(tenantID: Text) { tenantName = tenantID }
 
-    /// What a choice among all users is made from: without users one among the tenants.
+    /// The count for a choice among all users. Without users, the count of the tenants.
     var userTotal: Int { userCount > 0 ? userCount : tenantCount }
 
-    /// Of the first tenant.
+    /// The id of the first tenant.
     var tenantID: Text { tenantID(0) }
 
     func tenantID(_ number: Int) -> Text {
@@ -70,7 +70,7 @@ struct Population: Equatable, Sendable {
             "\(tenantName)-" + String(repeating: "0", count: max(0, Self.digitCount - digits.count)) + digits)
     }
 
-    /// With the placeholder instead of a number.
+    /// The id of a tenant with the placeholder instead of a number.
     var templateTenantID: Text {
         guard tenantCount > 1 else { return tenantName }
         return Text("\(tenantName)-" + String(decoding: Self.tenantPlaceholder, as: UTF8.self))
@@ -97,9 +97,9 @@ struct Population: Equatable, Sendable {
     }
 }
 
-/// How many of something each tenant has: by Zipf's law, so that a choice among all users is one among tenants, too.
+/// How many of a total each tenant has: by Zipf's law, so that a choice among all users is one among tenants, too.
 struct TenantShares: Equatable, Sendable {
-    /// The number of the first of each tenant, and behind the last the total.
+    /// The index of each tenant's first item, and after the last one the total.
     private let starts: [Int]
 
     init(of total: Int, in population: Population) {
@@ -120,11 +120,11 @@ struct TenantShares: Equatable, Sendable {
 
     func count(_ tenant: Int) -> Int { starts[tenant + 1] - starts[tenant] }
 
-    /// Which tenant's, and which of the tenant's own, number `index` of all is.
+    /// The tenant of item `index`, and the item's number within the tenant.
     func place(_ index: Int) -> (tenant: Int, number: Int) {
         guard starts.count > 2 else { return (0, index) }
         var (low, high) = (0, starts.count - 1)
-        // The last tenant that begins at `index` or before, among them one that is not empty.
+        // The last tenant that begins at `index` or before: of those that begin there, it is the one that is not empty.
         while high - low > 1 {
             let middle = (low + high) / 2
             if starts[middle] <= index { low = middle } else { high = middle }

@@ -5,12 +5,12 @@ struct RunPeriods: Sendable {
     let begin: Instant
     let countFrom: Instant
     let countUntil: Instant
-    /// Answers that have not come by then are given up.
+    /// The time at which the wait for missing answers ends.
     let drainUntil: Instant
     /// The length of a slice of the series of results.
     let slice: Duration
 
-    /// A run of days has no more slices than this.
+    /// The most slices, also of a run of days.
     static let slicesMax = 3_600
 
     init(from begin: Instant, warmup: Duration, counted: Duration, drain: Duration) {
@@ -33,11 +33,11 @@ enum Pacing: Sendable {
     /// on their way at once.
     case open(Arrivals, outstandingMax: Int, whenFull: WhenFull)
 
-    /// What becomes of a request that is due when as many as allowed are on their way.
+    /// The treatment of a request that is due while as many as allowed are on their way.
     enum WhenFull: String, CaseIterable, Sendable {
         /// It waits, and its response time goes on.
         case queue
-        /// It is not sent, and counted as that.
+        /// It is not sent, and counted as not sent.
         case skip
     }
 }

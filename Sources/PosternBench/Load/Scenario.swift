@@ -1,7 +1,7 @@
 import Base
 import JSON
 
-/// What users do one step after the other: a file, or a preset.
+/// The steps that users take, from a file or a preset.
 struct Scenario: Equatable, Sendable {
     struct Step: Equatable, Sendable {
         var operation: Operation
@@ -55,7 +55,7 @@ struct Scenario: Equatable, Sendable {
     }
 }
 
-// From a file.
+// Reading a scenario from a file.
 extension Scenario {
     init(_ json: JSONValue, named name: String) throws(UsageError) {
         self.name = name
@@ -70,7 +70,7 @@ extension Scenario {
         try check()
     }
 
-    /// What a session is needed for comes while there is one: after a sign-out only a new one goes on.
+    /// Checks that each step that needs a session has one: after a sign-out it needs a new session.
     func check() throws(UsageError) {
         for journey in journeys {
             var state = Operation.SessionNeed.seeded
@@ -126,7 +126,7 @@ extension Scenario {
         return Int(number)
     }
 
-    /// Nothing is left out by being misspelt.
+    /// Refuses unknown members, so that a misspelt one is not ignored.
     private static func checkMembers(_ json: JSONValue, _ known: [String], _ what: String) throws(UsageError) {
         guard let members = json.object else { throw UsageError("--scenario: \(what) must be an object") }
         if let unknown = members.first(where: { !known.contains($0.name.string) }) {

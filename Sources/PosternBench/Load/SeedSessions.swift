@@ -2,7 +2,7 @@ import Base
 import Messages
 import Wire
 
-/// Users with a password, over all tenants: signed up, or signed in where they are there.
+/// Users with a password, over all tenants: signed up, or signed in if they exist.
 struct SeedSessions {
     private let connection: Connection
     private let population: Population

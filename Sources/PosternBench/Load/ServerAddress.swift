@@ -6,10 +6,10 @@ import TLS
 struct ServerAddress: Sendable, CustomStringConvertible {
     let host: String
     let port: UInt16
-    /// For TLS, with the certificates that the server's must be from; nil: plain text.
+    /// The TLS settings, with the certificates to trust. Nil: plain text.
     var tls: TLSContext?
 
-    /// How long a connection waits for a server that takes it not, or says and takes nothing.
+    /// How long a connection waits for a server that does not accept it, or neither sends nor reads anything.
     var silenceSecondsMax = 30
 
     init(parsing text: String) throws(UsageError) {
@@ -43,7 +43,7 @@ struct ServerAddress: Sendable, CustomStringConvertible {
             close(descriptor)
             throw error
         }
-        // connect(2) waits as long as socket(7) has it for sending; the system's own patience is minutes.
+        // The send timeout of socket(7) limits connect(2) too; the system's own limit is minutes.
         var patience = timeval(tv_sec: silenceSecondsMax, tv_usec: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))

@@ -6,7 +6,7 @@ struct ServerProcess: Sendable {
         /// User and system time of all its threads so far; the kernel counts in hundredths of a second.
         var cpuMicroseconds: Int
         var residentByteCount: Int
-        /// Without pages of mapped files, which are the page cache's.
+        /// The memory without pages of mapped files, which belong to the page cache.
         var anonymousByteCount: Int
     }
 

@@ -1,8 +1,8 @@
 import Base
 import JSON
 
-/// The file that `seed` writes and other commands read. Its first line is the manifest, in JSON: what was put where.
-/// Then comes a line for each session.
+/// The file that `seed` writes and other commands read. Its first line is the manifest, in JSON, which describes the
+/// seeded data. Then comes a line for each session.
 enum StateFile {
     private static let version: Int64 = 2
 
@@ -59,7 +59,7 @@ enum StateFile {
         return population
     }
 
-    /// Without the sessions; nil when a member is missing or out of its range.
+    /// The population without its sessions; nil when a member is missing or out of its range.
     private static func population(_ json: JSONValue) -> Population? {
         func count(_ name: Text, _ range: ClosedRange<Int64>) -> Int? {
             json[name]?.integer.flatMap { range.contains($0) ? Int($0) : nil }

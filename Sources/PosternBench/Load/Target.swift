@@ -1,13 +1,13 @@
 import Base
 import TLS
 
-/// The flags every command that talks to a server has.
+/// The flags of every command that talks to a server.
 struct Target: Sendable {
-    /// For native frames.
+    /// The address for native frames.
     let address: ServerAddress
-    /// The same for gRPC: inside of TLS the protocol has its own name.
+    /// The address for gRPC, which has its own protocol name inside of TLS.
     let grpcAddress: ServerAddress
-    /// What HELLO carries.
+    /// The credential as HELLO carries it.
     let authorization: Text
     private let pid: Int?
 
@@ -52,7 +52,7 @@ struct Target: Sendable {
         }
     }
 
-    /// What a server that asks for certificates is shown.
+    /// The certificate for a server that asks for one.
     private static func credential(_ path: String, _ keyPath: String) throws -> TLSCredential {
         do throws(TLSError) {
             return try TLSCredential(

@@ -1,7 +1,7 @@
 import Base
 import JSON
 
-/// A load that was recorded: what was asked for, and when.
+/// A recorded load: the requests, and their times.
 struct Trace: Sendable {
     struct Event: Equatable, Sendable {
         /// Nanoseconds after the first.
@@ -11,12 +11,12 @@ struct Trace: Sendable {
         var user: Int?
     }
 
-    /// In the order of their times.
+    /// The requests, in the order of their times.
     private(set) var events: [Event]
     let name: String
     /// Calls of an access log that are not replayed, by method.
     private(set) var left: [String: Int] = [:]
-    /// The log has a line for one call in so many.
+    /// The log has a line for one call in this many.
     private(set) var oneIn = 1
 
     static let byteCountMax = 1 << 30
@@ -74,7 +74,7 @@ struct Trace: Sendable {
         events.append(Event(at: Int64(at * 1e6), operation: operation, user: user))
     }
 
-    /// A call of the log began so long before its line as it took. The log names no user.
+    /// Takes a call of the log. The call began before its line, by its duration. The log names no user.
     private mutating func takeLogged(_ json: JSONValue) {
         let method = json["method"]?.string ?? "_OTHER"
         let most: Int64 = 1 << 53
@@ -86,14 +86,14 @@ struct Trace: Sendable {
         events.append(Event(at: (ended - took) * 1_000, operation: operation))
     }
 
-    /// The same in less time, or in more.
+    /// The trace in less time, or in more.
     func atSpeed(_ speed: Double) -> Trace {
         var changed = self
         for index in events.indices { changed.events[index].at = Int64(Double(events[index].at) / speed) }
         return changed
     }
 
-    /// What one of several threads sends.
+    /// The part of the trace that one of several threads sends.
     func share(_ index: Int, of count: Int) -> Trace {
         var part = self
         part.events = stride(from: index, to: events.count, by: count).map { events[$0] }
@@ -102,7 +102,7 @@ struct Trace: Sendable {
 
     var seconds: Double { Double(events.last?.at ?? 0) / 1e9 }
 
-    /// How many requests a second there are, over time.
+    /// The requests a second over time.
     var schedule: RateSchedule {
         let length = max(1, (seconds / Double(RateSchedule.segmentsMax)).rounded(.up))
         var counts = [Double](repeating: 0, count: Int(seconds / length) + 1)

@@ -10,16 +10,16 @@ enum UserName {
 
     /// 28 characters, as the server's own uids have.
     static func uid(_ number: Int) -> Text { Text("u00000000000000000" + digits(number)) }
-    /// Of a user that was imported, without a password.
+    /// The email of a user that was imported, without a password.
     static func email(_ number: Int) -> Text { Text("u" + digits(number) + emailSuffix) }
-    /// Of a user with a password and one session, whose tokens are in the state file.
+    /// The email of a user with a password and one session, whose tokens are in the state file.
     static func sessionEmail(_ number: Int) -> Text { Text("s" + digits(number) + emailSuffix) }
-    /// Of a user with a password for sign-in; its sessions come and go.
+    /// The email of a user with a password for sign-in; its sessions come and go.
     static func passwordEmail(_ number: Int) -> Text { Text("p" + digits(number) + emailSuffix) }
-    /// Of a user who signs in with the tool's own identity provider, whose issuer is another one in each run: accounts
-    /// of an earlier issuer would refuse it. `run` as in `freshEmail`.
+    /// The email of a user who signs in with the tool's own identity provider. Its issuer is another one in each run:
+    /// accounts of an earlier issuer would refuse it. `run` as in `freshEmail`.
     static func federatedEmail(_ number: Int, run: UInt64) -> Text { email("i", number, run: run) }
-    /// Of a user that a run creates. `run` tells runs apart: 16 hexadecimal digits.
+    /// The email of a user that a run creates. `run` tells runs apart: 16 hexadecimal digits.
     static func freshEmail(_ number: Int, run: UInt64) -> Text { email("c", number, run: run) }
 
     private static func email(_ letter: String, _ number: Int, run: UInt64) -> Text {

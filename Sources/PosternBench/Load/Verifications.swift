@@ -4,7 +4,7 @@ import Messages
 import Synchronization
 import Wire
 
-/// Token verifications at a steady rate on one connection: what else a server does while it is measured.
+/// Token verifications at a steady rate on one connection: the other work of a server while it is measured.
 final class Verifications: @unchecked Sendable {
     // Unchecked: the connection belongs to the thread that calls `run`; the counters are atomic.
     private let connection: Connection
@@ -30,7 +30,7 @@ final class Verifications: @unchecked Sendable {
 
     func stop() { isStopping.store(true, ordering: .relaxed) }
 
-    /// Until `stop`. A server that is behind gets no more at once than it takes; what is due meanwhile comes later.
+    /// Runs until `stop`. A server that is behind gets no more at once than it takes; later requests wait.
     func run() {
         guard perSecond > 0 else { return }
         let begin = Instant.now

@@ -2,20 +2,20 @@ import Base
 import Messages
 import Wire
 
-/// What one driver asks for, and with which data. One owner, not thread-safe.
+/// The requests of one driver, and their data. One owner, not thread-safe.
 ///
 /// Tokens are taken in turn, so that each comes back as late as possible; users at random. A session is refreshed by
 /// one request at a time, always with its newest token.
 struct Workload {
-    /// Which of its data a request used, given back with its answer.
+    /// The part of the workload's data that a request used, given back with its answer.
     typealias Context = Int32
     static let noContext: Context = -1
 
     let mix: Mix
-    /// With the newest refresh token each.
+    /// The sessions, each with its newest refresh token.
     private(set) var sessions: [Session]
     private let population: Population
-    /// Whose tenant a number of a user is in; without users the tenants are chosen as if each had some.
+    /// Maps a user's number to a tenant. Without users the tenants are chosen as if each had some.
     private let users: TenantShares
     private let passwordUsers: TenantShares
     private var random: SeededGenerator
@@ -31,7 +31,7 @@ struct Workload {
     private var idp: TokenCycle
 
     private var journeys: Journeys?
-    /// What is asked for one after the other, where that was recorded; the next one's index.
+    /// The requests of a recorded load, in order, and the index of the next one.
     private var recorded: [Trace.Event] = []
     private var nextRecorded = 0
     private var nextFreshNumber: Int
@@ -40,8 +40,8 @@ struct Workload {
     private var restingHead = 0
     private var restingCount: Int
 
-    /// `sessions` are this driver's own. `providerTokens` too, for `idp`. `tokensMax`: how many different ID
-    /// tokens to use at most. `driver` is below 100; `run` tells this run's new users from those of others.
+    /// `sessions` and, for `idp`, `providerTokens` are this driver's own. `tokensMax`: how many different ID tokens to
+    /// use at most. `driver` is below 100; `run` tells this run's new users from those of others.
     init(
         mix: Mix, population: Population, sessions: [Session], providerTokens: [Secret] = [], tokensMax: Int,
         driver: Int,
@@ -88,7 +88,7 @@ struct Workload {
             })
     }
 
-    /// Appends the next request: of the mix, of a new journey, or of the one that goes on.
+    /// Appends the next request: of the mix, of a new journey, or of the journey that goes on.
     mutating func appendRequest(stream: UInt32, journey: Int32 = noContext, to buffer: inout ByteBuffer) -> LoadRequest
     {
         guard journeys == nil else { return appendStep(stream: stream, journey: journey, to: &buffer) }
@@ -104,7 +104,7 @@ struct Workload {
 
     mutating func replay(_ events: [Trace.Event]) { recorded = events }
 
-    /// The next one of a recorded load, whether it is sent or not.
+    /// The next request of a recorded load, whether it is sent or not.
     @discardableResult
     mutating func takeRecorded() -> Trace.Event? {
         guard nextRecorded < recorded.count else { return nil }
@@ -133,7 +133,7 @@ struct Workload {
         return LoadRequest(operation: operation, context: context)
     }
 
-    /// Takes what an answer brought. False: it is not what the operation answers with.
+    /// Takes the data of an answer. False: it is not an answer to this operation.
     mutating func answered(_ request: LoadRequest, _ message: UnsafeRawBufferPointer) -> Bool {
         if request.journey != Self.noContext, request.context == Self.noContext {
             return answeredStep(request, message)
@@ -247,7 +247,7 @@ struct Workload {
     }
 }
 
-/// Requests with a token each, one after the other, round and round.
+/// Requests with a token each, one after the other, in a cycle.
 private struct TokenCycle {
     private let requests: [FrameTemplate]
     private var position = 0

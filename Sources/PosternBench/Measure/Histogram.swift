@@ -14,7 +14,7 @@ struct Histogram: Equatable, Sendable {
     /// How many counters there are.
     static let counterCount = index(of: highest) + 1
 
-    /// Empty, or `counterCount` of them.
+    /// The counters: none, or `counterCount` of them.
     private(set) var counts: [UInt64] = []
     private(set) var count: UInt64 = 0
     private(set) var maximum: UInt64 = 0
@@ -57,8 +57,8 @@ struct Histogram: Equatable, Sendable {
         return maximum
     }
 
-    /// What was recorded since `earlier`, a copy of this histogram at some moment. Its maximum and mean are those of
-    /// the buckets.
+    /// The values that were recorded since `earlier`, a copy of this histogram at some moment. Its maximum and mean are
+    /// those of the buckets.
     func difference(since earlier: Histogram) -> Histogram {
         guard earlier.count > 0, count > 0 else { return self }
         var difference = [UInt64](repeating: 0, count: Self.counterCount)
@@ -66,8 +66,8 @@ struct Histogram: Equatable, Sendable {
         return Histogram(counts: difference)
     }
 
-    /// From counters that were stored. Maximum and mean are those of the buckets; when the stored ones are given they
-    /// are taken instead.
+    /// Makes a histogram from stored counters. Maximum and mean are those of the buckets, unless the stored ones are
+    /// given.
     init(counts: [UInt64], maximum: UInt64? = nil, mean: Double? = nil) {
         for (index, count) in counts.enumerated() where count > 0 {
             self.count &+= count

@@ -12,7 +12,7 @@ extension Histogram {
         static let lowest: UInt64 = 1
     }
 
-    /// In the V2 encoding, uncompressed.
+    /// The histogram in the V2 encoding, uncompressed.
     func encoded() -> [UInt8] {
         var payload: [UInt8] = []
         var emptyCount: Int64 = 0
@@ -36,8 +36,8 @@ extension Histogram {
         return bytes + payload
     }
 
-    /// In the compressed V2 encoding, as HdrHistogram's log files hold it. The zlib stream inside stores its bytes as
-    /// they are: the counters are compact already, and no library is needed.
+    /// The histogram in the compressed V2 encoding, as HdrHistogram's log files hold it. The zlib stream inside stores
+    /// its bytes as they are: the counters are compact already, and no library is needed.
     func encodedForLog() -> [UInt8] {
         let stream = storedZlibStream(of: encoded())
         var bytes: [UInt8] = []

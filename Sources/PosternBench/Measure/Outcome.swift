@@ -1,8 +1,8 @@
-/// What became of some requests: how long those took that went well, and why others failed.
+/// The outcome of some requests: the latencies of those that succeeded, and the reasons why others failed.
 struct Outcome: Equatable, Sendable {
     /// Nanoseconds.
     var latency = Histogram()
-    /// By reason.
+    /// The failures, by reason.
     var errors: [String: Int] = [:]
 
     var okCount: Int { Int(latency.count) }

@@ -1,8 +1,8 @@
 import Base
 
-/// What one thread measured of one operation's requests.
+/// One thread's figures of one operation's requests.
 struct OperationRecord: Sendable {
-    /// Nanoseconds from when a request was meant to be sent until its answer was read; of those that went well.
+    /// Nanoseconds from when a request was meant to be sent until its answer was read; of requests that succeeded.
     var response = Histogram()
     /// Nanoseconds from when it was sent. Only where a request can be sent later than it was meant to be.
     var service = Histogram()
@@ -27,7 +27,7 @@ struct OperationRecord: Sendable {
     }
 }
 
-/// What one operation's requests came to in one slice of time.
+/// The results of one operation's requests in one slice of time.
 struct SliceRecord: Sendable, Equatable {
     var response = Histogram()
     var errors: [String: Int] = [:]
@@ -40,23 +40,24 @@ struct SliceRecord: Sendable, Equatable {
     }
 }
 
-/// What one thread measured, by operation and by second. One owner, not thread-safe.
+/// One thread's figures, by operation and by second. One owner, not thread-safe.
 struct Recorder: Sendable {
-    /// A second of a run, or more of a long one: what was answered in it.
+    /// The answers in a second of a run, or in more of a long one.
     struct Slice: Sendable {
         var sentCount = 0
         var inFlight = 0
-        /// By operation; histograms are kept encoded, a hundredth of their size.
+        /// The answers by operation; histograms are kept encoded, a hundredth of their size.
         var operations: [Int: (response: [UInt8], errors: [String: Int])] = [:]
     }
 
-    /// A server that makes up reasons without end fills no memory: further ones count as this one.
+    /// The most reasons, so that a server cannot fill the memory with made-up ones. Further ones count as
+    /// `otherReason`.
     static let reasonsMax = 64
     static let otherReason = "OTHER"
-    /// Requests that were sent so long after they were due were sent late.
+    /// A request that was sent more than this after it was due was sent late.
     static let lateness = Duration.milliseconds(1)
 
-    /// By the operation's raw value.
+    /// The records, by the operation's raw value.
     private(set) var operations: [OperationRecord]
     private(set) var slices: [Slice] = []
     /// How late this program was by its own fault: from when a request was due and there was room for it until it was
@@ -106,7 +107,7 @@ struct Recorder: Sendable {
         if count > 0 { unsent[reason, default: 0] += count }
     }
 
-    /// Ends a slice: what was recorded since the last one ended.
+    /// Ends a slice, which has everything that was recorded since the last one ended.
     mutating func endSlice(inFlight: Int) {
         var slice = Slice(sentCount: sentCount - lastSentCount, inFlight: inFlight)
         for index in operations.indices {

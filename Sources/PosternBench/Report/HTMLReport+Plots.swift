@@ -16,7 +16,7 @@ extension HTMLReport {
         }
     }
 
-    /// Behind the end of a schedule only late answers come: they would look like a breakdown.
+    /// After the end of a schedule only late answers come: they would look like a breakdown.
     private func isShown(_ slice: RunResult.Slice) -> Bool { !result.isOpenLoop || slice.target != nil }
 
     private var throughput: Plot {
@@ -118,7 +118,7 @@ extension RunResult.Slice {
     var okCount: Int { operations.values.reduce(0) { $0 + Int(clamping: $1.response.count) } }
     var errorCount: Int { operations.values.reduce(0) { $0 + $1.errorCount } }
 
-    /// Of all operations together.
+    /// The response times of all operations together.
     var response: Histogram {
         var all = Histogram()
         for record in operations.values { all.merge(record.response) }

@@ -45,7 +45,7 @@ struct HTMLReport {
         return tiles
     }
 
-    /// What all rates came to together says nothing: some of them were too high.
+    /// The figures of all rates together say nothing, because some of the rates were too high.
     private func searchTiles(_ search: SearchResult) -> [(String, String)] {
         guard let best = search.best else { return [] }
         var tiles = [("\(best)/s", "highest rate that holds")]
@@ -83,7 +83,7 @@ struct HTMLReport {
         return lines.isEmpty ? "" : "<ul>\(lines.joined(separator: "\n"))</ul>\n"
     }
 
-    /// More rates than a reader looks through are in the plots.
+    /// The most rates in the table. A reader does not look through more; the plots have them.
     private static let ratesMax = 60
 
     private var rateTable: String {

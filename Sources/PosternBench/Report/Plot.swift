@@ -30,7 +30,7 @@ struct Plot {
     private static let (width, height) = (720.0, 300.0)
     private static let (left, right, top, bottom) = (70.0, 34.0, 12.0, 46.0)
 
-    /// Nothing when there is nothing to draw.
+    /// Empty when there is nothing to draw.
     var svg: String {
         let all = series.flatMap { $0.points.filter { isDrawn($0) } }
         guard let x = Axis(all.map(\.x), xScale), let y = Axis(all.map(\.y) + (yScale == .linear ? [0] : []), yScale)
@@ -114,7 +114,7 @@ struct Plot {
     }
 }
 
-/// From values to places between 0 and 1, with round ticks.
+/// Maps values to places between 0 and 1, with round ticks.
 private struct Axis {
     private let low: Double
     private let high: Double

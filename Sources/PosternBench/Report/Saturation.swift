@@ -1,11 +1,11 @@
 import Base
 import JSON
 
-/// What `saturate` found.
+/// The result of `saturate`.
 struct SearchResult {
-    /// Requests a second; nil when the objectives held at no rate.
+    /// The highest rate that holds, in requests a second. Nil: the objectives held at no rate.
     let best: Int?
-    /// The lowest rate at which they did not hold; nil where they did at every rate.
+    /// The lowest rate at which the objectives did not hold. Nil: they held at every rate.
     let failed: Int?
     let sentence: String
 
@@ -39,7 +39,7 @@ struct SearchResult {
     }
 }
 
-/// What the slices of one rate came to together.
+/// The figures of all slices of one rate.
 struct RateFigures {
     let rate: Double
     private(set) var seconds = 0.0
@@ -59,7 +59,7 @@ struct RateFigures {
         values.isEmpty ? nil : values.reduce(0, +) / Double(values.count)
     }
 
-    /// In the order of the rates; empty of a closed loop.
+    /// In the order of the rates; empty for a closed loop.
     static func all(of result: RunResult) -> [RateFigures] {
         var byRate: [Double: RateFigures] = [:]
         for slice in result.series {
@@ -81,11 +81,11 @@ struct RateFigures {
     private init(rate: Double) { self.rate = rate }
 }
 
-/// Up to which rate a server kept up, where a result has slices of several rates.
+/// The highest rate with which a server kept up, if a result has slices of several rates.
 struct Saturation {
     let sentence: String
 
-    /// A server keeps up with a rate when the slices of it answered 97 % of what was asked for.
+    /// A server keeps up with a rate when the slices of that rate answered 97 % of what was asked for.
     static let keptUpShare = 0.97
 
     /// Nil when there is one rate only.

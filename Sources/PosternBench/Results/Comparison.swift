@@ -4,10 +4,10 @@ import JSON
 
 /// Two results, or two groups of results of the same load, against each other.
 ///
-/// A difference counts when it is larger than the threshold and than what the figures themselves move by: three
-/// standard deviations of the difference. One result on a side is cut into blocks of its series, which show how the
-/// figure moved within the run; a whole run may be off by as much. With three results on a side or more, their own
-/// spread counts; where they were measured in turn, that of the ratios within the pairs (`ResultPairs`).
+/// A difference counts when it is larger than the threshold and than the noise of the figures: three standard
+/// deviations of the difference. One result on a side is cut into blocks of its series, which show how the figure moved
+/// within the run; a whole run may be off by as much. With three results on a side or more, their own spread counts; if
+/// they were measured in turn, the spread of the ratios within the pairs counts (`ResultPairs`).
 struct Comparison {
     enum Change: String {
         case same
@@ -22,23 +22,24 @@ struct Comparison {
         var unit: String
         var before: Double
         var after: Double
-        /// As a share of `before`. Of pairs the middle of theirs, which need not be that of the two middles.
+        /// As a share of `before`. For pairs, the median of the pairs' differences, which need not be that of the
+        /// medians.
         var difference: Double
-        /// The difference that had to be passed, as a share of `before`.
+        /// The difference that had to be exceeded, as a share of `before`.
         var needed: Double
         var change: Change
     }
 
     let rows: [Row]
-    /// Why the two may not be comparable.
+    /// The reasons why the two sides may not be comparable.
     let remarks: [String]
 
     var regressions: [Row] { rows.filter { $0.change == .worse } }
 
     static let blockCount = 10
     static let deviations = 3.0
-    /// A cache line's way between the processors that differs by more: the host moved them, and everything costs
-    /// something else.
+    /// If the times that a cache line takes between the processors differ by more, the host moved the processors, and
+    /// all costs are different.
     static let distanceRatioMax = 1.5
 
     /// `threshold` is a share: 0.05 is five percent.
@@ -52,7 +53,7 @@ struct Comparison {
         else { throw BenchError(.notReady, "the results are of different operations: they cannot be compared") }
         remarks = Self.remarks(before + after)
         let pairs = ResultPairs(before, after)
-        // Of pairs those are left out within which the host moved the processors.
+        // `ResultPairs` leaves out pairs within which the host moved the processors.
         let isMoved = pairs == nil && Self.isMoved(before, after)
         rows = Figure.all(names, isOpenLoop: first.isOpenLoop).compactMap { figure in
             Self.row(figure, before, after, pairs, threshold: threshold, isMoved: isMoved)
@@ -122,12 +123,12 @@ struct Comparison {
     }
 }
 
-/// What is compared.
+/// A figure that is compared.
 struct Figure: Sendable {
     let name: String
     let unit: String
     let isBetterWhenHigher: Bool
-    /// Of a whole result, and of a stretch of its series; nil when there is nothing to say.
+    /// The value for a whole result, and for a stretch of its series. Nil: there is no value.
     let ofResult: @Sendable (RunResult) -> Double?
     let ofSlices: @Sendable (ArraySlice<RunResult.Slice>, _ sliceSeconds: Int) -> Double?
 
@@ -184,7 +185,7 @@ struct Figure: Sendable {
 /// A figure's values on one side of a comparison.
 struct Samples {
     let middle: Double
-    /// Of `middle`, as far as one knows.
+    /// The variance of `middle`, as far as it is known.
     let variance: Double
 
     init?(_ figure: Figure, _ results: [RunResult]) {
@@ -196,7 +197,7 @@ struct Samples {
             let squares = values.reduce(0) { $0 + ($1 - mean) * ($1 - mean) }
             variance = squares / Double(values.count - 1) / Double(values.count)
         } else {
-            // A run is one draw of what its blocks show.
+            // A run is one sample from the distribution that its blocks show.
             let blocks = results.flatMap { Self.blocks($0).compactMap { figure.ofSlices($0, $1) } }
             guard blocks.count >= 3 else { return nil }
             let deviations = blocks.map { abs($0 - Self.median(blocks)) }
@@ -206,7 +207,7 @@ struct Samples {
         }
     }
 
-    /// The whole slices, without those behind the end of the run.
+    /// The whole slices, without those after the end of the run.
     private static func blocks(_ result: RunResult) -> [(ArraySlice<RunResult.Slice>, Int)] {
         let count = min(result.series.count, Int(result.seconds) / result.sliceSeconds)
         let blockCount = min(Comparison.blockCount, count)
@@ -257,7 +258,7 @@ extension Comparison {
         (share < 0 ? "-" : "+") + decimal(abs(share) * 100, places: 1) + "%"
     }
 
-    /// Names come from files: none may leave its cell.
+    /// Names come from files: no name may leave its cell.
     private static func escaped(_ text: String) -> String {
         text.replacing("\\", with: "\\\\").replacing("|", with: "\\|").replacing("<", with: "&lt;")
             .replacing("\n", with: " ")

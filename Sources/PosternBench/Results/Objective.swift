@@ -3,7 +3,7 @@ import JSON
 
 /// A bound that a run has to keep: `sign-in.p99<50ms`, `service.p50<1ms`, `error_rate<0.1%`, `achieved_rate>99%`.
 struct Objective: Sendable, CustomStringConvertible {
-    /// Which of the three latencies.
+    /// The three latencies.
     enum Latency: String, CaseIterable {
         case response
         case service
@@ -15,7 +15,7 @@ struct Objective: Sendable, CustomStringConvertible {
         case latency(Latency, share: Double?)
         /// Failed and unsent requests among all.
         case errorRate
-        /// Of the rate that was asked for.
+        /// The achieved share of the rate that was asked for.
         case achievedRate
         /// Answers a second that went well.
         case rate
@@ -37,7 +37,7 @@ struct Objective: Sendable, CustomStringConvertible {
 
     static let countMax = 64
 
-    /// Several, with commas between. `operations` are those of the run.
+    /// Parses several objectives, with commas between them. `operations` are those of the run.
     static func parse(_ text: String, operations: [String], isOpenLoop: Bool) throws(UsageError) -> [Objective] {
         let parts = text.split(separator: ",", omittingEmptySubsequences: false)
         guard parts.count <= countMax else { throw UsageError("--slo: at most \(countMax) objectives") }

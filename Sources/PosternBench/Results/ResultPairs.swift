@@ -2,14 +2,14 @@ import Glibc
 
 /// Results that were measured in turn, one before and one after at a time.
 ///
-/// What another program on the machine does moves both of a pair, so the ratios within the pairs move less than the
+/// Another program on the machine affects both results of a pair, so the ratios within the pairs move less than the
 /// figures themselves. A pair whose processors were moved by the host in between is left out.
 struct ResultPairs {
     let pairs: [(before: RunResult, after: RunResult)]
 
     static let countMin = 3
 
-    /// Nil unless both sides have as many results, three or more, and pair follows pair in time.
+    /// Nil unless both sides have the same number of results, three or more, and pair follows pair in time.
     init?(_ before: [RunResult], _ after: [RunResult]) {
         guard before.count == after.count, before.count >= Self.countMin else { return nil }
         let first = before.sorted { $0.startedAt < $1.startedAt }
@@ -26,8 +26,8 @@ struct ResultPairs {
         pairs = kept.map { (before: $0, after: $1) }
     }
 
-    /// The middle of the ratios, and the standard deviation of that, both as natural logarithms. Nil where too few
-    /// pairs have the figure.
+    /// The median of the ratios, and the standard deviation of that median, both as natural logarithms. Nil where too
+    /// few pairs have the figure.
     func ratio(of figure: Figure) -> (middle: Double, deviation: Double)? {
         let ratios = pairs.compactMap { before, after -> Double? in
             guard let left = figure.ofResult(before), let right = figure.ofResult(after), left > 0, right > 0 else {

@@ -1,7 +1,7 @@
 import Base
 import JSON
 
-/// Reads a result that `run` wrote, whoever gave the file: what does not fit is an error that names the place.
+/// Reads a result that `run` wrote, whoever gave the file: a value that does not fit is an error that names its place.
 struct ResultReader {
     /// Larger than a result of a day.
     static let byteCountMax = 256 << 20

@@ -1,4 +1,4 @@
-// docs/bench-result.schema.json describes what stands here, and a test holds both together.
+// docs/bench-result.schema.json describes this JSON, and a test compares both.
 
 import Base
 import JSON
@@ -45,7 +45,7 @@ extension RunResult {
         return .object(members)
     }
 
-    /// Compact where people do not look: histograms and the series are most of it.
+    /// The JSON with line breaks. Histograms and the series are most of it.
     var encoded: [UInt8] { json.prettyPrinted() + [UInt8(ascii: "\n")] }
 
     private func json(of operation: Operation) -> JSONValue {
@@ -106,7 +106,7 @@ extension RunResult {
         return .object(members)
     }
 
-    /// What the encoding leaves out stands beside it.
+    /// The encoded histogram, and beside it the values that the encoding leaves out.
     private static func encoded(_ histogram: Histogram) -> JSONValue {
         .object([
             .init("count", .integer(Int64(clamping: histogram.count))),

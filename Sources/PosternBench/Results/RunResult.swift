@@ -1,7 +1,7 @@
 import Base
 import JSON
 
-/// What a run came to: what was asked for, what was measured, and how far to trust it.
+/// The result of a run: the load that was asked for, the measurements, and how far to trust them.
 struct RunResult: Sendable {
     /// One operation's requests.
     struct Operation: Sendable {
@@ -14,13 +14,13 @@ struct RunResult: Sendable {
         var sentCount = 0
         /// Requests on their way at its end.
         var inFlight = 0
-        /// The rate that was asked for; nil of a closed loop.
+        /// The rate that was asked for; nil for a closed loop.
         var target: Double?
         /// CPUs that the server used; nil when its process is not known.
         var serverCPUShare: Double?
         /// CPUs that everything on the load tool's machine used; nil where a result does not say.
         var machineCPUShare: Double?
-        /// By the operation's name.
+        /// The records, by the operation's name.
         var operations: [String: SliceRecord] = [:]
     }
 
@@ -29,7 +29,7 @@ struct RunResult: Sendable {
         var cpuMicroseconds: Int
         var residentByteCount: Int
         var anonymousByteCount: Int
-        /// Calls of malloc while it counted; nil when nobody counts them.
+        /// Calls of malloc while the run counted. Nil: they are not counted.
         var allocationCount: Int?
 
         func allocationsPerRequest(_ result: RunResult) -> Double? {
@@ -43,34 +43,34 @@ struct RunResult: Sendable {
     var configuration: [JSONValue.Member] = []
     /// Microseconds since 1970, when counting began.
     var startedAt: Int64 = 0
-    /// What the load ran on, and what the server called itself.
+    /// The machine that the load ran on, and the name that the server gave its software.
     var host: [JSONValue.Member] = []
     var serverSoftware = ""
-    /// How dear the tenant's password hashes are: a name, and a sentence.
+    /// How costly the tenant's password hashes are: a name, and a sentence.
     var hashes = (name: "unknown", description: "")
     var seconds = 0.0
     var sliceSeconds = 1
-    /// In the order of the mix.
+    /// The operations, in the order of the mix.
     var operations: [Operation] = []
     var series: [Slice] = []
     var connectionsLost = 0
     var isOpenLoop = false
-    /// The average rate that was asked for; nil of a closed loop.
+    /// The average rate that was asked for; nil for a closed loop.
     var target: Double?
     /// Requests that were due and not sent, by reason.
     var notSent: [String: Int] = [:]
     /// How late the generator sent by its own fault, in nanoseconds.
     var ownLag = Histogram()
     var sentLate = 0
-    /// CPU time while it counted: of this process, and of everything on the machine.
+    /// CPU time while the run counted: of this process, and of everything on the machine.
     var generatorCPUMicroseconds = 0
     var machineCPUMicroseconds = 0
     var generatorThreads = 1
-    /// Of the machines that the generators ran on.
+    /// The processors of the machines that the generators ran on.
     var processorCount = 1
     var server: ServerFigures?
     var isInterrupted = false
-    /// Why the run ended early, if it did.
+    /// The reason why the run ended early, if it did.
     var failure: String?
     var verdicts: [Objective.Verdict] = []
 
@@ -85,17 +85,17 @@ struct RunResult: Sendable {
     }
     /// Answers a second that went well.
     var achieved: Double { operations.reduce(0) { $0 + rate(of: $1) } }
-    /// The share of the target that was achieved; nil of a closed loop.
+    /// The share of the target that was achieved; nil for a closed loop.
     var achievedShare: Double? { target.map { $0 > 0 ? achieved / $0 : 1 } }
 
-    /// It is of `saturate`, which tries one rate after the other.
+    /// True for a result of `saturate`, which tries one rate after the other.
     var isSearch: Bool { configuration.contains { $0.name == "saturation_per_second" } }
 
     var generatorCPUShare: Double { Double(generatorCPUMicroseconds) / 1e6 / seconds }
     var serverCPUShare: Double? { server.map { Double($0.cpuMicroseconds) / 1e6 / seconds } }
     var cpuMicrosecondsPerRequest: Double? { server.map { Double($0.cpuMicroseconds) / Double(max(1, answerCount)) } }
     var loadMicrosecondsPerRequest: Double { Double(generatorCPUMicroseconds) / Double(max(1, answerCount)) }
-    /// CPUs that neither server nor load had: what else ran. The server's own share counts as others' when its process
+    /// The CPUs that other programs used, beside server and load. The server's own share counts here when its process
     /// is not known.
     var otherCPUShare: Double {
         max(
@@ -105,7 +105,7 @@ struct RunResult: Sendable {
 
     func rate(of operation: Operation) -> Double { Double(operation.record.inTimeCount) / seconds }
 
-    /// Of all operations together.
+    /// The values of all operations together.
     func total(_ part: KeyPath<OperationRecord, Histogram>) -> Histogram {
         var total = Histogram()
         for operation in operations { total.merge(operation.record[keyPath: part]) }
@@ -113,7 +113,7 @@ struct RunResult: Sendable {
     }
 }
 
-// How far to trust it.
+// How far to trust the figures.
 extension RunResult {
     /// The generator's own delay of one request in a hundred, above which its delay shows in the figures.
     static let ownLagMax: UInt64 = 1_000_000
@@ -123,7 +123,7 @@ extension RunResult {
     /// The share of its processors from which on a machine is busy.
     static let machineShareMax = 0.9
 
-    /// What kept the figures from being better.
+    /// The bottleneck that kept the figures from being better.
     enum Limit: String {
         case server
         /// The load tool had to wait for processors that it shares with the server.
@@ -145,13 +145,13 @@ extension RunResult {
         return isMachineBusy && !isGeneratorBusy && server != nil ? .machine : .loadTool
     }
 
-    /// What a reader must know before believing the figures.
+    /// The facts that a reader must know before believing the figures.
     var warnings: [String] {
         var warnings: [String] = []
         let lag = decimal(Double(ownLag.value(atShare: 0.99)) / 1e6, places: 1)
         let late = "sent one of 100 requests \(lag) ms late or later"
         let used = decimal(generatorCPUShare, places: 2)
-        // A search goes to where the load is too much: it says itself what that was.
+        // A search raises the rate until the load is too much, and reports the bottleneck itself.
         switch isSearch ? .server : limit {
         case .server: break
         case .machine:
@@ -175,7 +175,7 @@ extension RunResult {
         return warnings
     }
 
-    /// Fails when nothing went well, or more answers failed than are allowed: figures over failures look fast.
+    /// Fails when nothing succeeded, or more answers failed than are allowed: failed requests make figures look fast.
     func check(failuresMaxPercent: Int) throws(BenchError) {
         if isInterrupted { throw BenchError(.interrupted, "interrupted: the figures are partial") }
         if let failure { throw BenchError(.failed, failure) }

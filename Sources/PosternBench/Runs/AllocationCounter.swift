@@ -1,6 +1,6 @@
 import Glibc
 
-/// How often the server called malloc so far: the file into which a library counts that was loaded before it
+/// The number of the server's calls of malloc so far, from the file into which a preloaded library counts them
 /// (tools/allocations/count.c). Eight bytes in the machine's order.
 struct AllocationCounter: Sendable {
     private let path: String

@@ -3,7 +3,7 @@ import Glibc
 import JSON
 import Synchronization
 
-/// What the load tool runs on: without it nobody can compare two results.
+/// The machine that the load tool runs on: without it nobody can compare two results.
 struct HostInfo {
     let members: [JSONValue.Member]
     let processorCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))

@@ -1,7 +1,7 @@
 import Base
 import Glibc
 
-/// What a run is doing, on stderr: one line that is drawn again in a terminal, a line a second anywhere else.
+/// The progress of a run, on stderr: one line that is drawn again in a terminal, a line a second anywhere else.
 struct LiveView {
     private let loops: [any Load]
     private let plan: RunPlan
@@ -14,8 +14,8 @@ struct LiveView {
         self.isShown = isShown
     }
 
-    /// The slice that has just ended, from 1. A thread that is busy tells of it a moment later: then the one before
-    /// is shown.
+    /// Shows the slice that has just ended, from 1. A busy thread publishes it a moment later: then its slice before is
+    /// shown.
     func show(_ number: Int) {
         guard isShown else { return }
         var total = SliceRecord()

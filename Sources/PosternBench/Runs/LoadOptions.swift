@@ -6,21 +6,21 @@ struct LoadOptions {
     let target: Target
     let transport: LoadTransport
     var mix: Mix
-    /// What the requests are, one after the other, instead of a choice by `mix`.
+    /// The requests in order, instead of a choice by `mix`.
     let trace: Trace?
     let statePath: String?
     let tenantID: Text?
     let connections: Int
     let threads: Int
-    /// Nil: the state file's.
+    /// Nil: the seed of the state file.
     let seed: Int?
     let tokensMax: Int
     let federatedUserCount: Int
-    /// The tenant is the caller's to put load on, though it is not marked as synthetic.
+    /// The caller may put load on the tenant, though it is not marked as synthetic.
     let ownsTenant: Bool
     let showsProgress: Bool
 
-    /// With a trace no mix is asked for.
+    /// With a trace the flags need no mix.
     init(_ arguments: inout Arguments, trace: Trace? = nil) throws {
         self.trace = trace
         target = try Target(&arguments)
@@ -81,12 +81,12 @@ struct RunPlan {
     var loop: Loop
     var warmup: Int
     var seconds: Int
-    /// How long answers are waited for at the end.
+    /// How long the run waits for answers at the end.
     var drain = Duration.seconds(10)
     /// Each request is due when the trace has it; `loop` only says how many that are a second.
     var isRecorded = false
 
-    /// Requests of an open loop that are on their way at once on each connection, if nothing else is said.
+    /// The default number of requests of an open loop that are on their way at once on each connection.
     static let outstandingPerConnection = 32
 
     var isOpen: Bool { if case .open = loop { true } else { false } }
@@ -122,7 +122,7 @@ struct RunPlan {
         return members
     }
 
-    /// In words, for the line that says what is about to happen.
+    /// The plan in words, for the line that announces the run.
     func description(connections: Int) -> String {
         let loop =
             switch self.loop {

@@ -11,15 +11,15 @@ final class LoadSession {
     private let hashes: Hashes
     private let loops: [any Load]
     private let shares: [Range<Int>]
-    /// Of a recorded load each thread's part.
+    /// Each thread's part of a recorded load.
     private let traces: [Trace]
     private let process: ServerProcess?
     private let host = HostInfo()
     private let serverSoftware: String
-    /// Its provider answers as long as this lives.
+    /// Their provider answers as long as this object lives.
     private let federatedUsers: FederatedUsers?
 
-    /// Checks that the load may be put on the tenant and that what it needs was seeded, and connects.
+    /// Checks that the load may be put on the tenant and that its data was seeded, and connects.
     init(_ options: LoadOptions, slotsPerLane: Int) throws {
         self.options = options
         let connection = try Connection(to: options.target.address, authorization: options.target.authorization)
@@ -37,7 +37,7 @@ final class LoadSession {
             options, population, shares, traces, federatedUsers?.idTokens ?? [], slotsPerLane: slotsPerLane)
     }
 
-    /// Says what is about to happen; stderr, so that results stay alone on stdout.
+    /// Announces the run on stderr, so that results stay alone on stdout.
     func announce(_ command: String, _ plan: RunPlan) {
         let tenant =
             (population.tenantCount > 1
@@ -113,7 +113,7 @@ final class LoadSession {
     }
 }
 
-// What must hold before a load begins.
+// The checks before a load begins.
 extension LoadSession {
     private static func population(_ options: LoadOptions, over connection: Connection) throws -> Population {
         guard let path = options.statePath else { return Population(tenantID: options.tenantID ?? "bench") }
@@ -124,7 +124,7 @@ extension LoadSession {
         return population
     }
 
-    /// A load goes to tenants that are marked as synthetic, or that the caller says are theirs.
+    /// Allows a load on tenants that are marked as synthetic, or that the caller says are theirs.
     private static func permission(
         _ population: Population, _ options: LoadOptions, over connection: Connection
     ) throws -> Hashes {
@@ -140,7 +140,7 @@ extension LoadSession {
         return hashes
     }
 
-    /// What the mix needs must have been seeded.
+    /// Checks that the data that the mix needs was seeded.
     private static func check(_ population: Population, _ options: LoadOptions, requestsMax: Int) throws {
         func require(_ operations: [Operation], _ holds: Bool, _ flag: String) throws {
             guard !holds, let operation = operations.first(where: { options.mix.usesSeeded($0) }) else { return }
@@ -150,7 +150,7 @@ extension LoadSession {
         guard !reads || population.userCount > 0 else {
             throw BenchError(.notReady, "get needs a --state file of `postern-bench seed` with --users")
         }
-        // A journey signs in whatever it did before.
+        // A journey signs in, whatever its steps before were.
         let signsIn = options.mix.operations.contains(.signIn) && population.passwordUserCount == 0
         guard !signsIn else {
             throw BenchError(.notReady, "sign-in needs a --state file of `postern-bench seed` with --password-users")
@@ -167,7 +167,7 @@ extension LoadSession {
             count: options.federatedUserCount, tenantID: population.tenantID, over: connection)
     }
 
-    /// Each thread's part of so many things.
+    /// Each thread's part of `count` things.
     private static func shares(of count: Int, among threads: Int) -> [Range<Int>] {
         (0..<threads).map { count * $0 / threads..<count * ($0 + 1) / threads }
     }
@@ -204,7 +204,7 @@ extension LoadSession {
     }
 }
 
-/// As many open files as the system lets this process have: one is a connection.
+/// Raises the limit of open files as far as the system lets it: each connection is an open file.
 func raiseFileLimit() {
     var limit = rlimit()
     getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)

@@ -1,4 +1,4 @@
-/// Where a run writes its result, besides stdout.
+/// The files to which a run writes its result, besides stdout.
 struct ResultFiles {
     private let json: String?
     private let histogramLog: String?

@@ -1,7 +1,7 @@
 import Base
 
 extension RunResult {
-    /// Takes what the threads of a run measured.
+    /// Takes over the figures that the threads of a run measured.
     mutating func fill(
         from loops: [any Load], _ mix: Mix, _ plan: RunPlan, _ periods: RunPeriods, _ samples: CPUSamples
     ) {
@@ -35,7 +35,7 @@ extension RunResult {
         }
     }
 
-    /// The slices of all threads together, without the empty ones behind the last answer.
+    /// The slices of all threads together, without the empty ones after the last answer.
     private static func series(_ loops: [any Load], _ mix: Mix) -> [Slice] {
         var series: [Slice] = []
         for loop in loops {

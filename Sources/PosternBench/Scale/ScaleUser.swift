@@ -2,12 +2,12 @@ import Base
 import Crypto
 import Messages
 
-/// The users of `postern-bench users`: each has everything that an index is kept of, and a password hash of Firebase.
+/// The users of `postern-bench users`: each has a value for every index, and a password hash of Firebase.
 enum ScaleUser {
-    /// The form of an exported Firebase hash: as long as the signer key.
+    /// The length of an exported Firebase hash, which is the signer key's.
     private static let hashByteCount = 64
     private static let saltByteCount = 10
-    /// The last user is created now, the one before a second earlier.
+    /// Each user is created this long after the one before, the last one this long before now.
     static let createdApartMicros: Int64 = 1_000_000
     static let providerID: Text = "google.com"
 
@@ -31,7 +31,7 @@ enum ScaleUser {
         now - Int64(count - number) * createdApartMicros
     }
 
-    /// Two users never have the same hash: nothing may be kept once for all of them.
+    /// Two users never have the same hash, so that the server cannot share data among them.
     static func user(_ number: Int, of count: Int, now: Int64) -> ImportUser {
         var user = ImportUser()
         user.uid = UserName.uid(number)

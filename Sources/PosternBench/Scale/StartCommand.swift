@@ -3,7 +3,7 @@ import Glibc
 import JSON
 import Messages
 
-/// `postern-bench start`: how soon a server answers that starts over a data directory as it is.
+/// `postern-bench start`: how soon a server answers after it starts over a data directory as it is.
 struct StartCommand {
     private static let startSecondsMax = 60
     private static let stopSecondsMax = 30

@@ -20,7 +20,7 @@ final class StartedServer {
         pid = Int(child)
     }
 
-    /// SIGTERM, then waits. False when the time is over.
+    /// Sends SIGTERM, then waits. False: the server did not end in time.
     func stop(seconds: Int) -> Bool {
         _ = Glibc.kill(pid_t(pid), SIGTERM)
         for _ in 0..<seconds * 100 {
@@ -30,7 +30,7 @@ final class StartedServer {
         return false
     }
 
-    /// SIGKILL, unless it has ended.
+    /// Sends SIGKILL, unless the server has ended.
     func kill() {
         if hasEnded { return }
         _ = Glibc.kill(pid_t(pid), SIGKILL)

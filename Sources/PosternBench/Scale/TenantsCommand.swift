@@ -5,7 +5,7 @@ import Messages
 /// `postern-bench tenants`: what many tenants cost, each with settings of its own.
 struct TenantsCommand {
     private static let callsInFlight = 64
-    /// Requests that are made at once: bounds what this process holds.
+    /// The requests that are made at once, which limits the memory of this process.
     private static let batchMax = 1_000
 
     private let target: Target
@@ -54,7 +54,7 @@ struct TenantsCommand {
                 paths: ["display_name", "client.permissions.disabled_user_signup"]))
     }
 
-    /// Reads each tenant once, so that whatever the server keeps of a tenant in use is counted.
+    /// Reads each tenant once, so that the memory that the server keeps for a tenant in use is counted.
     private func readEach(_ connection: Connection) throws -> Histogram {
         var latency = Histogram()
         for number in 0..<tenantCount {

@@ -16,7 +16,7 @@ struct UserLookups {
         case count = "Count"
     }
 
-    /// What a query asks for: a page as a person reads it.
+    /// The users in a page of a query: as many as a person reads.
     private static let pageSize: Int32 = 20
     private static let service: Text = "postern.v1.Users"
 
@@ -25,7 +25,7 @@ struct UserLookups {
     let seed: Int
     let connection: Connection
 
-    /// How long each of the calls took. Every answer is checked to hold the users that were asked for.
+    /// Measures how long each call takes. Every answer is checked to hold the users that were asked for.
     func measure(_ kind: Kind, count: Int) throws -> Histogram {
         var generator = SeededGenerator(seed: UInt64(seed))
         let newest = kind == .created ? try newestMicros() : 0

@@ -65,21 +65,21 @@ struct UsersCommand {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 struct UsersReport {
     struct Import {
         let userCount: Int
         let createdCount: Int
         let seconds: Double
-        /// Of the server; nil when its process is not known, as in the fields below.
+        /// The CPU time of the server; nil when its process is not known, as in the fields below.
         var cpuSeconds: Double?
-        /// The most that was seen while the import went on.
+        /// The most memory that was seen during the import.
         var anonymousByteCountMax: Int?
     }
 
     let imported: Import
     var latencies: [(name: String, nanoseconds: Histogram)]
-    /// What Users.Count says.
+    /// The answer of Users.Count.
     var storedCount: Int64 = 0
     var anonymousByteCount: Int?
 

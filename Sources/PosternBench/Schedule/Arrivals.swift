@@ -2,9 +2,9 @@ import Glibc
 
 /// How requests are spread over time at a given rate.
 enum ArrivalPattern: String, CaseIterable, Sendable {
-    /// Independent of each other, as those of many users are.
+    /// Requests are independent of each other, as those of many users are.
     case poisson
-    /// One after the other at the same distance.
+    /// Requests follow one another at the same distance.
     case uniform
 }
 
@@ -23,7 +23,7 @@ struct Arrivals: Sendable {
     private var offset = 0.0
     private var isFirst = true
     private var skip: Int
-    /// Of a load that was recorded, instead of a schedule.
+    /// The times of a recorded load, instead of a schedule.
     private var recorded: ArraySlice<Int64>?
 
     init(_ schedule: RateSchedule, _ pattern: ArrivalPattern, seed: UInt64, share: (index: Int, of: Int) = (0, 1)) {
@@ -36,7 +36,7 @@ struct Arrivals: Sendable {
         random = SeededGenerator(seed: seed ^ 0x6172_7269_7661_6C73)
     }
 
-    /// At these times.
+    /// Makes arrivals at these times.
     init(recorded times: [Int64]) {
         self.init(RateSchedule(perSecond: 1), .uniform, seed: 0)
         recorded = times[...]
@@ -52,7 +52,7 @@ struct Arrivals: Sendable {
         return advance()
     }
 
-    /// Goes on until so many requests are due as the pattern says lie between two of them.
+    /// Advances to the next arrival: until the rate has added up to the pattern's distance between two requests.
     private mutating func advance() -> Int64? {
         var requests = pattern == .poisson ? -log(1 - random.unit()) : isFirst ? 0 : 1
         isFirst = false
@@ -88,7 +88,7 @@ struct Arrivals: Sendable {
         return (rate + segment.to) / 2 * (segment.seconds - offset)
     }
 
-    /// How long it takes from `offset` on until `requests` were due; nil when the segment ends before.
+    /// How long it takes from `offset` on until `requests` are due; nil when the segment ends before.
     private static func time(of requests: Double, in segment: RateSchedule.Segment, from offset: Double) -> Double? {
         let left = Self.requests(in: segment, from: offset)
         guard requests < left || (requests == 0 && rate(in: segment, at: offset) > 0) else { return nil }

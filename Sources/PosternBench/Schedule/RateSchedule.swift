@@ -34,7 +34,7 @@ struct RateSchedule: Equatable, Sendable {
     /// The length of its segments.
     var seconds: Double { segments.reduce(0) { $0 + $1.seconds } }
 
-    /// The same, with its first rate kept for so long before it.
+    /// The schedule with its first rate kept for this long before it.
     func warmedUp(for seconds: Double) -> RateSchedule {
         guard seconds > 0, let first = segments.first else { return self }
         let warmup = Segment(seconds: seconds, from: first.from, to: first.from)
@@ -47,7 +47,7 @@ struct RateSchedule: Equatable, Sendable {
         return (requests(until: end) - requests(until: start)) / (end - start)
     }
 
-    /// How many requests are due until then.
+    /// How many requests are due until `end`.
     private func requests(until end: Double) -> Double {
         var requests = 0.0
         var passed = 0.0
@@ -99,7 +99,7 @@ extension RateSchedule {
         }
     }
 
-    /// A day of them, at most `segmentsMax`.
+    /// The bursts of a day, in at most `segmentsMax` segments.
     private static func bursts(
         _ rate: Double, for length: Double, every period: Double, over base: Double
     ) -> [Segment] {
@@ -133,7 +133,7 @@ extension RateSchedule {
         return (try rate(String(text[..<dots.lowerBound])), try rate(String(text[dots.upperBound...])))
     }
 
-    /// `500ms`, `20s`, `2m`: more than nothing, at most a day.
+    /// `500ms`, `20s`, `2m`: above zero, at most a day.
     static func duration(_ text: String) throws(UsageError) -> Double {
         let units: [(name: String, seconds: Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3_600)]
         guard let unit = units.first(where: { text.hasSuffix($0.name) }),

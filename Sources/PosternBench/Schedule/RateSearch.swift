@@ -1,4 +1,4 @@
-/// Which rate to try next: doubled until one fails, halved until one holds, then in between.
+/// Chooses the next rate to try: doubled until one fails, halved until one holds, then in between.
 struct RateSearch {
     private(set) var best: Int?
     private(set) var lowestFailed: Int?
@@ -12,7 +12,7 @@ struct RateSearch {
         self.most = most
     }
 
-    /// Whether the objectives held at `next`.
+    /// Notes whether the objectives held at `next`.
     mutating func note(_ holds: Bool) {
         guard let rate = next else { return }
         if holds { best = rate } else { lowestFailed = rate }

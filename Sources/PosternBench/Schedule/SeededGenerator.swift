@@ -24,6 +24,6 @@ struct SeededGenerator: RandomNumberGenerator, Sendable {
 }
 
 extension SeededGenerator {
-    /// Evenly from 0 up to, and without, 1.
+    /// A number evenly distributed from 0 up to, and without, 1.
     mutating func unit() -> Double { Double(next() >> 11) / 9_007_199_254_740_992 }
 }

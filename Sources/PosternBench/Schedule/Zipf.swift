@@ -20,7 +20,7 @@ struct Zipf: Sendable {
         squeeze = 2 - Self.inverse(Self.integral(2.5, self.exponent) - pow(2, -self.exponent), self.exponent)
     }
 
-    /// How often number k comes, beside others.
+    /// The relative frequency of number k.
     static func weight(of number: Int, exponent: Double) -> Double { pow(Double(number + 1), -exponent) }
 
     func next(_ random: inout SeededGenerator) -> Int {

@@ -4,7 +4,7 @@ public import Base
 ///
 /// A code is 50 random bits in base32, for example `k3vq2-7mzdp`. The store has HMACs of them.
 public enum RecoveryCodes {
-    /// How many a user is given at once.
+    /// How many codes a user is given at once.
     public static let count = 10
     private static let characterCount = 10
     private static let typedByteCountMax = 64
@@ -16,7 +16,8 @@ public enum RecoveryCodes {
         }
     }
 
-    /// A code as it was typed, in its one form; nil for what cannot be a code. Case, spaces and hyphens do not matter.
+    /// A code as it was typed, in its one form; nil for a text that cannot be a code. Case, spaces and hyphens do not
+    /// matter.
     public static func canonical(_ typed: Secret) -> [UInt8]? {
         guard typed.byteCount <= typedByteCountMax else { return nil }
         let text = typed.withBytes { bytes in

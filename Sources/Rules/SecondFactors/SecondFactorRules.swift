@@ -2,21 +2,22 @@ public import Base
 import JSON
 public import Messages
 
-/// What holds for second factors, whoever asks. Pure.
+/// The rules for second factors. Pure.
 public enum SecondFactorRules {
     /// What a sign-in needs besides its first factor.
     public enum Need: Sendable, Equatable {
         case nothing
         /// One of the user's factors.
         case factor
-        /// That the user enrolls a first one.
+        /// The enrolment of a first factor.
         case enrollment
     }
 
     public static let factorsMax = 5
     static let displayNameByteCountMax = 64
 
-    /// Which kinds a tenant allows counts for enrolling only: a factor that a user has is never passed over.
+    /// What a sign-in needs. The kinds that a tenant allows limit enrolment only: a factor that a user has is always
+    /// asked for.
     public static func need(of user: User, settings: TenantSettings) -> Need {
         switch settings.secondFactorState {
         case .unspecified, .disabled: .nothing
@@ -48,7 +49,7 @@ public enum SecondFactorRules {
         }
     }
 
-    /// Whether the user may get one more. UNVERIFIED_EMAIL, SECOND_FACTOR_LIMIT_EXCEEDED.
+    /// Checks that the user may get one more factor. UNVERIFIED_EMAIL, SECOND_FACTOR_LIMIT_EXCEEDED.
     public static func checkRoom(_ user: User) throws(Failure) {
         guard !user.email.isEmpty, user.emailVerified else {
             throw Failure(.unverifiedEmail, "A second factor needs a verified email; verify it first.")
@@ -67,14 +68,14 @@ public enum SecondFactorRules {
     }
 
     /// The factors by which a sign-in can be finished that began with `provider`. The phone that proved the first
-    /// factor is no second one. Its user has a verified email, and can begin with that.
+    /// factor does not count as a second one. Its user has a verified email, and can begin with that.
     public static func offered(to user: User, after provider: Text) -> [SecondFactor] {
         user.secondFactors.prefix(factorsMax).filter { factor in
             provider != ProviderInfo.phone || factor.kind != .phone || factor.phoneNumber != user.phoneNumber
         }
     }
 
-    /// What a user who is asked for a factor is told of those there are, as JSON: phone numbers with their last four
+    /// The factors as they are described to a user who is asked for one, as JSON: phone numbers with their last four
     /// digits only.
     public static func hints(_ factors: [SecondFactor]) -> Text {
         var json = JSONWriter()
@@ -103,7 +104,7 @@ public enum SecondFactorRules {
 }
 
 extension SecondFactorKind {
-    /// As ID tokens (`sign_in_second_factor`), hints and events name it.
+    /// The kind's name in ID tokens (`sign_in_second_factor`), hints and events.
     public var name: Text {
         switch self {
         case .phone: "phone"

@@ -1,8 +1,8 @@
 public import Base
 import Crypto
 
-/// Codes of authenticator apps (RFC 6238 over RFC 4226): six digits of SHA-1, every 30 seconds another. These are the
-/// parameters that every app knows. Pure.
+/// Codes of authenticator apps (RFC 6238 over RFC 4226): six digits of SHA-1, a new code every 30 seconds. These are
+/// the parameters that every app knows. Pure.
 public enum TOTP {
     public static let secretByteCount = 20
     public static let digitCount = 6
@@ -27,9 +27,9 @@ public enum TOTP {
 
     public static func step(at time: Timestamp) -> Int64 { time.seconds / periodSeconds }
 
-    /// The step whose code is `code`; nil when it is none of the steps around `now`, or one that was used.
+    /// The step whose code is `code`; nil when no step around `now` has this code, or the step was used.
     ///
-    /// `lastStep` is the latest step that was used. A code is looked for in all steps, whichever it is of.
+    /// `lastStep` is the latest step that was used. All steps are compared, even after a match.
     public static func step(of code: [UInt8], secret: Secret, now: Timestamp, after lastStep: Int64) -> Int64? {
         let present = step(at: now)
         // A step far ahead of the time was used under a clock that was wrong. It would lock the user out until then.
@@ -43,7 +43,7 @@ public enum TOTP {
         return found
     }
 
-    /// What an authenticator app reads from a QR code (Google's key URI format).
+    /// The URI that an authenticator app reads from a QR code (Google's key URI format).
     public static func uri(secret: Secret, issuer: Text, account: Text) -> Secret {
         let label = percentEncoded(issuer) + [UInt8]("%3A".utf8) + percentEncoded(account)
         let key = secret.withBytes { Base32.encode($0) }

@@ -3,14 +3,14 @@ public import Crypto
 import Glibc
 public import Messages
 
-/// Why a file cannot be restored.
+/// The reason why a file cannot be restored.
 public enum BackupError: Error, Equatable, CustomStringConvertible {
     case notABackup
     /// Made by a newer version of the server, which writes backups in another form.
     case newerFormat(UInt32)
-    /// The file ends before its backup does, or goes on behind it.
+    /// The file ends before its backup does, or goes on after it.
     case cut
-    /// Bytes in it are others than were written.
+    /// Bytes in the file differ from those that were written.
     case altered
     /// The backup is of a store with another master key.
     case otherMasterKey
@@ -32,7 +32,7 @@ public enum BackupError: Error, Equatable, CustomStringConvertible {
 /// A backup in a file, checked as a whole when it is opened.
 public final class BackupFile: Sendable {
     public let header: BackupHeader
-    /// Of the data file in it.
+    /// The bytes of the data file in it.
     public let dataByteCount: UInt64
     private let file: Int32
     private let dataOffset: UInt64
@@ -64,7 +64,7 @@ public final class BackupFile: Sendable {
 
     deinit { close(file) }
 
-    /// Writes the data file to `path`, where nothing may be yet, and syncs it.
+    /// Writes the data file to `path`, where there must be nothing yet, and syncs it.
     public func unpack(to path: String) throws(BackupError) {
         let output = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard output >= 0 else { throw .file(call: "create", code: errno) }

@@ -7,14 +7,14 @@ import Crypto
 ///     ‖ LMDB data file
 ///     ‖ its length (8, big-endian) ‖ SHA-256 of all before (32) ‖ HMAC of that digest (32)
 ///
-/// The digest tells damage, also to somebody who has not the master key. The HMAC tells that nobody else made the
-/// backup or changed it.
+/// The digest shows damage, even to somebody who does not have the master key. The HMAC shows that nobody else made or
+/// changed the backup.
 enum BackupFormat {
     static let version: UInt32 = 1
     static let magic = [UInt8]("PSTNBAK1".utf8)
     static let prefixByteCount: UInt64 = 16
     static let headerByteCountMax: UInt64 = 4_096
-    /// 8 and two of 32.
+    /// 8 bytes and two times 32.
     static let trailerByteCount: UInt64 = 72
 
     static func prefix(header: [UInt8]) -> [UInt8] {

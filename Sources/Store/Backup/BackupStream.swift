@@ -3,8 +3,8 @@ public import Crypto
 public import Messages
 
 extension Store {
-    /// Begins a backup of the store as it is now. `header` says what it is of; the store adds its own part. `key`
-    /// authenticates it: the same key opens it.
+    /// Begins a backup of the store as it is now. `header` describes the backup; the store adds its own part. `key`
+    /// authenticates the backup: the same key opens it.
     public func backup(_ header: BackupHeader, key: HMACKey) throws -> BackupStream {
         var header = header
         header.formatVersion = BackupFormat.version
@@ -14,8 +14,8 @@ extension Store {
     }
 }
 
-/// A backup as it is made: pieces of bytes, in order. It holds a snapshot of the store until its last piece was taken,
-/// or until it is dropped. One caller at a time.
+/// A backup in the making: pieces of bytes, in order. It holds a snapshot of the store until its last piece was taken,
+/// or until the stream is dropped. One caller at a time.
 public final class BackupStream: @unchecked Sendable {
     // Unchecked: `next` is called by one thread at a time, one call after the other.
     private enum State: ~Copyable {
@@ -36,7 +36,7 @@ public final class BackupStream: @unchecked Sendable {
         self.state = .beginning(BackupFormat.prefix(header: header))
     }
 
-    /// Not empty, and at most `pieceByteCount` and a trailer; nil behind the last one.
+    /// The next piece: not empty, and at most `pieceByteCount` and a trailer. Nil after the last piece.
     @available(*, noasync, message: "blocks the thread")
     public func next() throws(StoreError) -> [UInt8]? {
         var taken = State.ended

@@ -1,6 +1,7 @@
 public import Base
 
-// Random bytes that a restore draws anew: what is made with a key that they go into is void in a restored store.
+// Random bytes that each restore draws again. If a key is derived from them, whatever was made with the key is void in
+// a restored store.
 
 enum Epoch {
     static let key = [UInt8]("epoch".utf8)
@@ -8,7 +9,7 @@ enum Epoch {
 }
 
 extension Store {
-    /// Empty for a store that never was restored.
+    /// Empty for a store that was never restored.
     public func epoch() throws(StoreError) -> [UInt8] {
         try atStart { try read { try $0.epoch() } }
     }
@@ -23,7 +24,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Takes effect where the store is opened next.
+    /// Takes effect when the store is opened next.
     public func beginEpoch(_ random: RandomSource) throws(StoreError) {
         try put(Schema.meta, Epoch.key, random.bytes(Epoch.byteCount))
     }

@@ -2,11 +2,11 @@ import Base
 internal import CLMDB
 
 extension Store {
-    /// Makes a copy of another node's data file the store of a node of its own, and returns its place in the journal.
+    /// Turns a copy of another node's data file into the store of a new node, and returns its place in the journal.
     ///
-    /// What a store knows of itself alone begins anew: its witness, and the id by which the witness knows it.
-    /// Everything else is as in the other node's store, the epoch and the place in the journal too: nothing is
-    /// upgraded, and no event is written, because other nodes would not learn it.
+    /// The parts that each store has for itself begin anew: its witness, and the id by which the witness knows it.
+    /// Everything else is as in the other node's store, including the epoch and the place in the journal. Nothing is
+    /// upgraded, and no event is written, because other nodes would not learn of it.
     @available(*, noasync, message: "blocks the thread")
     public static func adopt(
         _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash

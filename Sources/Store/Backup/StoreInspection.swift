@@ -1,8 +1,8 @@
 public import Base
 
 extension Store {
-    /// Reads a store that no server has open, and changes nothing in it; nil where there is none, or it is of an older
-    /// version.
+    /// Reads a store that no server has open, and changes nothing in it. Nil if there is no store, or if it is of an
+    /// older version.
     public static func inspect<Result>(
         _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash,
         _ body: (borrowing ReadTransaction) throws -> Result
@@ -18,7 +18,7 @@ extension Store {
 }
 
 extension Environment {
-    /// Opens a data file that is there, to read it only; nil where the store is of an older version.
+    /// Opens an existing data file only to read it; nil if the store is of an older version.
     static func forInspection(
         _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash
     ) throws(StoreError) -> Environment? {

@@ -3,7 +3,7 @@ import JSON
 import Messages
 import PosternClient
 
-/// Where the events of API keys stand.
+/// Tells which log has the events of API keys.
 private let keyEventsNote = """
     Its events are in the project's log, which project-admins read:
       postern -t "" audit list --kind api-key-created,api-key-updated,api-key-rotated,api-key-revoked
@@ -76,7 +76,7 @@ enum APIKeyCommands {
         Flag("allow-address", "RANGE,…", "where it may be used from: 192.0.2.0/24,2001:db8::1; \"\": anywhere"),
     ]
 
-    /// Nil: not said.
+    /// Nil: the flag is not given.
     private static func expiry(_ arguments: Arguments) throws(CommandError) -> Int64? {
         if arguments.value("expires-in") == "never" { return 0 }
         return try arguments.duration("expires-in").map { (Clock.system.now() + $0).microseconds }

@@ -47,7 +47,7 @@ enum AuditCommands {
             afterSequence: try session.arguments.integer("after", in: 0...Int64.max - 1) ?? 0,
             filter: try filter(session.arguments))
         if request.afterSequence == 0 {
-            // To the server 0 is "from now on", which would leave a gap when the stream is begun again.
+            // For the server 0 means "from now on", which would leave a gap when the stream is begun again.
             let newest = AuditListEventsRequest(tenantID: request.tenantID, pageSize: 1)
             let page = try await client.listEvents(newest, options: session.callOptions())
             request.afterSequence = page.events.first?.sequence ?? -1

@@ -17,7 +17,7 @@ enum BackupCommands {
         guard !File.exists(path) else {
             throw CommandError.usage("\(path): exists already", hint: "a backup is not overwritten: name another file")
         }
-        // What is not whole has another name.
+        // An incomplete backup has another name.
         let unfinished = path + ".unfinished"
         unlink(unfinished)
         let descriptor = try File.open(unfinished, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
@@ -63,7 +63,7 @@ enum BackupCommands {
         _ = try run("--restore-backup", session, saidBefore: verdict)
     }
 
-    /// Prints what posternd says, without the lines that it has said before, and returns them.
+    /// Prints posternd's output without the lines in `saidBefore`, and returns all its lines.
     private static func run(
         _ action: String, _ session: Session, saidBefore: [Substring] = []
     ) throws -> [Substring] {

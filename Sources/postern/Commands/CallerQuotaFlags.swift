@@ -8,7 +8,7 @@ enum CallerQuotaFlags {
         Flag("quota-sms-per-hour", "COUNT", "codes sent by SMS, over all tenants; 0: the default"),
     ]
 
-    /// Nil when no flag is given. All are set together: one that is not given has the default.
+    /// Nil when no flag is given. All quotas are set together: a quota that is not given has the default.
     static func read(_ arguments: Arguments) throws(CommandError) -> CallerQuotas? {
         let mutations = try arguments.integer("quota-mutations-per-second", in: 0...Int64.max)
         let bytes = try arguments.integer("quota-written-bytes-per-hour", in: 0...Int64.max)

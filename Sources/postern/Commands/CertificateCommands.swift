@@ -2,7 +2,7 @@ import Base
 import Glibc
 import TLS
 
-/// postern server cert: an authority of one's own, and certificates of it, for development and for small installations.
+/// postern server cert: a private authority, and certificates that it signs, for development and small installations.
 enum CertificateCommands {
     private static let daysFlag = Flag("days", "N", "how long the certificate is valid (default 90)")
     private static let authorityDays = 3_650
@@ -30,7 +30,7 @@ enum CertificateCommands {
             throw CommandError.usage("--name is a file's name, and not \"ca\"")
         }
         let days = try arguments.integer("days", in: 1...3_650) ?? 90
-        // It holds keys: for its owner alone, where it is not there yet.
+        // The directory holds keys: if it is new, it is for its owner alone.
         _ = mkdir(directory, 0o700)
         do {
             let authority = try authority(in: directory)
@@ -63,7 +63,7 @@ enum CertificateCommands {
         return client.isEmpty ? (.server, server) : (.client, client)
     }
 
-    /// The authority of the directory; made, with a key that only its owner can read, where there is none.
+    /// The authority of the directory. If there is none, it is made, with a key that only its owner can read.
     private static func authority(in directory: String) throws -> CertificateMaker.Made {
         let (certificate, key) = ("\(directory)/ca.pem", "\(directory)/ca-key.pem")
         if File.exists(key) {

@@ -4,7 +4,7 @@ import Messages
 import PosternClient
 import TLS
 
-/// postern certificate …: which clients' certificates have which role.
+/// postern certificate …: the roles of clients' certificates.
 enum CertificateMappingCommands {
     static let all = [map, list, unmap]
 

@@ -27,7 +27,7 @@ enum ClusterCommands {
         guard silent.isEmpty else { throw CommandError(silent.joined(separator: "; "), exitCode: .unavailable) }
     }
 
-    /// How often nodes are asked again that are not at one position.
+    /// How often nodes that are not at the same position are asked.
     private static let triesMax = 10
 
     static let verify = Command(
@@ -111,7 +111,7 @@ private struct ComparedTable: Record {
 
     let table: TableDigest
     let position: Int64
-    /// The nodes whose digest is another than the first one's.
+    /// The nodes whose digest differs from the first node's.
     let differing: [String]
 
     var id: String { "\(table.table)" }

@@ -70,7 +70,7 @@ enum DenialCommands {
             tenantID: try session.tenantID(),
             afterSequence: try session.arguments.integer("after", in: 0...Int64.max) ?? 0)
         if request.afterSequence == 0 {
-            // To the server 0 is "from now on", which would leave a gap when the stream is begun again.
+            // For the server 0 means "from now on", which would leave a gap when the stream is begun again.
             let newest = TenantsListDenialsRequest(tenantID: request.tenantID, pageSize: 1)
             let page = try await client.listDenials(newest, options: session.callOptions())
             request.afterSequence = page.denials.first?.sequence ?? -1

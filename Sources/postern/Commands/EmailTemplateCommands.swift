@@ -3,7 +3,7 @@ import JSON
 import Messages
 import PosternClient
 
-/// What mail says, and whether it arrives: postern email-config …
+/// The text of mails, and a test of their delivery: postern email-config …
 enum EmailTemplateCommands {
     static let all = [test, preview, setTemplate]
 

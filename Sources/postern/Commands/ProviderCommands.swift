@@ -111,7 +111,7 @@ enum ProviderCommands {
     }
 }
 
-/// The settings a command line names, and the mask that says which they are.
+/// The settings that a command line names, and the field mask that lists them.
 struct ProviderSettings {
     var provider = Provider()
     var paths: [Text] = []

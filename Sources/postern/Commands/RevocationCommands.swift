@@ -38,16 +38,17 @@ enum RevocationCommands {
     }
 }
 
-/// Where a stream of revocations is: which cursor loses nothing, and what of its snapshot is there.
+/// The position in a stream of revocations: the cursor from which nothing is lost, and the snapshot's progress.
 struct WatchedPlace {
-    /// Behind all that was read; empty while a snapshot is not whole.
+    /// The cursor after everything that was read. Empty while a snapshot is not complete.
     private(set) var cursor: Text
     private var isInSnapshot = false
     private var snapshotCount = 0
 
     init(cursor: Text) { self.cursor = cursor }
 
-    /// A cursor for each revocation: the message's counts when its last one was read, the one before until then.
+    /// A cursor for each revocation: the message's cursor for its last revocation, and the former cursor for the
+    /// others.
     mutating func take(_ message: TokensWatchRevocationsResponse) -> [Text] {
         if message.snapshotReason != .unspecified { (cursor, isInSnapshot, snapshotCount) = (.empty, true, 0) }
         snapshotCount += message.revocations.count
@@ -57,7 +58,7 @@ struct WatchedPlace {
         return cursors
     }
 
-    /// That the cursor was of no use, if so.
+    /// Tells the user that the cursor was of no use. Nil: there is nothing to tell.
     func resumption(_ message: TokensWatchRevocationsResponse) -> String? {
         let all = "all that still matters follows, what was read before is void"
         switch message.snapshotReason {
@@ -69,7 +70,7 @@ struct WatchedPlace {
         }
     }
 
-    /// That the message was the snapshot's last, if so.
+    /// Tells the user that the message was the snapshot's last. Nil: it was not.
     mutating func completion(_ message: TokensWatchRevocationsResponse) -> String? {
         guard isInSnapshot, !message.continues else { return nil }
         isInSnapshot = false
@@ -81,7 +82,7 @@ private struct WatchedRevocation: Record {
     static let columns = ["time_micros", "kind", "tenant_id", "uid", "session_id", "valid_after_micros", "key_id"]
 
     let revocation: Revocation
-    /// Goes on here without a gap; empty: there is none yet.
+    /// The cursor from which a watch continues without a gap. Empty: there is none yet.
     let cursor: Text
 
     var id: String { revocation.uid.string }

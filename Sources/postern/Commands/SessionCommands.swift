@@ -3,7 +3,7 @@ import JSON
 import Messages
 import PosternClient
 
-/// postern session …: of a user, as an admin sees them, and of the holder of an ID token.
+/// postern session …: the sessions of a user, for an admin or for the holder of an ID token.
 enum SessionCommands {
     static let all = [list, revoke, signOut, watch]
 
@@ -55,7 +55,7 @@ enum SessionCommands {
                 isFirst = false
             }
         } catch let failure as Failure where failure.is(.shuttingDown) {
-            // What happened in between could not be told: whoever watches begins anew.
+            // Changes in between would be missed, so the user has to start the watch again.
             var failure = failure
             failure.message = "The server stops; the session goes on, watch it again when the server is back."
             throw failure

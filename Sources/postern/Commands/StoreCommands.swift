@@ -1,7 +1,7 @@
 import Base
 import JSON
 
-/// postern store …: what is done with the server stopped, on the machine where its data is.
+/// postern store …: commands for a stopped server, on the machine that has its data.
 enum StoreCommands {
     static let all = [verify]
 
@@ -27,7 +27,7 @@ enum StoreCommands {
     }
 }
 
-/// What posternd found in a store.
+/// The report of posternd on a store.
 private struct StoreVerification: Record {
     static let columns = ["sound", "lines"]
 

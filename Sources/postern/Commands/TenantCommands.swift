@@ -114,7 +114,7 @@ enum TenantCommands {
         try session.arguments.operand(0).map { Text($0) } ?? session.tenantID()
     }
 
-    /// What is typed to confirm something severe about the tenant. No tenant's id has a blank.
+    /// The words that confirm a severe change of the tenant. No tenant id has a space.
     static func confirmedName(_ tenantID: Text) -> String { tenantID.isEmpty ? "default pool" : tenantID.string }
 
     static func title(_ tenantID: Text) -> String { tenantID.isEmpty ? "the default pool" : "tenant \(tenantID)" }

@@ -1,7 +1,7 @@
 import Base
 import Messages
 
-/// `--where`: which tenants are meant.
+/// `--where`: the conditions that select tenants.
 struct TenantFilterFlag {
     static let flag = Flag(
         "where", "CONDITION[ and …]",

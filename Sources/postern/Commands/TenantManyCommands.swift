@@ -73,13 +73,13 @@ enum TenantManyCommands {
     }
 }
 
-/// A change of settings as its event tells it.
+/// A change of settings, read from its event.
 private struct SettingsEvent: Record {
     static let columns = ["revision", "time_micros", "caller", "path", "before", "after"]
 
     let event: AuditEvent
 
-    /// A row for each setting. A change that set what was set already has a row as well.
+    /// A row for each setting. A change that left all settings as they were has one row.
     var rows: [JSONValue] {
         let changes = event.settingsChange?.json["changes"]?.array ?? []
         return (changes.isEmpty ? [["path": "(as it was)"]] : changes).map { change in
@@ -117,7 +117,7 @@ extension TenantUpdateResult: Record {
 }
 
 extension SettingsChange {
-    /// The changed settings one by one: what the message does not name is not there.
+    /// The changed settings one by one. Settings that the message does not name are left out.
     var json: JSONValue {
         let changes = paths.map { path -> JSONValue in
             func value(_ tenant: Tenant?) -> JSONValue {

@@ -1,7 +1,7 @@
 import Base
 import Messages
 
-/// The settings a command line names, and the mask that says which they are.
+/// The settings that a command line names, and the field mask that lists them.
 struct TenantSettings {
     var tenant = Tenant()
     var paths: [Text] = []
@@ -141,7 +141,7 @@ struct TenantSettings {
         paths.append(path)
     }
 
-    /// What mostly takes a project-admin.
+    /// Reads settings of which most need a project-admin.
     private mutating func noteQuotasAndSuspension(_ arguments: Arguments) throws(CommandError) {
         note("anonymous_user_expiry_seconds", try Self.seconds("anonymous-user-expiry", arguments)) {
             $0.anonymousUserExpirySeconds = $1
@@ -171,7 +171,7 @@ struct TenantSettings {
         }
     }
 
-    /// The guidance is replaced as a whole: what the command line does not name is taken from the present one.
+    /// The guidance is replaced as a whole: parts that the command line does not name come from the present guidance.
     var isGuidancePartial: Bool {
         paths.contains("guidance") && (guidanceMessage == nil || guidanceURL == nil || guidanceLocale == nil)
     }

@@ -23,9 +23,9 @@ enum UserExport {
     }
 }
 
-/// One export as it goes. Beside the file lies another, `….resume`, until the export is complete.
+/// One running export. Another file, `….resume`, lies beside the export's file until the export is complete.
 struct ExportRun {
-    /// Where an export stands: what of the file is good, and the cursor behind it.
+    /// The progress of an export: how much of the file is good, and the cursor after it.
     struct Place: Equatable {
         var cursor = Text.empty
         var byteCount: Int64 = 0
@@ -61,13 +61,13 @@ struct ExportRun {
             return
         }
         guard isResuming else {
-            // Whose data it is, its owner alone reads; and an export of before is not overwritten.
+            // The file is for its owner alone, because it holds users' data. An earlier export is not overwritten.
             descriptor = try File.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
             return
         }
         place = try Place(reading: Self.resumePath(path))
         descriptor = try File.open(path, O_WRONLY)
-        // What is behind the place was written and not noted.
+        // The bytes after the place were written, but not noted.
         guard ftruncate(descriptor, Int(place.byteCount)) == 0, lseek(descriptor, 0, SEEK_END) == Int(place.byteCount)
         else {
             throw CommandError("\(path): \(String(cString: strerror(errno)))")
@@ -136,7 +136,7 @@ struct ExportRun {
         place.byteCount += Int64(bytes.count)
     }
 
-    /// The users come first: a place that is noted lies in the file, also after the machine stopped.
+    /// Syncs the users first, so that a place that is noted is in the file even after the machine stopped.
     private func note() throws {
         guard fdatasync(descriptor) == 0 || errno == EINVAL else {
             throw CommandError("\(path): \(String(cString: strerror(errno)))")

@@ -113,7 +113,7 @@ enum UserFindCommands {
         return request
     }
 
-    /// What is no JSON is meant as a string: quotes are a nuisance in a shell.
+    /// Text that is not JSON is taken as a string, because quotes are a nuisance in a shell.
     private static func claimValue(_ text: String) -> Text {
         let isJSON = (try? JSONValue(parsing: [UInt8](text.utf8))) != nil
         return isJSON ? Text(text) : Text(unchecked: JSONValue.string(Text(text)).serialized())

@@ -48,7 +48,7 @@ enum UserImport {
         try await run.importAll(format.source { try File.readChunk(descriptor: source, name: path) })
     }
 
-    /// A pipe, and a file whose name says nothing, hold what Firebase calls JSON, as ever.
+    /// Without --format, a pipe, or a file whose name does not tell its format, is read as Firebase's JSON, as ever.
     static func format(_ session: Session, path: String) throws(CommandError) -> UserFileFormat {
         guard let named = session.arguments.value("format") else {
             return (try? .find(nil, path: path)) ?? .firebaseJSON

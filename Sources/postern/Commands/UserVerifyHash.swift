@@ -60,7 +60,7 @@ enum UserVerifyHash {
     }
 }
 
-/// What a trial found, in the words of the import's flags.
+/// The result of a trial, in the words of the import's flags.
 private struct HashTrial: Record {
     static let columns = ["uid", "matches", "tried", "matching"]
 

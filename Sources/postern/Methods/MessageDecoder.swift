@@ -2,12 +2,12 @@ import Base
 import JSON
 import Messages
 
-/// Makes JSON of a message's bytes, in the forms that `MessageEncoder` reads.
+/// Converts a message's bytes to JSON, in the forms that `MessageEncoder` reads.
 ///
-/// Every field is there, in the order of the proto, as in the JSON of other commands: of a oneof the member that is
-/// set, a message that is not there as null. What a newer server adds is left out.
+/// Every field is there, in the order of the proto, as in the JSON of other commands. A oneof has only the member that
+/// is set, and an absent message is null. Fields that a newer server adds are left out.
 struct MessageDecoder {
-    /// As deep as messages of the protocol may be, so that no answer exhausts the stack.
+    /// The greatest depth of the protocol's messages, so that no answer exhausts the stack.
     private static let depthMax = 16
 
     let schema: ProtocolSchema
@@ -35,7 +35,7 @@ struct MessageDecoder {
         return .object(members)
     }
 
-    /// A copy of what the reader points into.
+    /// A copy of the value to which the reader points.
     private enum Value {
         case number(UInt64)
         case bytes([UInt8])
@@ -114,7 +114,7 @@ struct MessageDecoder {
         case .enumeration(let type):
             let name = schema.enums[type]?.values.first { $0.number == signed }?.name
             return name.map { .string($0) } ?? .integer(signed)
-        // What no JSON number of ours holds is told as the largest.
+        // A value above our JSON integers is shown as the largest one.
         case .integer(isSigned: false), .fixed64(isSigned: false), .fixed32: return .integer(Int64(clamping: bits))
         default: return .integer(signed)
         }

@@ -2,15 +2,15 @@ import Base
 import JSON
 import Messages
 
-/// Makes a message's bytes of JSON with the proto's field names.
+/// Converts JSON with the proto's field names to a message's bytes.
 ///
-/// The same forms that `postern -o json` prints are read: integers as numbers, enums by their names, bytes as
-/// hexadecimal digits, and bytes called ..._json as the JSON in them. Whatever the message has no place for is refused,
-/// because a misspelt field would be left out without a word.
+/// Reads the forms that `postern -o json` prints: integers as numbers, enums by their names, bytes as hexadecimal
+/// digits, and bytes called ..._json as the JSON in them. A field that the message does not have is refused, because a
+/// misspelt field would be left out silently.
 struct MessageEncoder {
     let schema: ProtocolSchema
 
-    /// `path`: where in the request this value stands, for people.
+    /// `path`: the place of this value in the request, for error messages.
     func encode(_ json: JSONValue, as type: Text, path: String = "") throws(CommandError) -> [UInt8] {
         guard let members = json.object else { throw wrong(path, "an object") }
         guard let message = schema.messages[type] else { throw CommandError("there is no message \(type)") }
@@ -80,7 +80,7 @@ struct MessageEncoder {
         }
     }
 
-    /// Also when it is empty: an element of a list, or a member of a oneof, is there by being named.
+    /// Appends empty bytes too: an element of a list, or a member of a oneof, is present because it is named.
     private func append(_ bytes: [UInt8], _ number: Int, to buffer: inout ByteBuffer) {
         buffer.appendTag(number, .lengthDelimited)
         buffer.appendVarint(UInt64(bytes.count))

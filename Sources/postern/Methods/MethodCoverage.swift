@@ -1,10 +1,10 @@
-// Which commands are for which methods of the protocol. A test holds this list to the protocol and to the tree.
+// The commands of each method of the protocol. A test compares this list with the protocol and with the command tree.
 
 /// How a method is reached from the command line besides `postern rpc call`.
 enum MethodCoverage: Sendable, Equatable {
     /// Full names of commands, the most usual first.
     case command([String])
-    /// Why it needs none of its own.
+    /// The reason why the method needs no command of its own.
     case noCommand(String)
 
     static func command(_ names: String...) -> MethodCoverage { .command(names) }

@@ -1,9 +1,9 @@
-// The protocol as this program's own copy of its descriptors says it.
+// The protocol, as the copy of its descriptors in this program describes it.
 
 import Base
 import Messages
 
-/// Every message, enum and method by its name: what `postern rpc` lists, describes, reads and writes by.
+/// Every message, enum and method by its name, for `postern rpc`, which lists, describes, reads and writes them.
 struct ProtocolSchema: Sendable {
     struct Field: Sendable {
         let name: Text
@@ -14,7 +14,7 @@ struct ProtocolSchema: Sendable {
         let oneofIndex: Int?
     }
 
-    /// How a field's value looks on the wire.
+    /// The form of a field's value on the wire.
     enum Kind: Sendable, Equatable {
         case double, float
         /// int64, int32, uint64, uint32: a varint.

@@ -1,4 +1,4 @@
-// What was written behind the command's name, checked against what the command takes.
+// The words after the command's name, checked against the operands and flags of the command.
 
 import Base
 
@@ -6,10 +6,10 @@ import Base
 struct Flag: Sendable {
     let name: String
     let short: Character?
-    /// What stands for the value in help; nil: a switch.
+    /// The word for the value in help. Nil: the flag is a switch.
     let placeholder: String?
     let help: String
-    /// Another name, for those who know it by that.
+    /// Another name, for users who know the flag by it.
     var alias: String?
 
     /// A switch.
@@ -120,7 +120,7 @@ func nearest(to word: String, in candidates: some Sequence<String>) -> String? {
     return best.0
 }
 
-/// Levenshtein's distance, a swap of neighbours counting one.
+/// The Levenshtein distance, in which a swap of neighbours counts as one.
 private func editDistance(_ left: String, _ right: String) -> Int {
     let (left, right) = ([UInt8](left.utf8), [UInt8](right.utf8))
     var rows = [Array(0...right.count)]

@@ -5,7 +5,7 @@ import JSON
 import Messages
 import PosternClient
 
-/// postern audit export: a log up to where the server signs that it stands. The file has its name once it is whole.
+/// postern audit export: a log up to the checkpoint that the server signs. A complete file gets its final name.
 struct AuditExport {
     private let session: Session
     private let path: String

@@ -3,15 +3,15 @@ import Crypto
 import JSON
 import Messages
 
-/// The lines of an export of events: a header, an event each, and the signed checkpoint.
+/// The lines of an export of events: a header, one line for each event, and the signed checkpoint.
 ///
 ///     {"postern_audit":1,"tenant_id":"acme","project_id":"shop"}
 ///     {"sequence":1,"time_micros":1769860800000000,"kind":"EVENT_KIND_TENANT_CREATED", …,"proof":{…}}
 ///     {"signed":{"checkpoint":"…","signature":"…","key_id":"…"},"checkpoint":{…}}
 enum AuditLine {
-    /// What stands in front of the checkpoint's bytes under the signature.
+    /// The prefix of the checkpoint's bytes in the signed message.
     static let signatureContext = [UInt8]("postern audit checkpoint 1".utf8) + [0]
-    /// Above what the server writes: an event's row is bounded by what a request may hold.
+    /// Above any line that the server writes: an event's row is limited by the size of a request.
     static let byteCountMax = 1 << 20
 
     static func header(_ checkpoint: AuditCheckpoint) -> JSONValue {
@@ -21,7 +21,7 @@ enum AuditLine {
         ]
     }
 
-    /// The event of a line that holds exactly what such a line has.
+    /// The event of a line, which must hold exactly the fields of an event.
     static func event(_ json: JSONValue) throws(AuditFault) -> AuditEvent {
         guard let sequence = json["sequence"]?.integer, sequence >= 1, sequence < Int64.max else {
             throw AuditFault("a line is neither an event nor a checkpoint")
@@ -36,14 +36,14 @@ enum AuditLine {
             previousHash.count == Digest.byteCount,
             let payload = (proof["payload"]?.text).flatMap({ Hex.decode($0.bytes) })
         else { throw wrong() }
-        // Its text stands for it: whether the line says it as the payload does is compared below.
+        // Taken from the payload. The comparison below checks that the line says the same.
         let change = (try? EventRecord(decoding: payload))?.settingsChange
         let event = AuditEvent(
             sequence: sequence, timeMicros: time, kind: kind, uid: uid, caller: caller, requestID: requestID,
             detail: detail,
             proof: EventProof(globalSequence: global, previousHash: previousHash, payload: payload),
             settingsChange: change)
-        // Nothing besides: what was added to a line would pass for a part of the log.
+        // The line must hold nothing else: an addition would pass for a part of the log.
         guard event.json == json else { throw wrong() }
         return event
     }

@@ -3,20 +3,20 @@ import Crypto
 import JSON
 import Messages
 
-/// What is wrong with an export of events.
+/// A fault of an export of events.
 struct AuditFault: Error, Equatable {
     let message: String
 
     init(_ message: String) { self.message = message }
 }
 
-/// Follows exported events from the first line to the signed checkpoint at the end. Pure: it is given lines.
+/// Follows exported events from the first line to the signed checkpoint at the end. Pure: the caller reads the lines.
 ///
 /// An event's hash covers the tenant, its number, the hash of the event before it, and what was committed. The
-/// checkpoint holds the hash of the last one, under the server's signature. So a file that ends well holds exactly what
-/// the server had, whoever kept the file.
+/// checkpoint holds the hash of the last event, under the server's signature. So a file that passes holds exactly the
+/// events that the server had, whoever kept the file.
 struct AuditTrail {
-    /// How far a log was known, by a checkpoint.
+    /// A position in a log: the number and the hash of an event.
     struct Place: Equatable {
         var sequence: Int64
         var hash: [UInt8]
@@ -39,7 +39,7 @@ struct AuditTrail {
     /// The end of an export that was checked before; nil: there is none.
     private let previous: Previous?
     private let key: VerificationKey
-    /// Its beginning may be in another export.
+    /// True if the beginning of the log may be in another export.
     private let isPart: Bool
     private var header: JSONValue?
     private(set) var tenantID: Text?
@@ -47,7 +47,7 @@ struct AuditTrail {
     private(set) var first: Int64?
     private(set) var checkpoint: AuditCheckpoint?
     private var reached: Place?
-    /// The event that the previous export ended with was met again.
+    /// The last event of the previous export was found again.
     private var isLinked = false
 
     init(key: VerificationKey, previous: Previous? = nil, isPart: Bool = false) {
@@ -67,7 +67,7 @@ struct AuditTrail {
         try follow(try AuditLine.event(json), tenantID)
     }
 
-    /// The whole export was read.
+    /// Called when the whole export was read.
     func finish() throws(AuditFault) -> AuditCheckpoint {
         guard let checkpoint else {
             let last = reached.map { "behind event \($0.sequence)" } ?? "at its beginning"
@@ -125,7 +125,7 @@ struct AuditTrail {
         }
     }
 
-    /// What is easy to read must be what was committed.
+    /// Checks that the readable fields are what was committed.
     private static func compare(_ event: AuditEvent, _ proof: EventProof) throws(AuditFault) {
         guard let record = try? EventRecord(decoding: proof.payload) else {
             throw AuditFault("event \(event.sequence) was altered: its payload is no event that this version knows")
@@ -180,13 +180,13 @@ struct AuditTrail {
     }
 
     private func checkBeginning(_ checkpoint: AuditCheckpoint) throws(AuditFault) {
-        // What the server deleted by age may be missing, and what another export holds.
+        // Events that the server deleted by age, or that another export holds, may be missing.
         let known = max(checkpoint.cutSequence, previous?.place.sequence ?? 0)
         guard let first, first > known + 1, !isPart else { return }
         throw AuditFault("event \(known + 1) is missing: the export begins with event \(first)")
     }
 
-    /// A previous export proves something only where the two meet in one event.
+    /// A previous export proves something only if both exports have an event in common.
     private func checkLink(_ checkpoint: AuditCheckpoint) throws(AuditFault) {
         guard let previous else { return }
         guard isLinked else {

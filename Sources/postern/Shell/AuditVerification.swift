@@ -42,7 +42,7 @@ enum AuditVerification {
     }
 }
 
-/// What a sound export holds.
+/// The summary of a sound export.
 private struct VerifiedExport: Record {
     static let columns = ["sound", "tenant_id", "first_sequence", "last_sequence", "signed_at_micros"]
 
@@ -75,7 +75,7 @@ struct LineReader {
         (self.descriptor, self.name, self.byteCountMax) = (descriptor, name, byteCountMax)
     }
 
-    /// Without its line feed; nil at the end. A file may end without one.
+    /// The next line, without its line feed; nil at the end. A file may end without a line feed.
     mutating func next() throws(AuditFault) -> [UInt8]? {
         var searched = place
         while true {

@@ -1,6 +1,6 @@
-/// One command: what it is called, what it takes, what it does.
+/// One command: its name, its operands and flags, and its work.
 struct Command: Sendable {
-    /// What stands behind the command's name, in order.
+    /// A word after the command's name.
     enum Operand: Sendable {
         case required(String)
         case optional(String)
@@ -22,15 +22,15 @@ struct Command: Sendable {
     var flags: [Flag] = []
     /// Takes --dry-run.
     var isValidatable = false
-    /// Changes nothing on the server. What does not say so names the server before it is changed.
+    /// Changes nothing on the server. Every other command names the server before it changes anything.
     var isReadOnly = false
-    /// What help says besides, in whole lines.
+    /// Further text of the help, in whole lines.
     var note = ""
     let run: @Sendable (Session) async throws -> Void
 
     var name: String { path.joined(separator: " ") }
 
-    /// Every flag it understands, the global ones too.
+    /// Every flag of the command, the global ones included.
     var allFlags: [Flag] { flags + GlobalFlags.all }
 
     var requiredOperandCount: Int {
@@ -72,14 +72,14 @@ func describe(_ rows: [(String, String)]) -> String {
 }
 
 enum GlobalFlags {
-    /// The protocol's word for it is validate_only.
+    /// The protocol calls this flag validate_only.
     private static let dryRun = {
         var flag = Flag("dry-run", "check everything, change nothing")
         flag.alias = "validate-only"
         return flag
     }()
 
-    /// What help of a command says instead of all of them.
+    /// The line in the help of a command that takes the place of all global flags.
     static let pointer = "Flags of every command, such as -t, -o and --context: postern help flags"
 
     static let all = [

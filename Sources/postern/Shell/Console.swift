@@ -3,7 +3,7 @@ import Glibc
 
 /// The process's surroundings: streams, terminal, environment. A test makes its own.
 ///
-/// Standard output is for data, standard error for everything said to people.
+/// Standard output is for data, standard error for all messages to people.
 struct Console: Sendable {
     var write: @Sendable ([UInt8]) -> Void
     var writeMessage: @Sendable ([UInt8]) -> Void
@@ -14,7 +14,7 @@ struct Console: Sendable {
     var environment: [String: String]
     var messagesAreForTerminal: Bool
 
-    /// Colour says nothing that is not in the words; https://no-color.org.
+    /// Whether messages have colour, which only repeats the words; https://no-color.org.
     var usesColor: Bool {
         messagesAreForTerminal && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
     }
@@ -43,7 +43,7 @@ private func writeAll(_ bytes: [UInt8], to descriptor: Int32) {
     while !rest.isEmpty {
         let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
         if count < 0, errno == EINTR { continue }
-        // A reader that left ends the process by SIGPIPE; what else fails here cannot be told to anybody.
+        // A reader that left ends the process by SIGPIPE; any other failure here cannot be reported to anybody.
         guard count > 0 else { return }
         rest = rest.dropFirst(count)
     }

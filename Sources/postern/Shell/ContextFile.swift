@@ -10,7 +10,7 @@ struct ContextFile: Sendable {
         var server: String
         var tenant: String
         var apiKeyFile: String
-        /// Changes of its server are asked about, however the server was named.
+        /// Changes on its server need a confirmation, however the server was named.
         var isProduction = false
         /// Nil: plain text.
         var tls: TLSOptions?
@@ -50,7 +50,7 @@ struct ContextFile: Sendable {
 
     subscript(name: String) -> Context? { contexts.first { $0.name == name } }
 
-    /// The named one, which must exist, or the current one.
+    /// The named context, which must exist, or else the current one.
     func selected(named name: String?) throws(CommandError) -> Context? {
         guard let name = name ?? current else { return nil }
         return try existing(name)

@@ -1,17 +1,17 @@
 import Base
 import PosternClient
 
-/// Where a command goes, and what said so: a flag, the context that --context names, the environment, the current
-/// context, or nothing.
+/// The server, tenant and key of a command, and their source: a flag, the context that --context names, the
+/// environment, the current context, or none of these.
 ///
 /// That is the order of precedence, and one rule stands above it: the tenant and the key that were set for one server
-/// never go to another. So a context is used as a whole or, when a higher place names another server, not at all.
+/// never go to another. So a context is used as a whole or, when a higher source names another server, not at all.
 ///
 ///     --server b, current context (a, tenant acme, key k):   b, the default pool, no key
 ///     POSTERN_KEY_FILE=x, --context c (c, tenant acme):      c, tenant acme, key x
 struct Destination: Sendable, Equatable {
     let server: String
-    /// What named the server, for people.
+    /// The source that named the server, for messages.
     let source: String
     /// Empty: the default pool, or the tenant the key is bound to.
     let tenant: String
@@ -19,7 +19,7 @@ struct Destination: Sendable, Equatable {
     let keyFile: String?
     /// Nil: plain text. It belongs to the server, as the key does.
     let tls: TLSOptions?
-    /// A key that was set for another server, for people; nil when there is none or one is used.
+    /// A key that was set for another server, for messages. Nil: there is no such key, or another key is used.
     let unusedKey: String?
     /// The context that marks this server as production.
     let productionContext: String?
@@ -28,7 +28,7 @@ struct Destination: Sendable, Equatable {
     /// Where posternd writes the first admin key when it is started in the same directory.
     static let defaultDataDirectory = "postern-data"
 
-    /// What one place says. A place without a server is for any.
+    /// The settings of one source. A source without a server is for any server.
     fileprivate struct Place {
         let name: String
         var server: String?
@@ -58,12 +58,12 @@ struct Destination: Sendable, Equatable {
                 "--server \(server) is not the server of the context \(named.name), \(named.server)",
                 hint: "leave one of them out")
         }
-        // Not asked for when a flag names one: it may be gone.
+        // The current context is not read when --context names one: it may be gone.
         let current = named == nil ? try contexts.selected(named: nil) : nil
         let places =
             [named.map { Place("context \($0.name)", $0) }, surroundings].compactMap(\.self)
             + [current.map { Place("current context \($0.name)", $0) }].compactMap(\.self)
-        // A context that is named says more than the flag that repeats its server.
+        // A named context tells more as a source than the flag that repeats its server.
         let chosen = places.first { $0.server != nil }
         let byFlag = named == nil ? flags.server.map { ($0, flags.name) } : nil
         let (server, source) =
@@ -85,7 +85,7 @@ struct Destination: Sendable, Equatable {
         "\(place.keyFile ?? "") was set for \(place.server ?? "") (\(place.name))"
     }
 
-    /// The admin key of a posternd that was started here. It stays on this machine.
+    /// The admin key of a posternd that was started here. It is used only for servers on this machine.
     private static func defaultKeyFile(for server: String, _ environment: [String: String]) -> String? {
         guard isOnThisMachine(server) else { return nil }
         let configured = environment["POSTERN_DATA_DIRECTORY"] ?? ""
@@ -93,7 +93,7 @@ struct Destination: Sendable, Equatable {
         return File.exists(path) ? path : nil
     }
 
-    /// Of several servers, all.
+    /// Whether all of the servers are on this machine.
     private static func isOnThisMachine(_ servers: String) -> Bool {
         servers.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { server in
             isAddressOfThisMachine(String(server.drop { $0 == " " }))
@@ -105,21 +105,21 @@ struct Destination: Sendable, Equatable {
         let address = canonical(server)
         let host = address[..<(address.lastIndex(of: ":") ?? address.endIndex)]
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
-        // A name that begins like an address may be anybody's.
+        // A name that begins like an address may belong to anybody.
         return IPAddress(String(isBracketed ? host.dropFirst().dropLast() : host))?.reach == .loopback
     }
 
-    /// Names are not resolved: two names of one server count as two, and nothing is shared between them.
+    /// Names are not resolved: two names of one server count as two servers, and nothing is shared between them.
     static func isSame(_ left: String, _ right: String) -> Bool { canonical(left) == canonical(right) }
 
     private static func canonical(_ server: String) -> String {
-        // In a path, upper and lower case are two.
+        // Paths distinguish upper and lower case.
         if server.contains("unix:") { return server }
         let text = server.lowercased()
         return text.hasPrefix("localhost:") ? "127.0.0.1:" + text.dropFirst("localhost:".count) : text
     }
 
-    /// One line for people: what is about to be changed.
+    /// One line for people about the server that is about to be changed.
     var description: String {
         let marks = [source, productionContext.map { "production: context \($0)" }].compactMap(\.self)
         return "on \(server) (\(marks.joined(separator: ", ")))" + (tenant.isEmpty ? "" : ", tenant \(tenant)")
@@ -127,7 +127,8 @@ struct Destination: Sendable, Equatable {
 }
 
 extension Destination.Place {
-    /// A context says which tenant, even when it is the default pool; without a key it leaves that to others.
+    /// A context always sets the tenant, even the default pool. A context without a key leaves the key to other
+    /// sources.
     fileprivate init(_ name: String, _ context: ContextFile.Context) {
         self.init(
             name: name, server: context.server, tenant: context.tenant,
@@ -136,7 +137,7 @@ extension Destination.Place {
 }
 
 extension TLSOptions {
-    /// What one place says: TLS when it says so, or names anything that is for TLS alone.
+    /// The TLS options of one source: on if the source says so, or sets any option that is for TLS alone.
     init?(isOn: Bool, _ value: (_ name: String) -> String?) {
         let (caFile, serverName) = (value("ca-file"), value("server-name"))
         let (certificateFile, keyFile) = (value("cert"), value("key"))

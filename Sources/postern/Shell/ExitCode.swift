@@ -1,6 +1,6 @@
 import Base
 
-/// What the process ends with; scripts switch on it.
+/// The exit status of the process; scripts switch on it.
 enum ExitCode: Int32, CaseIterable {
     case ok = 0
     case general = 1
@@ -43,11 +43,11 @@ enum ExitCode: Int32, CaseIterable {
     }
 }
 
-/// Why a command stops, beside what the server refuses.
+/// The reason why a command stops, other than a refusal of the server.
 struct CommandError: Error, Equatable {
     var exitCode: ExitCode
     var message: String
-    /// What to do about it.
+    /// Advice on the error.
     var hint: String?
 
     init(_ message: String, hint: String? = nil, exitCode: ExitCode = .general) {

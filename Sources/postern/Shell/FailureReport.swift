@@ -2,7 +2,7 @@ import Base
 import JSON
 import PosternClient
 
-/// What is said about a call that was refused, or did not come through.
+/// The report of a call that was refused, or did not come through.
 struct FailureReport {
     private let failure: Failure
     /// Where the call went; nil in tests of the words alone.
@@ -13,7 +13,7 @@ struct FailureReport {
         self.destination = destination
     }
 
-    /// On standard error: lines for people, or for programs one line of JSON.
+    /// Prints on standard error: lines for people, or one line of JSON for programs.
     func print(_ format: Output.Format, to console: Console) {
         switch format {
         case .table, .wide, .csv, .name: printLines(to: console)
@@ -55,7 +55,7 @@ struct FailureReport {
         ]
     }
 
-    /// What the server told of the reason, each key once, without what is worth stealing: standard error goes into
+    /// The server's metadata about the reason, each key once and without secrets, because standard error goes into
     /// logs.
     private var metadata: [Failure.Entry] {
         var keys: Set<String> = ["request_id"]
@@ -76,7 +76,7 @@ struct FailureReport {
         return max(1, (retryAfter.microseconds + 999_999) / 1_000_000)
     }
 
-    /// What can be done about a refusal.
+    /// Advice on a refusal.
     private var hints: [String] {
         var hints: [String] = []
         switch failure.knownReason {

@@ -1,13 +1,13 @@
 import Base
 import Glibc
 
-/// Whole files, small ones; what goes wrong is a `CommandError` that names the file.
+/// Reads and writes small files as a whole. An error is a `CommandError` that names the file.
 enum File {
     static let byteCountMax = 16 * 1024 * 1024
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// The same file, whatever the working directory is later.
+    /// The path of the same file, whatever the working directory is later.
     static func absolute(_ path: String) -> String {
         guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
         defer { free(folder) }
@@ -79,7 +79,7 @@ enum File {
             rest = rest[..<slash]
             parents.append(String(rest))
         }
-        // What cannot be made is noticed when the file is opened.
+        // If a folder cannot be made, opening the file fails.
         for parent in parents.reversed() { mkdir(parent, 0o700) }
     }
 }

@@ -49,7 +49,7 @@ enum FirebaseCSV {
             + text.bytes.flatMap { $0 == UInt8(ascii: "\"") ? [$0, $0] : [$0] } + [UInt8(ascii: "\"")]
     }
 
-    /// Always in quotes. Those inside are doubled, unless a backslash is before them.
+    /// The claims as a cell, always in quotes. Quotes inside are doubled, unless a backslash is before them.
     private static func quotedClaims(_ json: [UInt8]) -> [UInt8] {
         var cell = [UInt8(ascii: "\"")]
         for byte in json {
@@ -60,7 +60,7 @@ enum FirebaseCSV {
     }
 }
 
-/// Cuts such a file into lines of cells (RFC 4180).
+/// Splits such a file into lines of cells (RFC 4180).
 struct FirebaseCSVSource: ImportSource {
     private static let rowByteCountMax = FirebaseExportReader.userByteCountMax
 
@@ -72,7 +72,7 @@ struct FirebaseCSVSource: ImportSource {
     private var cells: [[UInt8]] = []
     private var cell: [UInt8] = []
     private var byteCount = 0
-    /// The quotes that came behind a backslash in the column of claims.
+    /// The number of quotes after a backslash in the column of claims.
     private var quotesBehindBackslash: Int?
 
     init(readChunk: @escaping () throws -> [UInt8]?) { self.readChunk = readChunk }
@@ -135,7 +135,7 @@ struct FirebaseCSVSource: ImportSource {
             if isQuote { state = .quoteInQuoted } else { cell.append(byte) }
             return
         }
-        // An odd number of quotes behind a backslash: the first one stands alone. Other programs double it as well.
+        // With an odd number of quotes after a backslash, the first one stands alone. Other programs double it as well.
         if isQuote, quotesBehindBackslash != nil || cell.last == UInt8(ascii: "\\") {
             quotesBehindBackslash = (quotesBehindBackslash ?? 0) + 1
             return

@@ -3,7 +3,7 @@
 import Base
 import JSON
 
-/// Cuts such a file into its users without holding more than one of them.
+/// Splits such a file into its users, with only one of them in memory.
 struct FirebaseExportReader {
     /// Far above any real user.
     static let userByteCountMax = 1024 * 1024
@@ -15,7 +15,7 @@ struct FirebaseExportReader {
         case users
         /// Next: `users`.
         case user(depth: Int)
-        /// Behind the array; the rest is not looked at. Next: none.
+        /// After the array; the rest is ignored. Next: none.
         case done
     }
 
@@ -32,7 +32,7 @@ struct FirebaseExportReader {
     init(readChunk: @escaping () throws -> [UInt8]?) { self.readChunk = readChunk }
 
     /// The next user's JSON, not checked yet; nil at the end. Throws a `FirebaseUser.Rejection` for a user that is too
-    /// long, behind which the next one can be read; a `CommandError` when the file is something else, or cut off.
+    /// long, after which the next user can be read; a `CommandError` when the file is something else, or cut off.
     mutating func next() throws -> [UInt8]? {
         while true {
             while let byte = chunk.popFirst() {

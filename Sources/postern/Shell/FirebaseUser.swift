@@ -4,7 +4,7 @@ import Messages
 
 /// One user of a Firebase export as `Users.Import` takes it.
 struct FirebaseUser {
-    /// Why a row cannot be sent.
+    /// The reason why a row cannot be sent.
     struct Rejection: Error, Equatable {
         var uid: Text
         var reason: String
@@ -12,7 +12,7 @@ struct FirebaseUser {
     }
 
     let user: ImportUser
-    /// The export names things that have no place in Postern, second factors for example.
+    /// The names of the export's fields that have no place in Postern.
     let ignored: [String]
 
     private static let known: Set<String> = [
@@ -118,7 +118,7 @@ struct FirebaseUser {
     }
 }
 
-/// Either alphabet, with or without padding: Firebase's own tools write both. Nil: something else.
+/// Decodes base64 in either alphabet, with or without padding: Firebase's own tools write both. Nil: something else.
 func decodeLenientBase64(_ text: Text) -> [UInt8]? {
     var digits = text.bytes
     while digits.last == UInt8(ascii: "=") { digits.removeLast() }

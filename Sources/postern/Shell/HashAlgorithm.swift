@@ -1,10 +1,10 @@
 import Base
 import Messages
 
-/// How a file of Firebase says that passwords were hashed: not at all. So flags say it, named as firebase-tools names
-/// them.
+/// The algorithm that hashed the passwords of a Firebase file. Such a file does not name it, so flags do, with the
+/// names of firebase-tools.
 struct HashAlgorithm: Equatable {
-    /// As `--hash-algo` has it, in lower case.
+    /// The value of `--hash-algo`, in lower case.
     let name: String
 
     static let functions: [(name: String, function: PasswordHashFunction)] = [
@@ -18,14 +18,14 @@ struct HashAlgorithm: Equatable {
         ("salt_first", .saltFirst), ("password_first", .passwordFirst),
     ]
 
-    /// As hashes of argon2 name them.
+    /// The variants by their names in argon2 hashes.
     static let argon2Variants: [(String, Argon2Variant)] = [("argon2d", .d), ("argon2i", .i), ("argon2id", .id)]
 
     static let names =
         ["scrypt", "standard_scrypt", "bcrypt", "argon2id", "argon2"] + pbkdf2.map(\.name)
         + functions.map { "hmac_\($0.name)" } + functions.map(\.name)
 
-    /// Those of an import besides `--hash-algo`.
+    /// The flags of an import besides `--hash-algo`.
     static let parameterFlags = [
         Flag("hash-key-file", "FILE", "scrypt, hmac_…: holds the signer key in base64"),
         Flag("hash-key", "BASE64", "the signer key itself; it stays in the shell's history"),
@@ -52,7 +52,7 @@ struct HashAlgorithm: Equatable {
         self.name = known
     }
 
-    /// Nil for a spec that says nothing.
+    /// Nil for a spec without an algorithm.
     init?(of spec: PasswordHashSpec?) {
         func name(_ function: PasswordHashFunction) -> String? {
             Self.functions.first { $0.function == function }?.name
@@ -75,7 +75,7 @@ struct HashAlgorithm: Equatable {
 
     // MARK: Flags
 
-    /// The spec that the flags say.
+    /// The spec that the flags describe.
     func spec(_ session: Session) throws -> PasswordHashSpec {
         let arguments = session.arguments
         func number(_ flag: String, in range: ClosedRange<Int64>, default standard: Int32?) throws -> Int32 {
@@ -99,7 +99,7 @@ struct HashAlgorithm: Equatable {
         return try spec(session, number)
     }
 
-    /// Of what is neither a digest nor an HMAC.
+    /// The spec of an algorithm that is neither a digest nor an HMAC.
     private func spec(
         _ session: Session, _ number: (String, ClosedRange<Int64>, Int32?) throws -> Int32
     ) throws -> PasswordHashSpec {
@@ -162,11 +162,11 @@ struct HashAlgorithm: Equatable {
         return key
     }
 
-    /// The flags that say this spec.
+    /// The flags that describe this spec.
     static func flags(of spec: PasswordHashSpec) -> String? {
         guard let algorithm = HashAlgorithm(of: spec) else { return nil }
         func base64(_ bytes: [UInt8]) -> String { Base64.standard.encodeToString(bytes) }
-        // An answer of the server's has no key.
+        // A spec from an answer of the server has no key.
         func key(_ key: Secret) -> String {
             key.isEmpty ? " --hash-key-file FILE" : " --hash-key " + base64(key.withBytes { [UInt8]($0) })
         }

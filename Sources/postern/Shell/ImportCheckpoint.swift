@@ -2,10 +2,10 @@ import Base
 import Glibc
 import JSON
 
-/// A file that says how far an import came: what of the users' file is settled on the server.
+/// A file with the progress of an import: how much of the users' file is settled on the server.
 struct ImportCheckpoint {
     let path: String
-    /// Of the users' file, by which it is known again.
+    /// The size of the users' file, by which the file is recognised.
     let byteCount: Int64
     let settled: ImportTotals.Settled
 
@@ -41,6 +41,6 @@ struct ImportCheckpoint {
         try File.replace(path, with: json.serialized() + [0x0A])
     }
 
-    /// The import is complete.
+    /// Removes the file, because the import is complete.
     func remove() { unlink(path) }
 }

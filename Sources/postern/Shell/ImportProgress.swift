@@ -1,12 +1,12 @@
 import Base
 import Glibc
 
-/// How far an import is, as a line for people: "12000 rows are settled, 38 %, 9500 a second, 2 min left".
+/// The progress of an import, as a line for people: "12000 rows are settled, 38 %, 9500 a second, 2 min left".
 struct ImportProgress {
-    /// Of the users' file; nil: it is a pipe.
+    /// The size of the users' file. Nil: it is a pipe.
     let byteCount: Int64?
     private let beganAt: Instant
-    /// What was read of the file before the first row was sent: rows that an earlier run settled.
+    /// The bytes that were read before the first row was sent: rows that an earlier run settled.
     private var skippedByteCount: Int64?
 
     init(byteCount: Int64?, beganAt: Instant = .now) {
@@ -25,7 +25,8 @@ struct ImportProgress {
         if skippedByteCount == nil { skippedByteCount = readByteCount }
     }
 
-    /// `settledNow`: by this run. The end is guessed from how much of the file was read, whose rows are settled soon.
+    /// `settledNow`: the rows that this run settled. The end is estimated from the bytes read, whose rows are settled
+    /// soon.
     func line(settled: Int64, settledNow: Int64, readByteCount: Int64, now: Instant = .now) -> String {
         var parts = ["\(settled) rows are settled"]
         let seconds = Double(now.nanoseconds - beganAt.nanoseconds) / 1e9

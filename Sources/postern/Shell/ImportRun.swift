@@ -4,10 +4,10 @@ import JSON
 import Messages
 import PosternClient
 
-/// One import as it goes: some batches are on their way while others are answered.
+/// One running import: some batches are on their way while others are answered.
 struct ImportRun {
     private static let batchMax = 500
-    /// So that the server always has the next batch while it commits one.
+    /// The most unanswered batches: the server always has the next batch while it commits one.
     private static let unansweredMax = 4
 
     private let stream: BidirectionalStream<UsersImportRequest, UsersImportResponse>
@@ -22,9 +22,9 @@ struct ImportRun {
     private var progress: ImportProgress
     /// The users' file.
     private let source: Int32
-    /// What --dk-len says.
+    /// The value of --dk-len.
     private let hashByteCount: Int?
-    /// Of a trial, which the server checks row by row: what the rows so far take.
+    /// The names that the rows of a trial have so far, because the server checks a trial row by row. Nil: no trial.
     private var taken: Set<ImportName>?
 
     init(
@@ -54,7 +54,7 @@ struct ImportRun {
                 if batch.users.count == Self.batchMax || batch.hashSpecs.count == Self.batchMax { try await send() }
             }
         } catch let error as CommandError {
-            // The rows before it are settled first.
+            // The rows before the error are settled first.
             try await finish()
             session.console.say(totals.summary)
             throw error
@@ -91,7 +91,7 @@ struct ImportRun {
         }
     }
 
-    /// The row that was just read belongs to what an import before settled.
+    /// True if an earlier run settled the row that was just read.
     private var isSettled: Bool { totals.readCount <= totals.before.rowCount }
 
     private mutating func takeRejection(_ rejection: FirebaseUser.Rejection) throws {
@@ -100,7 +100,7 @@ struct ImportRun {
         try reject(row: totals.readCount, uid: rejection.uid, reason: rejection.reason, message: rejection.message)
     }
 
-    /// Of a trial: the first of the row's names that a row before has, else nil, and the names are kept.
+    /// In a trial: the kind of the row's first name that an earlier row has. Nil: none has one, and the names are kept.
     private mutating func takenName(of user: ImportUser) -> String? {
         guard let taken else { return nil }
         let names = ImportName.all(of: user)
@@ -113,7 +113,7 @@ struct ImportRun {
         do {
             try await stream.send(batch)
         } catch {
-            // The stream's end tells better what went wrong.
+            // The stream's end gives a better error.
             while unanswered > 0 { try await receive() }
             _ = try await answers.next()
             tellWhereItStopped()
@@ -156,7 +156,7 @@ struct ImportRun {
         }
     }
 
-    /// 0 for a pipe.
+    /// The position in the users' file. 0 for a pipe.
     private var readByteCount: Int64 { max(0, Int64(lseek(source, 0, SEEK_CUR))) }
 
     private mutating func finish() async throws {

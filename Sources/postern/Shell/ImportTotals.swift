@@ -1,13 +1,13 @@
 import Base
 import Messages
 
-/// What became of the rows of a file.
+/// The counts of a file's rows by their outcome.
 struct ImportTotals: Equatable {
-    /// What an import to which this one belongs had settled.
+    /// The rows that earlier runs of this import settled.
     let before: Settled
-    /// Of the whole file.
+    /// The rows that were read, of the whole file.
     var readCount: Int64 = 0
-    /// By this run.
+    /// The rows that this run sent.
     var sentCount: Int64 = 0
     private var answer = UsersImportResponse()
     private var rejectedByServer: Int64 = 0
@@ -15,7 +15,7 @@ struct ImportTotals: Equatable {
     /// Rows of the file that were never sent, from 1.
     private var unsentRows: [Int64] = []
 
-    /// Rows of the beginning of a file, and what became of them.
+    /// The counts of the settled rows at the beginning of a file.
     struct Settled: Equatable {
         var rowCount: Int64 = 0
         var createdCount: Int64 = 0
@@ -32,20 +32,20 @@ struct ImportTotals: Equatable {
         self.answer = answer
     }
 
-    /// Names that were not told of before.
+    /// The names that were not reported before.
     mutating func newIgnoredClaims(_ answer: UsersImportResponse) -> [Text] {
         let new = answer.ignoredClaims.filter { !ignoredClaims.contains($0) }
         ignoredClaims += new
         return new
     }
 
-    /// The row that was just read cannot be sent.
+    /// Notes that the row that was just read cannot be sent.
     mutating func noteLocalRejection() { unsentRows.append(readCount) }
 
     /// Rows sent by this run that are durable.
     var checkpoint: Int64 { answer.checkpoint }
 
-    /// The row of the file, from 1, that is number `index`, from 0, of those sent.
+    /// The row of the file, from 1, of the sent row with this `index`, from 0.
     func row(ofSent index: Int64) -> Int64 {
         var row = before.rowCount + index + 1
         for unsent in unsentRows {
@@ -55,7 +55,7 @@ struct ImportTotals: Equatable {
         return row
     }
 
-    /// What is settled of the file, from its beginning.
+    /// The counts of the settled rows, from the beginning of the file.
     var settled: Settled {
         let rowCount = row(ofSent: checkpoint) - 1
         return Settled(

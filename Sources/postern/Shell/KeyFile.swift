@@ -1,7 +1,8 @@
 import Base
 import JSON
 
-/// What --key-file names. What can be no credential is told before anything is sent, by what it is instead.
+/// The contents of --key-file. Contents that cannot be a credential are refused before anything is sent, with the
+/// reason.
 enum KeyFile {
     /// An API key, or the JWT that a service account signed as a caller; white space around it does not count.
     static func credential(in bytes: [UInt8], named path: String) throws(CommandError) -> Secret {

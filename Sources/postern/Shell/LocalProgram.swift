@@ -1,6 +1,6 @@
 import Glibc
 
-/// Another program of Postern on this machine, for what `postern` does not do by itself.
+/// Another program of Postern on this machine, for work that `postern` does not do by itself.
 enum LocalProgram {
     /// The program of this name that was installed beside this one, or the name alone, which is looked for on PATH.
     static func path(of name: String) -> String {
@@ -12,7 +12,7 @@ enum LocalProgram {
         return access(sibling, X_OK) == 0 ? sibling : name
     }
 
-    /// Runs a program to its end, and returns what it wrote to its standard output. Its standard error is this one's.
+    /// Runs a program to its end, and returns its standard output. It shares this program's standard error.
     static func run(
         _ program: String, _ arguments: [String]
     ) throws(CommandError) -> (status: Int32, output: String) {
@@ -34,8 +34,8 @@ enum LocalProgram {
         return (isEnded ? status >> 8 & 0xFF : -1, String(decoding: output, as: UTF8.self))
     }
 
-    /// `pipe`: its ends to read from and to write to. The child keeps the second one as its standard output, and alone:
-    /// so reading ends when the child does.
+    /// `pipe`: the end to read from, and the end to write to. Only the child keeps the second end, as its standard
+    /// output: so reading ends when the child does.
     private static func spawn(
         _ program: String, _ arguments: [String], output pipe: [Int32]
     ) throws(CommandError) -> pid_t {

@@ -4,7 +4,7 @@ import Messages
 
 /// A message as it is printed. Generated for every message that an answer can hold.
 protocol MessageJSON {
-    /// The fields by their names in the proto. A record that prints something else says so in `json`.
+    /// The fields by their names in the proto. A record that prints something else defines its own `json`.
     var fieldsJSON: JSONValue { get }
 }
 
@@ -12,7 +12,7 @@ extension MessageJSON {
     var json: JSONValue { fieldsJSON }
 }
 
-/// How the values of fields look that JSON has no form for.
+/// The JSON of field values for which JSON has no form.
 extension JSONValue {
     /// JSON has no infinities.
     static func number(_ value: Double) -> JSONValue { value.isFinite ? .double(value) : .null }
@@ -26,7 +26,7 @@ extension JSONValue {
 
     static func parsed(_ secret: Secret) -> JSONValue { secret.withBytes { .parsed([UInt8]($0)) } }
 
-    /// A secret that the server made for whoever asked, and tells this once.
+    /// A secret that the server made for the caller, and returns only this once.
     static func handedOut(_ secret: Secret) -> JSONValue {
         .string(Text(unchecked: secret.withBytes { [UInt8]($0) }))
     }

@@ -1,27 +1,27 @@
 import Base
 import Glibc
 
-/// A file for a secret that is about to be made, readable by its owner only. The place is taken first: a secret that
-/// can be shown once must not be made and then have nowhere to go. Owned by the command that made it.
+/// A file for a secret that is about to be made, readable by its owner only. The file is made first: a secret that can
+/// be shown only once must not be made without a place for it. Owned by the command that made it.
 struct NewFile: Sendable {
     let path: String
     private let descriptor: Int32
 
-    /// Makes the file, not its folder; what is there already stays as it is.
+    /// Makes the file, not its folder. An existing file stays as it is.
     init(_ path: String) throws(CommandError) {
         try Self.checkAbsent(path)
         self.path = path
         self.descriptor = try File.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
     }
 
-    /// For --dry-run: nothing is made.
+    /// Checks for --dry-run that the file does not exist. Makes nothing.
     static func checkAbsent(_ path: String) throws(CommandError) {
         guard !File.exists(path) else {
             throw .usage("\(path): exists already", hint: "a file is not overwritten with a new key: name another one")
         }
     }
 
-    /// What `make` answers; when it fails the empty file goes.
+    /// The result of `make`. If `make` fails, the empty file is removed.
     func kept<Answer>(for make: () async throws -> Answer) async throws -> Answer {
         do {
             return try await make()
@@ -32,7 +32,8 @@ struct NewFile: Sendable {
         }
     }
 
-    /// Ends the file with `secret` in it, on the disk. `revocation` is what undoes the secret if it cannot be kept.
+    /// Writes `secret` to the file, on the disk. `revocation` is the command that undoes a secret that could not be
+    /// kept.
     func finish(with secret: [UInt8], orElse revocation: String) throws(CommandError) {
         defer { close(descriptor) }
         do throws(CommandError) {

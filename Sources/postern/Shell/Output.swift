@@ -2,14 +2,14 @@ import Base
 import JSON
 import Synchronization
 
-/// Something that is printed: as JSON with the proto's field names, as a row, or as its id alone.
+/// A value that is printed: as JSON with the proto's field names, as a row, or as its id alone.
 protocol Record: Sendable {
     /// Paths into `json`, such as `client.permissions.disabled_user_signup`.
     static var columns: [String] { get }
     var json: JSONValue { get }
-    /// What -q prints.
+    /// The text that -q prints.
     var id: String { get }
-    /// What a table of the usual columns shows; one row of `json` unless the record says it in several.
+    /// The rows of a table of the usual columns: one row of `json`, unless the record has several.
     var rows: [JSONValue] { get }
 }
 
@@ -24,20 +24,20 @@ struct Output: Sendable {
         /// A table with every field.
         case wide
         case json, ndjson, csv
-        /// The names alone, as -q, and the messages.
+        /// The ids alone, as with -q, but with the messages.
         case name
 
-        /// Standard output is read by a program, and standard error perhaps as well.
+        /// True if a program reads standard output, and perhaps standard error as well.
         var isForPrograms: Bool { self == .json || self == .ndjson }
     }
 
     let format: Format
-    /// What --fields says; nil: the usual ones.
+    /// The paths in --fields. Nil: the usual ones.
     let fields: [String]?
     let isQuiet: Bool
     let hasHeaders: Bool
     let console: Console
-    /// Names of --fields that a record has not.
+    /// The names in --fields that a record does not have.
     private let unknownFields = UnknownFields()
 
     init(format: Format, fields: [String]? = nil, isQuiet: Bool, hasHeaders: Bool, console: Console) {
@@ -48,7 +48,7 @@ struct Output: Sendable {
         self.console = console
     }
 
-    /// What is wrong with --fields, once something was printed.
+    /// The error in --fields, which is known once something was printed.
     var fieldProblem: CommandError? { unknownFields.problem }
 
     /// One record: a line per field, or a JSON object.
@@ -62,7 +62,7 @@ struct Output: Sendable {
             let rows = flatten(shown(record), prefix: "").map { (Self.withoutUnit($0), $1) }
             let width = rows.map(\.0.count).max() ?? 0
             for (name, lines) in rows {
-                // Lines that go on stand in the values' column, where nothing can be taken for a field of its own.
+                // Further lines of a value stand in the values' column, where nobody can take them for another field.
                 for (index, line) in lines.enumerated() {
                     printTrimmed(pad(index == 0 ? name : "", to: width) + "  " + line)
                 }
@@ -87,7 +87,7 @@ struct Output: Sendable {
         }
     }
 
-    /// One of many that come over time; `isFirst` comes with the headers.
+    /// Prints one record of many that come over time. The first one comes with the headers.
     func printNext<Element: Record>(_ record: Element, isFirst: Bool) {
         if isQuiet || format == .name { return console.print(record.id) }
         switch format {
@@ -98,7 +98,7 @@ struct Output: Sendable {
         let columns = columns(of: [record.json], usual: Element.columns)
         let headers = Self.headers(columns)
         let cells = Self.cells(of: record.json, columns)
-        // The widths of those to come are not known: room for what is usual.
+        // The widths of later records are not known, so each column has room for a usual value.
         let widths = zip(headers, cells).map { max($0.count, $1.count, 12) }
         if isFirst, hasHeaders { printRow(headers, widths) }
         printRow(cells, widths)
@@ -106,14 +106,14 @@ struct Output: Sendable {
 
     // Fields
 
-    /// The record's JSON, or of it what --fields names, in that order.
+    /// The record's JSON, or the fields of it that --fields names, in that order.
     private func shown(_ record: some Record) -> JSONValue {
         let json = record.json
         guard let fields else { return json }
         return .object(fields.map { path in .init(Text(path), value(of: json, at: path)) })
     }
 
-    /// The paths of the columns; with `wide`, those of every field behind the usual ones.
+    /// The paths of the columns. With `wide`, the paths of all other fields follow the usual ones.
     private func columns(of values: [JSONValue], usual: [String]) -> [String] {
         if let fields {
             for json in values.prefix(1) { for path in fields { _ = value(of: json, at: path) } }
@@ -131,7 +131,7 @@ struct Output: Sendable {
         return value
     }
 
-    /// Nil when there is no such member; null where an object before it is not there.
+    /// Nil: there is no such member. Null: an object on the path is absent.
     private static func find(_ path: String, in json: JSONValue) -> JSONValue? {
         var value = json
         for name in path.split(separator: ".") {
@@ -142,7 +142,7 @@ struct Output: Sendable {
         return value
     }
 
-    /// The paths of everything that is no object, in the order in which the records have them.
+    /// The paths of all values that are not objects, in the order in which the records have them.
     private static func leaves(of values: [JSONValue]) -> [String] {
         var (paths, seen): ([String], Set<String>) = ([], [])
         func add(_ json: JSONValue, _ prefix: String) {
@@ -161,7 +161,7 @@ struct Output: Sendable {
 
     // CSV
 
-    /// RFC 4180; every field, or those that were asked for. Without records the usual columns.
+    /// Prints CSV (RFC 4180): every field, or those that were asked for. Without records the usual columns.
     private func printCSV(_ values: [JSONValue], _ usual: [String], hasHeaders: Bool? = nil) {
         let columns = fields ?? (values.isEmpty ? usual : Self.leaves(of: values))
         func line(_ cells: [String]) {
@@ -171,7 +171,7 @@ struct Output: Sendable {
         for json in values {
             line(
                 columns.map { path in
-                    // With --fields each is a member of its own, dots in its name included.
+                    // With --fields each path is a member of its own, whose name includes the dots.
                     let value = fields == nil ? Self.find(path, in: json) : json[Text(path)]
                     switch value {
                     case .string(let text): return text.string
@@ -275,7 +275,7 @@ struct Output: Sendable {
     }
 }
 
-/// Names of --fields that there are not, as they are met.
+/// Keeps the first name in --fields that a record does not have.
 private final class UnknownFields: Sendable {
     private let found = Mutex<CommandError?>(nil)
 

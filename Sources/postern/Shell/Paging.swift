@@ -2,7 +2,7 @@ import Base
 
 let limitFlag = Flag("limit", "N", "stop after so many (default: all)")
 
-/// Prints a whole list page by page: as they come where the format allows, at the end where the widths must be known.
+/// Prints a whole list: page by page if the format allows it, or at the end if the column widths must be known.
 func printPages<Element: Record>(
     _ session: Session, _ fetch: (_ token: Text, _ size: Int32) async throws -> ([Element], next: Text)
 ) async throws {

@@ -1,7 +1,7 @@
 import Base
 import JSON
 
-/// What became of the users of a `user patch`.
+/// The result of a `user patch`: the numbers of users.
 struct PatchedUsers: Record {
     static let columns = ["changed", "unchanged", "rejected"]
 

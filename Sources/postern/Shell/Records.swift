@@ -1,4 +1,4 @@
-// What of the protocol's messages is printed as a row; all of it as JSON is generated.
+// The columns and ids of the protocol's messages; the JSON of whole messages is generated.
 
 import Base
 import JSON
@@ -12,7 +12,7 @@ extension Tenant: Record {
 
     var id: String { tenantID.string }
 
-    /// Without what is not there the columns would have nothing to show.
+    /// Absent messages are shown as empty ones, because the columns would otherwise have nothing to show.
     var json: JSONValue {
         var shown = self
         shown.client = ClientConfig(permissions: client?.permissions ?? ClientPermissions())

@@ -4,9 +4,9 @@ import Base
 import Glibc
 import JSON
 
-/// A new file, or, when an import goes on, what an earlier run wrote about the rows that it settled.
+/// A new file, or, when an import continues, the lines of an earlier run about the rows that it settled.
 ///
-/// A row beyond those is read and refused again: its line of before would count it twice.
+/// Later rows are read and refused again: their earlier lines would count them twice.
 struct RejectsFile {
     let path: String
     private let descriptor: Int32
@@ -56,6 +56,6 @@ struct RejectsFile {
             try File.write(kept, to: target, name: path)
             guard rest.count <= File.byteCountMax else { throw .usage("\(path) is no --rejects file of an import") }
         }
-        // What is left is a line that was not written to its end: its row was not settled.
+        // The rest is a line that was not written to its end: its row was not settled.
     }
 }

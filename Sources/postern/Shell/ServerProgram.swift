@@ -1,13 +1,13 @@
-/// posternd on this machine, for what is done with the data of a stopped server.
+/// posternd on this machine, for work on the data of a stopped server.
 struct ServerProgram {
-    /// What posternd ends with when it has found damage (docs/operations.md).
+    /// The exit status of posternd when it has found damage (docs/operations.md).
     static let damagedStatus: Int32 = 65
 
-    /// The flags of a command that runs it.
+    /// The flags of a command that runs posternd.
     static let flags =
         settings + [Flag("posternd", "FILE", "the server's program (default: beside this one, else on PATH)")]
 
-    /// Those that posternd has as well.
+    /// The flags that posternd has as well.
     private static let settings = [
         Flag("data-directory", "DIR", "the server's data (default: as posternd finds it)"),
         Flag("master-key-file", "FILE", "the server's master key (default: as posternd finds it)"),
@@ -24,7 +24,7 @@ struct ServerProgram {
         }
     }
 
-    /// Runs it to its end, and returns what it wrote to its standard output.
+    /// Runs posternd to its end, and returns its standard output.
     func run(_ action: [String]) throws(CommandError) -> (status: Int32, output: String) {
         try LocalProgram.run(path, action + settings)
     }

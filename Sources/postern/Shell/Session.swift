@@ -4,7 +4,7 @@ import Messages
 import PosternClient
 import Synchronization
 
-/// What a command works with: its arguments, the settings they and the context add up to, the server, the output.
+/// The means of a command: its arguments, the settings from them and from the context, the server, the output.
 final class Session: Sendable {
     let arguments: Arguments
     let console: Console
@@ -41,7 +41,7 @@ final class Session: Sendable {
         return Text(try destination().tenant)
     }
 
-    /// An empty list of the wrong tenant looks like good news.
+    /// Names the tenant in which nothing was found: an empty list of the wrong tenant looks like good news.
     func sayThatNothingWasFound() throws(CommandError) {
         guard !output.format.isForPrograms, hasAskedForTenant.withLock(\.self) else { return }
         let tenant = try destination().tenant
@@ -58,7 +58,7 @@ final class Session: Sendable {
 
     // The server
 
-    /// Made at the first use. Says before that where a change goes.
+    /// The channel, made at the first use. Before that, names the server that a change goes to.
     func channel() throws -> Channel {
         try announceChange()
         let destination = try destination()
@@ -70,7 +70,7 @@ final class Session: Sendable {
         }
     }
 
-    /// A channel to each server that `--server` names, for what is asked of every one of them.
+    /// A channel to each server that `--server` names, for calls to every one of them.
     func channelToEachServer() throws -> [(address: String, channel: Channel)] {
         let destination = try destination()
         return try destination.server.split(separator: ",").map { part in
@@ -108,21 +108,21 @@ final class Session: Sendable {
 
     var isValidatingOnly: Bool { arguments.isSet("dry-run") }
 
-    /// Says what was done, to people; with --dry-run that it would be.
+    /// Tells people what was done, or with --dry-run what would be done.
     func say(_ message: String) {
         if !output.isQuiet { console.say(isValidatingOnly ? "without --dry-run: \(message)" : message) }
     }
 
     // Changes
 
-    /// Names the server, once, before it is changed or anything is asked; asks when it is a production server.
+    /// Names the server, once, before a change or a question. Asks for a confirmation if it is a production server.
     private func announceChange() throws(CommandError) {
         if isReadOnly || isAnnounced.withLock({ $0 }) { return }
         let destination = try destination()
         if let context = destination.productionContext, !isValidatingOnly, !arguments.isSet("production") {
             try confirmProduction(context, destination)
         }
-        // A program that reads JSON from standard error finds the server in a failure's.
+        // A program that reads JSON from standard error finds the server in a failure's JSON.
         let isForPeople = !output.format.isForPrograms || console.messagesAreForTerminal
         if !output.isQuiet, isForPeople {
             let trial = isValidatingOnly ? "dry run: this would be done, and nothing is changed, " : ""
@@ -131,7 +131,7 @@ final class Session: Sendable {
         isAnnounced.withLock { $0 = true }
     }
 
-    /// Not answered by --yes, which scripts and fingers add by habit.
+    /// --yes does not answer this question: scripts and fingers add it by habit.
     private func confirmProduction(_ context: String, _ destination: Destination) throws(CommandError) {
         let consequence = "This changes production, \(destination.server)."
         guard let answer = console.ask("\(consequence)\nType \(context) to go on: ", false) else {
@@ -142,7 +142,7 @@ final class Session: Sendable {
 
     // Questions
 
-    /// For what can be put right again with some effort.
+    /// Confirms a change that can be put right again with some effort.
     func confirm(_ question: String) throws(CommandError) {
         try announceChange()
         if arguments.isSet("yes") || isValidatingOnly { return }
@@ -153,7 +153,7 @@ final class Session: Sendable {
         guard words == "y" || words == "yes" else { throw CommandError("nothing was changed", exitCode: .declined) }
     }
 
-    /// For what is gone afterwards: the name has to be typed, or given with --confirm.
+    /// Confirms a change that cannot be undone: the name has to be typed, or given with --confirm.
     func confirm(_ consequence: String, byName name: String) throws(CommandError) {
         try announceChange()
         if isValidatingOnly { return }
@@ -179,7 +179,7 @@ final class Session: Sendable {
         return Secret(try contents(of: path).withoutFinalLineFeed())
     }
 
-    /// The same, or asked for on the terminal.
+    /// The password in --password-file, or else the one that is typed on the terminal.
     func password(_ question: String) throws -> Secret {
         if let password = try passwordFromFile() { return password }
         guard let answer = console.ask(question, true) else {
@@ -189,7 +189,7 @@ final class Session: Sendable {
         return Secret(answer)
     }
 
-    /// The file that --key-out names, made now, before the key; nil: the key is printed, or none is made.
+    /// The file that --key-out names, made now, before the key. Nil: the key is printed, or no key is made.
     func newKeyFile() throws(CommandError) -> NewFile? {
         guard let path = arguments.value("key-out"), path != "-" else { return nil }
         guard isValidatingOnly else { return try NewFile(path) }
@@ -214,7 +214,7 @@ final class Session: Sendable {
 }
 
 extension [UInt8] {
-    /// Without white space at both ends.
+    /// The bytes without white space at both ends.
     func trimmed() -> ArraySlice<UInt8> {
         let isSpace: (UInt8) -> Bool = { $0 == 0x20 || (0x09...0x0D).contains($0) }
         let start = drop(while: isSpace)

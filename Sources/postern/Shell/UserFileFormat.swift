@@ -1,11 +1,11 @@
 /// The forms in which users are written to files and read from them.
 enum UserFileFormat: String, CaseIterable {
-    /// Our own: a user in each line, with all that there is.
+    /// Our own format: a user in each line, with all their data.
     case ndjson
     case firebaseJSON = "firebase-json"
     case firebaseCSV = "firebase-csv"
 
-    /// By the file's name, where `named` says nothing.
+    /// The format `named`, or the format of the file's name if `named` is nil.
     static func find(_ named: String?, path: String) throws(CommandError) -> UserFileFormat {
         if let named {
             guard let format = UserFileFormat(rawValue: named.lowercased()) else {

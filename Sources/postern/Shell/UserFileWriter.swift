@@ -2,10 +2,10 @@ import Base
 import JSON
 import Messages
 
-/// Writes users in one of the forms, and counts what has no place in it.
+/// Writes users in one of the formats, and counts the data that has no place in it.
 struct UserFileWriter {
     let format: UserFileFormat
-    /// Of the hashes that a file of Firebase is to hold; such a file does not say how they were made.
+    /// The algorithm of the hashes that a Firebase file is to hold; such a file does not say how they were made.
     let algorithm: HashAlgorithm?
     private var specNames: Set<Text> = []
     private var hashesLeftOut = 0
@@ -28,12 +28,12 @@ struct UserFileWriter {
 
     var end: [UInt8] { format == .firebaseJSON ? [UInt8]("]}".utf8) : [] }
 
-    /// A line of its own, or something to say at the end.
+    /// Returns a line for the spec, or keeps a note for the end.
     mutating func lines(of named: NamedHashSpec) -> [UInt8] {
         guard format != .ndjson else { return UserLines.line(named) }
         guard let algorithm, let spec = named.spec, HashAlgorithm(of: spec) == algorithm else { return [] }
         let isText = ["argon2id", "bcrypt"].contains(algorithm.name)
-        // One set of flags says how all hashes of a file were made.
+        // One set of flags describes all hashes of a file.
         guard isText || specNames.isEmpty else { return [] }
         specNames.insert(named.name)
         if !isText, let flags = HashAlgorithm.flags(of: spec) { parameters.append(flags) }
@@ -56,7 +56,7 @@ struct UserFileWriter {
         return isFirst ? json : [UInt8](",\n".utf8) + json
     }
 
-    /// What the reader of the file has to know.
+    /// The facts that the reader of the file has to know.
     var notes: [String] {
         var notes = parameters.map { "the hashes were made with \($0)" }
         if hashesLeftOut > 0 { notes.append("\(hashesLeftOut) password hashes of other algorithms were left out") }
@@ -66,7 +66,7 @@ struct UserFileWriter {
         return notes
     }
 
-    /// In the order of firebase-tools, without what is empty. Times are milliseconds in a string.
+    /// The user in the order of firebase-tools, without empty fields. Times are milliseconds in a string.
     private static func json(_ user: ImportUser, hash: [UInt8], salt: [UInt8]) -> JSONValue {
         var members: [JSONValue.Member] = []
         func add(_ name: Text, _ value: Text) {

@@ -21,7 +21,7 @@ struct UserLineReader {
         (self.json, self.uid) = (json, uid)
     }
 
-    /// Nil for the line that only begins the file.
+    /// Nil for the header line.
     func item() throws(FirebaseUser.Rejection) -> ImportItem? {
         if json["postern_users"] != nil {
             guard json["postern_users"]?.integer == 1 else { throw wrong("postern_users", "version that is known: 1") }
@@ -156,7 +156,7 @@ struct UserLineReader {
         .malformed("\(name) is no \(expected)", uid: uid)
     }
 
-    /// A misspelt name must not lose what it stands for.
+    /// Refuses unknown names, because a misspelt name would lose its value.
     private func checkNames(_ known: Set<Text>) throws(FirebaseUser.Rejection) {
         for member in json.object ?? [] where !known.contains(member.name) {
             throw .malformed("there is no field \(member.name)", uid: uid)

@@ -1,4 +1,4 @@
-// Our own files of users: an object in each line, with all that there is. Bytes are base64. What is empty is left out.
+// Our own files of users: an object in each line, with all their data. Bytes are base64. Empty fields are left out.
 //
 //     {"postern_users":1,"tenant_id":"acme"}
 //     {"hash_spec":"firebase-scrypt-x1","algorithm":"firebase-scrypt","signer_key":"…","salt_separator":"Bw==", …}
@@ -108,7 +108,7 @@ enum UserLines {
     private static func line(_ json: JSONValue) -> [UInt8] { json.serialized() + [0x0A] }
 }
 
-/// An object without what is empty.
+/// An object without empty fields.
 private struct ObjectBuilder {
     private var members: [JSONValue.Member] = []
 

@@ -4,8 +4,8 @@ import PosternClient
 
 /// Users on the command line: by uid, email or phone number.
 extension Session {
-    /// The uid of a user that is named by any of the three. What looks like an email or a phone number and is none of
-    /// the tenant's is taken for a uid, which may hold anything.
+    /// The uid of a user that is named by any of the three. A name that looks like an email or a phone number, but
+    /// belongs to no user of the tenant, is taken for a uid, which may hold anything.
     func uid(named name: String) async throws -> Text {
         let isEmail = name.contains("@")
         guard isEmail || name.hasPrefix("+") else { return Text(name) }

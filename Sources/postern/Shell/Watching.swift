@@ -2,8 +2,8 @@ import Base
 import PosternClient
 
 extension Session {
-    /// Runs `watch`, and again whenever the server goes away under it, as long as `canGoOn` says that nothing is
-    /// missed. It is to go on where it was: what it saw is its own to remember.
+    /// Runs `watch`, and again whenever the server goes away meanwhile, as long as `canGoOn` says that nothing is
+    /// missed. `watch` remembers what it has seen, and continues after it.
     func keepWatching(
         while canGoOn: () -> Bool, _ watch: (CallOptions) async throws -> Void
     ) async throws {

@@ -4,7 +4,7 @@ import Rules
 import Store
 
 extension SMSBudgets {
-    /// A test number is sent nothing, so nothing is spent on it but what bounds the rows.
+    /// The charges for an order. A test number is sent nothing, so it is charged only the budget that bounds the rows.
     static func charges(
         for order: VerificationOrder, _ request: EndUserRequest, isTest: Bool, limits: QuotaLimits
     ) -> [Charge] {

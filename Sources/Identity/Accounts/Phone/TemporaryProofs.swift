@@ -4,10 +4,11 @@ import Messages
 import Rules
 import Store
 
-/// Temporary proofs: that somebody showed the code of a number whose account is another one, sealed, for its tenant and
-/// a short time. With it the number's account can be entered without another code.
+/// Temporary proofs: each proves, sealed, for one tenant and a short time, that somebody showed the code of a number
+/// that belongs to another account. With the proof that account can be entered without another code.
 ///
-/// All proofs that one code brought are one: when it has signed somebody in, they and the code are void. Any thread.
+/// All proofs from one code count as one: when one of them has signed somebody in, they and the code are void. Any
+/// thread.
 struct TemporaryProofs: Sendable {
     static let lifetime = Duration.minutes(10)
 
@@ -19,7 +20,7 @@ struct TemporaryProofs: Sendable {
         self.random = random
     }
 
-    /// A proof that is refused again does not get younger by that.
+    /// A proof that is refused again keeps its end: a refusal does not extend it.
     func token(for proved: ProvedNumber, tenantID: Text, now: Timestamp) throws -> Text {
         let content = SealedTemporaryProof(
             tenantID: tenantID, phoneNumber: proved.number.text, sessionHash: proved.sessionHash,
@@ -48,7 +49,7 @@ struct TemporaryProofs: Sendable {
 }
 
 extension WriteTransaction {
-    /// INVALID_TEMPORARY_PROOF when one of the same code was used before.
+    /// INVALID_TEMPORARY_PROOF when a proof from the same code was used before.
     func useTemporaryProof(_ proved: ProvedNumber, until end: Timestamp, tenantID: Text) throws {
         let key = HashKey(
             Digest.sha256([UInt8]("temporary proof".utf8) + [0] + tenantID.bytes + [0] + proved.sessionHash))

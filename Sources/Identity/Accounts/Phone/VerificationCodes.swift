@@ -4,16 +4,16 @@ public import Messages
 public import Rules
 import Store
 
-/// What a code that was sent to a phone number may be used for, and by whom.
+/// The use of a code that was sent to a phone number, and the user that it is for.
 ///
 /// `.signIn` is for whoever holds the session_info: to enter the number's account, or, signed in, to add the number or
-/// to prove oneself again. The others are for one user, or for one pending sign-in, and for nothing else.
+/// to prove oneself again. Each other use is for one user or one pending sign-in, and for nothing else.
 public enum VerificationUse: Sendable, Equatable {
     case signIn
     /// Adding the number to the user's account, or changing it.
     case link(uid: Text)
     case secondFactorEnrollment(uid: Text)
-    /// `pendingID`: what names the sign-in that waits for its second factor; no secret.
+    /// `pendingID` names the sign-in that waits for its second factor; it is not a secret.
     case secondFactorSignIn(pendingID: [UInt8])
 
     public var purpose: VerificationPurpose {
@@ -46,7 +46,7 @@ public struct VerificationOrder: Sendable {
     /// Whether the account that has the number was entered from this address before. Its owner has a budget that
     /// strangers cannot spend.
     public var isFromKnownAddress = false
-    /// Is written and answered as any other, but nothing is sent, and no code is right.
+    /// A decoy is written and answered like any other order, but nothing is sent, and no code is right.
     public var isDecoy = false
 
     public init(to number: PhoneNumber, for use: VerificationUse) {
@@ -63,22 +63,23 @@ public struct SentVerificationCode: Sendable {
     public let expiresAt: Timestamp
 }
 
-/// That somebody showed the code which was sent to a number. Only `VerificationCodes` and `TemporaryProofs` make it.
+/// The proof that somebody showed the code which was sent to a number. Only `VerificationCodes` and `TemporaryProofs`
+/// make it.
 ///
-/// It is used up with `WriteTransaction.use(_:tenantID:)`, in the transaction of what it is used for.
+/// It is used up with `WriteTransaction.use(_:tenantID:)`, in the transaction of the change that it allows.
 public struct ProvedNumber: Sendable {
     public let number: PhoneNumber
     /// SHA-256 of the session_info whose code it was.
     let sessionHash: [UInt8]
-    /// Of a temporary proof: its end.
+    /// The end of a temporary proof; nil for a code.
     let proofEndsAt: Timestamp?
 }
 
-/// Makes six-digit codes, sends them to phone numbers, and judges what is shown for them.
+/// Makes six-digit codes, sends them to phone numbers, and judges the codes that callers show.
 ///
 /// A code is good for one use by those it was made for, for five minutes and five tries, and only together with the
-/// session_info that whoever asked for it was answered. The store has an HMAC of it. How many there are is bounded by
-/// what may be sent (`SMSBudgets`): five codes an hour to a number are at most 25 guesses at a million.
+/// session_info that the requester was given. The store has an HMAC of it. The number of codes is bounded by the number
+/// of messages that may be sent (`SMSBudgets`): five codes an hour to a number are at most 25 guesses at a million.
 ///
 ///     let sent = try await codes.send(VerificationOrder(to: number, for: .link(uid: uid)), request)
 ///     let proved = try await codes.judge(
@@ -87,8 +88,8 @@ public struct ProvedNumber: Sendable {
 ///         try transaction.use(proved, tenantID: settings.tenantID)
 ///     }
 ///
-/// Each judgement is a write of its own: of guesses that come at the same time no more than five are judged. Any
-/// thread.
+/// Each judgement is a write of its own, so that no more than five of the guesses that come at the same time are
+/// judged. Any thread.
 public struct VerificationCodes: Sendable {
     public static let lifetime = Duration.minutes(5)
     static let wrongTriesMax: Int32 = 5
@@ -110,7 +111,7 @@ public struct VerificationCodes: Sendable {
         self.quotas = quotas
     }
 
-    /// Makes a code and sees to it that its SMS goes out.
+    /// Makes a code and queues its SMS.
     ///
     /// SMS_REGION_NOT_ALLOWED, TOO_MANY_ATTEMPTS_TRY_LATER, QUOTA_EXCEEDED; ALREADY_DONE for a repeated request.
     public func send(_ order: VerificationOrder, _ request: EndUserRequest) async throws -> SentVerificationCode {
@@ -145,10 +146,10 @@ public struct VerificationCodes: Sendable {
         return SentVerificationCode(sessionInfo: sessionInfo, number: order.number, expiresAt: expiresAt)
     }
 
-    /// Judges a code. A wrong one is counted, whatever comes of the call.
+    /// Judges a code. A wrong code is counted, no matter how the call ends.
     ///
-    /// `uses`: what the caller would use it for; one of them has to be what it was made for. Checks in order:
-    /// MISSING_SESSION_INFO, MISSING_VERIFICATION_CODE, INVALID_SESSION_INFO (none of this tenant's, used, or for
+    /// `uses`: the uses that the caller allows; the code must have been made for one of them. Checks in order:
+    /// MISSING_SESSION_INFO, MISSING_VERIFICATION_CODE, INVALID_SESSION_INFO (not one of this tenant's, used, or for
     /// another use), SESSION_EXPIRED, TOO_MANY_ATTEMPTS_TRY_LATER (of a test number, whose code never changes),
     /// INVALID_CODE.
     public func judge(
@@ -158,7 +159,7 @@ public struct VerificationCodes: Sendable {
         let now = resources.clock.now()
         let hash = Self.hash(sessionInfo)
         let row = TenantHashKey(settings.tenantID, hash)
-        // What was never made is refused without a write: anybody can make up a session_info.
+        // A session_info that was never issued is refused without a write: anybody can make one up.
         guard try resources.store.read({ try $0.exists(Tables.verificationCodes, row) }) else {
             throw Failure.invalidSessionInfo
         }
@@ -175,8 +176,8 @@ public struct VerificationCodes: Sendable {
         }
     }
 
-    /// MISSING_SESSION_INFO, MISSING_VERIFICATION_CODE; what cannot be right is refused before anything is looked up:
-    /// INVALID_SESSION_INFO, INVALID_CODE.
+    /// MISSING_SESSION_INFO, MISSING_VERIFICATION_CODE; values that cannot be right are refused before anything is
+    /// looked up: INVALID_SESSION_INFO, INVALID_CODE.
     static func checkForm(_ sessionInfo: Secret, _ code: Secret) throws(Failure) {
         if sessionInfo.isEmpty { throw .missingSessionInfo }
         if code.isEmpty { throw .missingVerificationCode }

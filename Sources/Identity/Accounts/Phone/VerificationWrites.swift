@@ -4,7 +4,7 @@ public import Messages
 import Rules
 public import Store
 
-/// What comes of a code that somebody shows.
+/// The verdict on a code that somebody shows.
 enum VerificationVerdict: Sendable {
     /// Why a code is void although it was never shown.
     enum Cause: String, Sendable {
@@ -14,14 +14,14 @@ enum VerificationVerdict: Sendable {
 
     case right(PhoneNumber)
     case wrong
-    /// No code of this tenant's, or made for something else: whoever asks is not told which.
+    /// Not a code of this tenant, or made for another use: the caller is not told which.
     case unknown
     case over(Cause)
     case tooManyTries(wait: Duration)
 }
 
 extension WriteTransaction {
-    /// Puts a code together with the message that brings it; a test number's has none.
+    /// Puts a code together with the message that brings it; the code of a test number has no message.
     func put(
         _ stored: StoredVerificationCode, hash: [UInt8], _ message: StoredOutboxMessage?, _ order: VerificationOrder,
         _ settings: TenantSettings, _ origin: Origin, now: Timestamp
@@ -36,8 +36,8 @@ extension WriteTransaction {
             detail: Text("\(order.use.purpose) \(order.number.region?.text ?? "none")"), now: now)
     }
 
-    /// Judges the code whose tag is shown, and counts it when it is wrong. Nothing else changes: the code is used up by
-    /// what it is used for.
+    /// Judges the code whose tag is shown, and counts a wrong one. Nothing else changes: the change that the code
+    /// allows uses it up.
     func judge(
         hash: [UInt8], tag: [UInt8], for uses: [VerificationUse], settings: TenantSettings, origin: Origin,
         now: Timestamp
@@ -50,7 +50,7 @@ extension WriteTransaction {
         guard stored.wrongTries < VerificationCodes.wrongTriesMax else { return .over(.tries) }
         let isTest = settings.testCode(of: number) != nil
         let budget = SMSBudgets.wrongTestCodes(number, tenantID: settings.tenantID)
-        // A right code is not told from a wrong one where too many were wrong.
+        // After too many wrong codes a right one is refused as well, so that it cannot be told from a wrong one.
         if isTest, let wait = try wait(budget, now: now) { return .tooManyTries(wait: wait) }
         if !stored.codeTag.isEmpty, constantTimeEqual(stored.codeTag, tag) { return .right(number) }
         stored.wrongTries += 1  // Proof: it is below wrongTriesMax.
@@ -64,7 +64,7 @@ extension WriteTransaction {
         return .wrong
     }
 
-    /// Uses up a proved number, in the transaction of what it is used for.
+    /// Uses up a proved number, in the transaction of the change that it allows.
     ///
     /// INVALID_SESSION_INFO or INVALID_TEMPORARY_PROOF when somebody else came first.
     public func use(_ proved: ProvedNumber, tenantID: Text) throws {
@@ -82,7 +82,7 @@ extension WriteTransaction {
 }
 
 extension VerificationUse {
-    /// The user it is for, where it is for one.
+    /// The user that the code is for; empty where it is not for one user.
     fileprivate var uid: Text {
         switch self {
         case .link(let uid), .secondFactorEnrollment(let uid): uid
@@ -92,10 +92,11 @@ extension VerificationUse {
 }
 
 extension StoredVerificationCode: ExpiringRecord {
-    /// What it was made for, and for whom.
+    /// Whether the code was made for this use and subject.
     fileprivate func isFor(_ use: VerificationUse) -> Bool { purpose == use.purpose && subject == use.subject }
 
-    /// A code made ahead of the time is not: a clock was wrong, and it would live until that time.
+    /// Whether the code is good; a code made in the future is not: a clock was wrong, and the code would live until
+    /// that time.
     fileprivate func isGood(at now: Timestamp) -> Bool {
         now < Timestamp(microseconds: expiresAtMicros)
             && Timestamp(microseconds: createdAtMicros) - now <= TimeKeeping.slack

@@ -3,7 +3,7 @@ public import Messages
 public import Rules
 import Store
 
-// What administrators do with the second factors of users.
+// The changes that administrators make to the second factors of users.
 
 extension SecondFactorEnrollments {
     /// Gives a user a phone number that counts as verified. For the refusals see Users.AddSecondFactor.
@@ -58,9 +58,10 @@ extension SecondFactorEnrollments {
 
     private static let usersPerSlice = 100
 
-    /// Ends every session of a tenant that showed no second factor, in slices of users; how many. TenantsUpdate.
+    /// Ends every session of a tenant that showed no second factor, in slices of users; returns how many it ended.
+    /// TenantsUpdate.
     ///
-    /// A call that is cancelled or overdue stops between two slices: asked again, it goes on where it stopped.
+    /// A call that is cancelled or overdue stops between two slices; when it is repeated, it goes on where it stopped.
     public func endSessionsWithoutFactor(_ settings: TenantSettings, origin: Origin) async throws -> Int64 {
         var (last, count): (UserSessionKey?, Int64) = (nil, 0)
         while true {

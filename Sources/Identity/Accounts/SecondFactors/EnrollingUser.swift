@@ -20,7 +20,8 @@ public struct EnrollingUser: Sendable {
         if case .pending = proof { true } else { false }
     }
 
-    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN. Whoever holds an enrollment credential logged in as recently as it lives.
+    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN. The holder of an enrollment credential passes: the login is no older than the
+    /// credential's lifetime.
     public func requireRecentLogin(settings: TenantSettings, now: Timestamp) throws(Failure) {
         guard case .token(let token) = proof else { return }
         try VerifiedUser(token: token, account: account, settings: settings).requireRecentLogin(now: now)
@@ -38,7 +39,7 @@ extension SecondFactorEnrollments {
         return EnrollingUser(account: user.account, proof: .token(user.token))
     }
 
-    /// The user of an enrollment credential; nil for what is none.
+    /// The user of an enrollment credential; nil for a string that is not one.
     public func stoppedUser(
         _ credential: Text, settings: TenantSettings, in transaction: borrowing ReadTransaction
     ) throws -> EnrollingUser? {
@@ -54,7 +55,8 @@ extension SecondFactorEnrollments {
         }
     }
 
-    /// Ends an enrollment credential: its user signs out. False for what is none; one that is over counts as ended now.
+    /// Ends an enrollment credential: its user signs out. False for a string that is not one; true for a credential
+    /// that was over before.
     public func end(_ credential: Text, settings: TenantSettings) async throws -> Bool {
         let found = credential.bytes.withUnsafeBytes { pendingSignIns.id(in: $0, tenantID: settings.tenantID) }
         guard let id = found else { return false }

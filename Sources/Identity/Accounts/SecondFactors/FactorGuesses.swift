@@ -3,7 +3,7 @@ import Messages
 import Rules
 import Store
 
-/// How many wrong codes of second factors an account takes.
+/// The limits on wrong codes of second factors for one account.
 ///
 /// | budget | limit |
 /// |---|---|
@@ -12,10 +12,11 @@ import Store
 /// | an account, from one device or address that it knows | 10 an hour, 30 a day |
 /// | an account, from all devices and addresses that it knows | 30 an hour, 100 a day |
 ///
-/// Who has the password and guesses at codes from elsewhere finds one of three good ones among a million: with 30 a day
-/// in thirty years. The owner is not slowed by that on a device that signed in before. Nothing is ever locked for good.
+/// An attacker who has the password and guesses codes from elsewhere looks for one of three good codes among a million:
+/// with 30 guesses a day, this takes thirty years. The owner is not slowed by that on a device that signed in before.
+/// Nothing is ever locked for good.
 ///
-/// They are rows of the store beside those of SMS. A restart gives nothing back.
+/// The budgets are rows of the store beside those of SMS. A restart does not refill them.
 struct FactorGuesses: Sendable {
     static let triesMax: Int32 = 5
 
@@ -41,8 +42,8 @@ struct FactorGuesses: Sendable {
 extension GuessThrottle {
     /// The device or the address of a request, where the account knows it; empty where it knows neither.
     ///
-    /// A device counts as known since it signed in with a second factor: whoever has the password alone could have
-    /// collected any number of device tokens before there was one.
+    /// A device counts as known once it signed in with a second factor: an attacker who has only the password could
+    /// have collected any number of device tokens before the account had a factor.
     func knownSource(of account: Account, _ request: EndUserRequest, address: EndUserAddress?, now: Timestamp)
         -> [UInt8]
     {

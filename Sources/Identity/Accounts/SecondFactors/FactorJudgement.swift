@@ -4,7 +4,7 @@ import Messages
 import Rules
 import Store
 
-/// What a user shows to finish a sign-in.
+/// The second factor that a user shows to finish a sign-in.
 public enum ShownFactor: Sendable {
     case totp(factorID: Text, code: Secret)
     case phone(factorID: Text, code: Secret, sessionInfo: Secret)
@@ -27,9 +27,9 @@ public enum ShownFactor: Sendable {
     }
 }
 
-/// That a user showed a second factor. Only this file makes it.
+/// The proof that a user showed a second factor. Only this file makes it.
 struct ProvedFactor: Sendable {
-    /// As the claim `sign_in_second_factor` names it: "phone", "totp" or "recovery_code".
+    /// The name in the claim `sign_in_second_factor`: "phone", "totp" or "recovery_code".
     let name: Text
     /// Empty for a recovery code.
     let id: Text
@@ -41,11 +41,11 @@ struct ProvedFactor: Sendable {
 
     fileprivate init(_ factor: SecondFactor) { self.init(name: factor.kind.name, id: factor.factorID) }
 
-    /// The factor whose code its enrolment showed.
+    /// A factor that was just enrolled: its code was shown then.
     init(enrolled factor: SecondFactor) { self.init(factor) }
 }
 
-/// A factor that a user shows, as far as it can be judged before the transaction: an SMS has been found right.
+/// A factor that a user shows, to be judged in the transaction; the code of an SMS was found right before.
 struct FactorClaim: Sendable {
     fileprivate enum Kind {
         case totp(factorID: Text, code: [UInt8])
@@ -69,17 +69,17 @@ struct FactorClaim: Sendable {
 
     init(_ number: ProvedNumber, factorID: Text) { kind = .phone(factorID: factorID, number) }
 
-    /// Whether a try is counted where the claim is judged. An SMS was counted before it was judged.
+    /// Whether judging the claim counts a try. The try of an SMS was counted before its code was judged.
     var countsTry: Bool {
         if case .phone = kind { false } else { true }
     }
 }
 
 extension WriteTransaction {
-    /// Judges what a user shows, and uses it up when it is right; nil when it is wrong. MFA_ENROLLMENT_NOT_FOUND, of an
-    /// SMS INVALID_SESSION_INFO.
+    /// Judges a claim, and uses it up when it is right; nil when it is wrong. MFA_ENROLLMENT_NOT_FOUND, for an SMS also
+    /// INVALID_SESSION_INFO.
     ///
-    /// `account` changes with it: how many recovery codes are left.
+    /// A recovery code also changes `account`: the number of codes that are left.
     func judge(_ claim: FactorClaim, of account: inout Account, secrets: FactorSecrets, now: Timestamp) throws
         -> ProvedFactor?
     {
@@ -116,7 +116,7 @@ extension WriteTransaction {
         return true
     }
 
-    /// Compares with all of them: the time does not tell which it was like.
+    /// Compares with all recovery codes, so that the time does not tell which one matched.
     private func useRecoveryCode(
         _ code: [UInt8], of account: inout Account, secrets: FactorSecrets
     ) throws -> Bool {

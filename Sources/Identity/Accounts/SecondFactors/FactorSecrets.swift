@@ -4,8 +4,8 @@ import Messages
 import Rules
 import Store
 
-/// Seals the secrets of authenticator apps, and makes the hashes of recovery codes. Each is bound to its user: what was
-/// stored for one counts for no other. Any thread.
+/// Seals the secrets of authenticator apps, and makes the hashes of recovery codes. Each is bound to its user: a value
+/// that was stored for one user does not count for another. Any thread.
 struct FactorSecrets: Sendable {
     private let sealing: SealingKey
     private let recoveryKey: HMACKey
@@ -30,7 +30,7 @@ struct FactorSecrets: Sendable {
         recoveryKey.tag(of: Self.context("recovery", key) + [0] + code)
     }
 
-    /// New recovery codes, and what the store keeps of them.
+    /// New recovery codes, and the hashes that the store keeps of them.
     func makeRecoveryCodes(of key: UserKey) -> (codes: [Secret], tags: [[UInt8]]) {
         let codes = RecoveryCodes.make(random)
         return (codes, codes.compactMap(RecoveryCodes.canonical).map { tag(ofRecoveryCode: $0, of: key) })

@@ -3,12 +3,12 @@ import Messages
 import Rules
 import Store
 
-// How second factors come into an account and leave it: the user's list, and what is secret about it.
+// Adding second factors to an account and removing them: in the user's list, and in the row with their secrets.
 
 extension WriteTransaction {
-    /// Adds a factor to the account. A user who has no recovery codes gets some; they are told only now.
+    /// Adds a factor to the account. A user who has no recovery codes gets new ones, which are returned only now.
     ///
-    /// `sealedSecret` is of an authenticator app. The caller writes the account.
+    /// `sealedSecret` is the secret of an authenticator app. The caller writes the account.
     func addFactor(
         _ factor: SecondFactor, sealedSecret: [UInt8] = [], lastStep: Int64 = 0, to account: inout Account,
         secrets: FactorSecrets
@@ -31,7 +31,8 @@ extension WriteTransaction {
         return codes
     }
 
-    /// Removes a factor from the account; with the last one everything goes. The caller writes the account.
+    /// Removes a factor from the account; with the last one all secrets and recovery codes go too. The caller writes
+    /// the account.
     func removeFactor(_ id: Text, from account: inout Account) throws {
         account.user.secondFactors.removeAll { $0.factorID == id }
         if account.user.secondFactors.isEmpty { return try removeFactors(from: &account) }
@@ -64,8 +65,8 @@ extension WriteTransaction {
 }
 
 extension WriteTransaction {
-    /// Takes back a factor that somebody enrolled, and all recovery codes, which that session could renew. It counts
-    /// only while the factor is there. INVALID_OOB_CODE.
+    /// Takes back a factor that somebody enrolled, and all recovery codes, which the same session could have renewed.
+    /// INVALID_OOB_CODE when the factor is not there any more.
     func reverting(_ code: StoredOobCode, in account: Account) throws -> AccountEffect {
         guard let factor = account.user.secondFactors.first(where: { $0.factorID == code.factorID }) else {
             throw Failure.invalidOobCode
@@ -79,6 +80,6 @@ extension WriteTransaction {
 }
 
 extension SecondFactor {
-    /// As events tell of it.
+    /// The factor as events name it.
     var eventDetail: Text { Text(unchecked: kind.name.bytes + [UInt8(ascii: " ")] + factorID.bytes) }
 }

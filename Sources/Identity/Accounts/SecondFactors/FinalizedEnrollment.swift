@@ -5,12 +5,12 @@ import Rules
 import Store
 import Tokens
 
-/// What comes of an enrolment.
+/// The result of an enrolment.
 public struct FinalizedEnrollment: Sendable {
     public let signedIn: SignedIn
-    /// Empty for a repeated request, as `recoveryCodes`.
+    /// Empty for a repeated request, like `recoveryCodes`.
     public let factorID: Text
-    /// Of the user's first factor.
+    /// New codes for a user who had none, as with the first factor.
     public let recoveryCodes: [Secret]
     public let deviceToken: Text
 }
@@ -41,7 +41,7 @@ extension SecondFactorEnrollments {
         return finalized(signedIn, request, factorID: factor.factorID, recoveryCodes)
     }
 
-    /// An enrollment credential is used up by the first answer.
+    /// The answer to the same request, if it was done before. The first answer used an enrollment credential up.
     private func answerAgain(to request: EndUserRequest) async throws -> SignedIn? {
         let isCredential = request.idToken.bytes.withUnsafeBytes {
             pendingSignIns.id(in: $0, tenantID: request.settings.tenantID) != nil
@@ -76,7 +76,7 @@ extension SecondFactorEnrollments {
                 origin: request.origin))
     }
 
-    /// The mail that tells the user of the factor, and takes it back.
+    /// The mail that tells the user of the factor, with a code that takes the factor back.
     private func mail(
         of factor: SecondFactor, to account: Account, _ settings: TenantSettings, now: Timestamp
     ) throws -> PreparedOob {
@@ -88,7 +88,7 @@ extension SecondFactorEnrollments {
     }
 }
 
-/// A factor that is to be enrolled, and what shows that its user has it.
+/// A factor that is to be enrolled, and the proof that its user has it.
 struct Enrollment: Sendable {
     enum Proof: Sendable {
         case totp(sessionHash: [UInt8], code: [UInt8])
@@ -173,7 +173,7 @@ extension WriteTransaction {
                     secrets: enrollment.secrets)
             }
         }
-        // Each sends a mail to the user, who could do this all day.
+        // Each enrolment sends the user a mail; the budget stops somebody who does this all day.
         try spend([Self.enrollments(of: current.key)], now: now)
         let finished = try finish(account)
         try enrollment.mail.put(in: self)
@@ -185,7 +185,8 @@ extension WriteTransaction {
             row: SMSBudgets.row(.enrollments, key.uid.bytes, key.tenant), max: 20, window: .hours(24))
     }
 
-    /// A wrong code is counted, and the fifth ends what was begun. INVALID_SESSION_INFO, SESSION_EXPIRED, INVALID_CODE.
+    /// Judges an authenticator app's code. A wrong code is counted, and the fifth ends the enrolment that was begun.
+    /// INVALID_SESSION_INFO, SESSION_EXPIRED, INVALID_CODE.
     private func judgeEnrollment(
         _ sessionHash: [UInt8], _ code: [UInt8], of key: UserKey, secrets: FactorSecrets, now: Timestamp
     ) throws -> Result<(sealedSecret: [UInt8], step: Int64), Failure> {
@@ -205,8 +206,8 @@ extension WriteTransaction {
         return .failure(.invalidVerificationCode)
     }
 
-    /// The session in which a factor was enrolled has shown it. All others end: they never did, and could go on for as
-    /// long as they are used.
+    /// Goes on with the session in which the factor was enrolled, which has shown it. All other sessions end: they
+    /// never showed it, and could go on for as long as they are used.
     fileprivate func goOn(
         _ former: StoredSession, of token: VerifiedToken, _ factor: SecondFactor, _ account: Account,
         _ current: Account, _ request: EndUserRequest, now: Timestamp

@@ -6,8 +6,8 @@ public import Store
 
 /// The credentials of pending sign-ins: `id ‖ HMAC-SHA256`, base64url.
 ///
-/// The id is random and is what the store knows a pending sign-in by. Whoever reads the store can make no credential of
-/// it, and the same credential can be answered again to a repeated request.
+/// The id is random, and the store's key for a pending sign-in. A reader of the store cannot make a credential from the
+/// id, and a repeated request can be given the same credential again.
 struct PendingSignIns: Sendable {
     static let idByteCount = 32
     static let textByteCount = ((idByteCount + HMACKey.tagByteCount) * 8 + 5) / 6
@@ -41,7 +41,7 @@ struct PendingSignIns: Sendable {
             ])
     }
 
-    /// The id in a credential of this tenant; nil for what is none.
+    /// The id in a credential of this tenant; nil for a string that is not one.
     func id(in credential: UnsafeRawBufferPointer, tenantID: Text) -> [UInt8]? {
         guard credential.count == Self.textByteCount, let bytes = Base64.url.decode(credential),
             bytes.count == Self.idByteCount + HMACKey.tagByteCount
@@ -63,7 +63,7 @@ extension ReadTransaction {
             pending.isGood(at: now), let account = try account(UserKey(tenantID, pending.uid))
         else { throw Failure.invalidPendingSignIn }
         if account.user.disabled { throw Failure.userDisabled }
-        // Of a user who has a factor by now, that factor is to be shown: an enrollment credential is over.
+        // A user who has a factor by now has to show it: the enrollment credential is over.
         guard account.user.tokensValidAfterMicros == pending.tokensValidAfterMicros,
             kind == .factor || account.user.secondFactors.isEmpty
         else { throw Failure.invalidPendingSignIn }
@@ -86,12 +86,13 @@ extension WriteTransaction {
 }
 
 extension StoredPendingSignIn: ExpiringRecord {
-    /// A user who is asked for a code has it at hand; one who is to enroll a factor may have to verify an email first.
+    /// A user who is asked for a code has it at hand; a user who is to enroll a factor may have to verify an email
+    /// first.
     static func lifetime(_ kind: PendingSignInKind) -> Duration {
         kind == .enrollment ? .minutes(30) : .minutes(5)
     }
 
-    /// A sign-in begun ahead of the time is not good: a clock was wrong, and it would live until that time.
+    /// A sign-in begun in the future is not good: a clock was wrong, and the sign-in would live until that time.
     fileprivate func isGood(at now: Timestamp) -> Bool {
         now < Timestamp(microseconds: expiresAtMicros)
             && Timestamp(microseconds: createdAtMicros) - now <= TimeKeeping.slack

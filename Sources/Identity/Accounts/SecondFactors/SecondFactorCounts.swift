@@ -1,6 +1,6 @@
 public import Base
 
-/// What became of the sign-ins that a second factor was asked for.
+/// Counts the outcomes of the sign-ins that were asked for a second factor.
 public final class SecondFactorCounts: Sendable {
     public enum Factor: String, Sendable, CaseIterable {
         case totp, phone
@@ -18,7 +18,7 @@ public final class SecondFactorCounts: Sendable {
     public struct Outcomes: Sendable {
         public let right = Counter()
         public let wrong = Counter()
-        /// Not judged: the guesses are spent, the sign-in is too old, the disk is full.
+        /// Codes that were not judged: the guesses are spent, the sign-in is too old, the disk is full.
         public let refused = Counter()
     }
 

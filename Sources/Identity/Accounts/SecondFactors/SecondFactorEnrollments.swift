@@ -33,13 +33,13 @@ public struct SecondFactorEnrollments: Sendable {
         }
     }
 
-    /// What was begun.
+    /// An enrolment that was begun.
     public enum Started: Sendable {
         case phone(SentVerificationCode)
         case totp(TotpSecret, sessionInfo: Secret, expiresAt: Timestamp)
     }
 
-    /// For the refusals see Accounts.StartMfaEnrollment.
+    /// Begins an enrolment. For the refusals see Accounts.StartMfaEnrollment.
     public func start(_ wanted: WantedFactor?, _ request: EndUserRequest) async throws -> Started {
         let address = try request.address()
         try SecondFactorRules.checkOpen(request.settings)
@@ -118,7 +118,7 @@ public struct SecondFactorEnrollments: Sendable {
         }
     }
 
-    /// New recovery codes in the place of all others. For the refusals see Accounts.RenewRecoveryCodes.
+    /// Replaces all recovery codes by new ones. For the refusals see Accounts.RenewRecoveryCodes.
     public func renewRecoveryCodes(_ request: EndUserRequest) async throws -> [Secret] {
         let (now, settings) = (resources.clock.now(), request.settings)
         let user = try tokenCheck.verifiedUser(request.idToken, settings: settings, store: resources.store)

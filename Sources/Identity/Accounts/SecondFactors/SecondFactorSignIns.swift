@@ -6,8 +6,8 @@ import Store
 
 /// Finishes the sign-ins that wait for a second factor.
 ///
-/// Each code is counted and judged in one write of its user: of guesses that come at the same time no more than five
-/// are judged. A right code begins the session, or makes its login recent, in the same write.
+/// Each code is counted and judged in one write of its user, so that no more than five of the guesses that come at the
+/// same time are judged. A right code begins the session, or makes its login recent, in the same write.
 public struct SecondFactorSignIns: Sendable {
     let resources: Resources
     let users: UserDirectory
@@ -74,7 +74,8 @@ public struct SecondFactorSignIns: Sendable {
             guard let claim = FactorClaim(shown) else { throw Failure.invalidVerificationCode }
             return try await session.finishSignIn(id, claim, budget, secrets, request)
         }
-        // The code counts its own wrong tries, in a write of its own. The pending sign-in counts this one before.
+        // The SMS code counts its own wrong tries, in a write of its own. Before that the pending sign-in counts this
+        // try.
         try await session.countTry(ofSignIn: id, request)
         let number = try await codes.judge(
             sessionInfo, code, for: [.secondFactorSignIn(pendingID: id)], settings: request.settings,
@@ -128,7 +129,7 @@ extension UserSession {
         }
     }
 
-    /// Judges what is shown for a pending sign-in, and finishes the sign-in when it is right.
+    /// Judges the claim for a pending sign-in, and finishes the sign-in when the claim is right.
     fileprivate func finishSignIn(
         _ id: [UInt8], _ claim: FactorClaim, _ budget: FactorGuesses, _ secrets: FactorSecrets,
         _ request: EndUserRequest
@@ -174,7 +175,7 @@ extension UserSession {
     }
 }
 
-/// A sign-in that waited, and that is done.
+/// A sign-in that waited for a second factor, and is finished.
 struct FinishedSignIn: Sendable {
     let grant: SessionGrant
     let isNewUser: Bool

@@ -5,12 +5,12 @@ import Rules
 /// The decision whether a sign-in needs a second factor. Every sign-in and reauthentication asks it, because a session
 /// begins with a `ProvedLogin`, and only this file makes one.
 ///
-/// A new case of `Decision` does not compile before `UserSession` says what becomes of such a sign-in.
+/// A new case of `Decision` does not compile before `UserSession` handles it.
 enum SecondFactorStep {
-    /// What becomes of a sign-in whose first factor is proved.
+    /// The next step of a sign-in whose first factor is proved.
     enum Decision {
         case notNeeded(ProvedLogin)
-        /// For one of the user's factors, or until the user has enrolled a first one.
+        /// The sign-in waits for one of the user's factors, or until the user has enrolled a first one.
         case waits(PendingSignInKind)
     }
 
@@ -25,7 +25,7 @@ enum SecondFactorStep {
     }
 }
 
-/// A login that needs no further proof: what a session begins with, or moves its login to.
+/// A login that needs no further proof. A session begins with it, or takes it as its new login.
 struct ProvedLogin: Sendable {
     let start: SessionStart
     /// Nil where none was asked for.

@@ -3,7 +3,7 @@ public import Messages
 public import Rules
 import Store
 
-/// A request that is made for an end user: who asks, for which tenant, and what it says besides the credential.
+/// A request that is made for an end user: the caller, the tenant, and everything in the request except the credential.
 public struct EndUserRequest: Sendable {
     public let caller: Caller?
     public let settings: TenantSettings
@@ -11,9 +11,9 @@ public struct EndUserRequest: Sendable {
     /// The method's full name, for the record of a refusal.
     public let operation: String
     public let deadline: Instant
-    /// Of the user that is signed in already; empty for a sign-in.
+    /// The ID token of the user that is signed in already; empty for a sign-in.
     public var idToken = Text.empty
-    /// As the request tells them.
+    /// The address, device name and device token as the request states them.
     public var endUserIP = Text.empty
     public var deviceName = Text.empty
     public var deviceToken = Text.empty
@@ -30,7 +30,7 @@ public struct EndUserRequest: Sendable {
 
     /// The end user's address, believed only from credentials that are marked for it; nil when it is not known.
     ///
-    /// Asked before anything else. INVALID_END_USER_IP, also from other callers for what is longer than any address.
+    /// Checked before anything else. INVALID_END_USER_IP; from other callers only for a string longer than any address.
     public func address() throws(Failure) -> EndUserAddress? {
         guard endUserIP.byteCount <= EndUserAddress.byteCountMax else { throw .invalidEndUserIP }
         guard caller?.trustsEndUserIP == true, !endUserIP.isEmpty else { return nil }
@@ -65,7 +65,7 @@ public struct SignInAttempt: Sendable {
     public var limits: Limits { resources.limits }
     public var deadline: Instant { request.deadline }
 
-    /// The end user's device, by which a session is told apart. INVALID_DISPLAY_NAME.
+    /// The end user's device, by which the user tells sessions apart. INVALID_DISPLAY_NAME.
     public func device() throws(Failure) -> Origin.Device {
         try Values.checkDisplayName(request.deviceName, field: "device_name", limits: limits)
         return Origin.Device(name: request.deviceName, address: address, keys: keys)
@@ -78,7 +78,7 @@ public struct SignInAttempt: Sendable {
     }
 }
 
-/// What the record of a refusal keeps of the end user, as far as the request names one.
+/// The end user in the record of a refusal, as far as the request names one.
 public struct RefusedEndUser: Sendable {
     /// Kept as a hash.
     public var email: Email?

@@ -2,13 +2,13 @@ public import Base
 public import Messages
 public import Rules
 
-// The guesses of end users: what a request tells of them, and what it costs.
+// The guesses of end users: how a request describes a guess, and how the guess is charged.
 
 extension GuessThrottle {
-    /// Charges an answer that tells whether an email has an account, so that a list cannot be tried out.
+    /// Charges an answer that tells whether an email has an account, so that nobody can try out a list.
     ///
-    /// With `email` the same question about the same email is slowed, too. Called whatever the answer will be, or once
-    /// it is known to tell of an account. TOO_MANY_ATTEMPTS_TRY_LATER, SERVER_OVERLOADED.
+    /// With `email`, repeated questions about the same email are slowed, too. Called either for every answer, or once
+    /// the answer is known to tell of an account. TOO_MANY_ATTEMPTS_TRY_LATER, SERVER_OVERLOADED.
     public func chargeProbe(
         _ email: Email? = nil, of request: EndUserRequest, address: EndUserAddress?
     ) async throws {
@@ -26,7 +26,7 @@ extension GuessThrottle {
         let tenantID = request.settings.tenantID
         var guess = guess(.password, of: request, address: address)
         guess.account = keys.account(email, tenantID: tenantID)
-        // Without an account a token is looked at all the same, and takes as long.
+        // Without an account the token is checked all the same, so that this takes as long.
         let device = devices.device(
             in: deviceToken, tenantID: tenantID, uid: account?.user.uid ?? "there is nobody of that name",
             passwordUpdatedAt: account?.passwordUpdatedAt ?? .zero, now: now)
@@ -39,7 +39,7 @@ extension GuessThrottle {
         return guess
     }
 
-    /// Forgets the wrong passwords of a user who proved who they are by other means.
+    /// Forgets the wrong passwords of a user who proved their identity by other means.
     public func forgive(_ user: User) {
         guard let email = Email(stored: user.email) else { return }
         forgive(email, tenantID: user.tenantID)
@@ -54,7 +54,7 @@ extension GuessThrottle {
 }
 
 extension DeviceTokens {
-    /// A token by which the device is known at its next sign-in; the same device as in `token` when that was good.
+    /// A token by which the device is known at its next sign-in; the device is that of `token` if that token was good.
     public func token(for user: User, renewing token: Text, random: RandomSource, now: Timestamp) -> Text {
         let device = device(in: token, tenantID: user.tenantID, uid: user.uid, passwordUpdatedAt: .zero, now: now)
         return self.token(forDevice: device ?? random.bytes(Self.idByteCount), user: user, now: now)

@@ -4,8 +4,8 @@ import Rules
 import Store
 import Tokens
 
-// Answering again a request whose first answer was lost, where that answer was tokens, or ended the token that the
-// request is made with. Decision 0013 says who could gain what by it.
+// Answering a request again whose first answer was lost, where that answer was tokens, or where the change ended the
+// request's own ID token. Decision 0013 says who could gain what by that.
 
 /// Finds the changes that were made before, by their idempotency keys, and answers them again.
 public struct RepeatedChanges: Sendable {
@@ -21,10 +21,11 @@ public struct RepeatedChanges: Sendable {
         self.tokenCheck = tokenCheck
     }
 
-    /// The tokens of the same change by the same signed-in user, made with the same idempotency key; nil when it was
-    /// not made, or answered no tokens. IDEMPOTENCY_KEY_REUSED, INVALID_ID_TOKEN, TENANT_ID_MISMATCH, ALREADY_DONE.
+    /// The tokens of the same change by the same signed-in user, made with the same idempotency key; nil when no such
+    /// change was made, or its answer had no tokens. IDEMPOTENCY_KEY_REUSED, INVALID_ID_TOKEN, TENANT_ID_MISMATCH,
+    /// ALREADY_DONE.
     ///
-    /// Asked for before anything else: a change may end the token it is made with.
+    /// Called before anything else, because a change may end the token it is made with.
     public func answer(to request: EndUserRequest) async throws -> SignedIn? {
         // A sign-in, which proves its user by other means, has no ID token.
         guard !request.idToken.isEmpty, let record = try earlier(request.origin), !record.sessionID.isEmpty else {
@@ -37,7 +38,8 @@ public struct RepeatedChanges: Sendable {
     }
 
     /// The session that one of `methods` began under the idempotency key that is `attemptID` in hexadecimal digits, and
-    /// whose it is; nil when there is none. The key alone stands for the request: both are its maker's only (0045).
+    /// that session's user; nil when there is none. The key alone stands for the request: only the request's maker
+    /// knows either of them (0045).
     public func begunSession(
         attemptID: [UInt8], caller: Text, tenantID: Text, methods: [String]
     ) throws -> (uid: Text, session: RepeatedSession)? {
@@ -55,7 +57,7 @@ public struct RepeatedChanges: Sendable {
         }
     }
 
-    /// Whether the same request deleted the token's account already. Refusals as `answer(to:)`.
+    /// Whether the same request deleted the token's account already. The refusals are those of `answer(to:)`.
     public func isDeletion(_ request: EndUserRequest) throws -> Bool {
         guard let record = try earlier(request.origin) else { return false }
         _ = try author(of: record, idToken: request.idToken, settings: request.settings)
@@ -67,8 +69,8 @@ public struct RepeatedChanges: Sendable {
         return try store.read { try $0.earlier(idempotency) }
     }
 
-    /// The token of who made a change: genuine, and in its time when the change was made. That is believed for as long
-    /// as the ID token of the first answer, which lives an hour, would have spoken for the session.
+    /// The token of the user who made a change: genuine, and valid when the change was made. It is accepted for an hour
+    /// after the change, because the ID token of the first answer would have been good for the session that long.
     private func author(
         of record: StoredIdempotency, idToken: Text, settings: TenantSettings
     ) throws -> VerifiedToken {

@@ -3,7 +3,7 @@ import Crypto
 public import Messages
 import Rules
 
-/// The records of what self-service toggles refused. Whatever becomes of a record, the answer stays the refusal.
+/// Records what self-service toggles refused. The answer is the refusal, even if the record cannot be written.
 public struct SelfServiceRefusals: Sendable {
     private let resources: Resources
     private let tenants: TenantDirectory
@@ -36,7 +36,7 @@ public struct SelfServiceRefusals: Sendable {
         denial.apiKeyID = request.caller?.id ?? .empty
         denial.peerAddress = request.origin.peerAddress
         denial.uid = endUser.uid
-        // Equal for equal addresses of a tenant, and nothing without its key.
+        // The hash is equal for equal addresses of a tenant, and useless without the tenant's key.
         if let email = endUser.email {
             denial.identifierHash = HMACKey(settings.secret).tag(of: email.canonical.bytes)
         } else if !endUser.phoneNumber.isEmpty {

@@ -4,9 +4,10 @@ import Rules
 import Store
 import Tokens
 
-/// That a session may have tokens: the one thing for which the `TokenIssuer` issues them.
+/// The permission for a session to have tokens: the `TokenIssuer` issues them for nothing else.
 ///
-/// There is an initialiser for each way a session comes by new tokens, and each takes what shows that it may.
+/// There is an initialiser for each way a session gets new tokens, and each takes the values that show that the session
+/// may have them.
 struct SessionGrant: Sendable {
     let user: User
     let session: StoredSession
@@ -26,7 +27,7 @@ struct SessionGrant: Sendable {
         self.sessionID = token.sessionID
     }
 
-    /// A session whose login a second factor made anew.
+    /// A session whose login was renewed with a second factor.
     init(_ session: StoredSession, id: [UInt8], movedTo login: ProvedLogin, of user: User) {
         self.user = user
         self.session = session

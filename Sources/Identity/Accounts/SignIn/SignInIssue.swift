@@ -3,8 +3,8 @@ import Messages
 import Rules
 import Store
 
-/// That a sign-in waits for a second factor, or for the enrolment of one. It is thrown once the transaction that wrote
-/// it down has committed, and answered as SECOND_FACTOR_REQUIRED or SECOND_FACTOR_ENROLLMENT_REQUIRED.
+/// A sign-in waits for a second factor, or for the enrolment of one. This is thrown once the transaction that wrote the
+/// pending sign-in has committed, and answered as SECOND_FACTOR_REQUIRED or SECOND_FACTOR_ENROLLMENT_REQUIRED.
 struct SignInPending: Error {
     let id: [UInt8]
     let kind: PendingSignInKind
@@ -13,11 +13,11 @@ struct SignInPending: Error {
     let provider: Text
 }
 
-/// What comes of a sign-in's transaction.
+/// The result of a sign-in's transaction.
 enum SignInIssue<Value: Sendable>: Sendable {
     case tokens(Value)
     case waits(SignInPending)
-    /// What was counted is kept, nothing else happened.
+    /// The sign-in is refused, but its transaction commits: counted tries, and a user whom a hook disabled, are kept.
     case refused(Failure)
 }
 
@@ -33,9 +33,9 @@ extension SignInIssue {
 }
 
 extension WriteTransaction {
-    /// `once` for an answer of tokens, those of the session as `body` leaves it: the second time throws
-    /// `RepeatedSession`. A sign-in that waits for a second factor is remembered by its pending sign-in, and a refusal
-    /// not at all.
+    /// Like `once`, for an answer of tokens, those of the session as `body` leaves it: the second time throws
+    /// `RepeatedSession`. For a sign-in that waits for a second factor the record names the pending sign-in; a refusal
+    /// has no record.
     func onceIssuing<Value>(
         session sessionID: [UInt8], _ origin: Origin, now: Timestamp, _ body: () throws -> SignInIssue<Value>
     ) throws -> SignInIssue<Value> {

@@ -3,14 +3,14 @@ public import Messages
 public import Rules
 public import Store
 
-// How a way to sign in is written: a type in Methods/, whose file has its name, and which conforms to `SignInMethod`
-// and to one protocol for each thing that it can be used for. docs/adding-a-sign-in-method.md goes through an example.
+// A way to sign in is written as a type in Methods/, in a file of the type's name. The type conforms to `SignInMethod`
+// and to one protocol for each use of the method. docs/adding-a-sign-in-method.md goes through an example.
 
-/// A way to prove who somebody is. The `SignInPipeline` does everything that is the same for all of them, in one order.
+/// A way to prove who somebody is. The `SignInPipeline` does everything that is the same for all methods, in one order.
 ///
-/// No requirement has a default: a method says of each step what it does there, also when that is nothing.
+/// No requirement has a default: a method says what it does in each step, even if that is nothing.
 public protocol SignInMethod: Sendable {
-    /// The request's credential in good form.
+    /// The request's credential, with its form checked.
     associatedtype Credential: Sendable
     associatedtype Proof: SignInProof
 
@@ -23,7 +23,7 @@ public protocol SignInMethod: Sendable {
     /// Checks the form of the request, the name of its device included (`SignInAttempt.device`).
     func read(_ attempt: SignInAttempt) throws -> SignInReading<Credential>
 
-    /// What an attempt costs whoever makes it.
+    /// The throttle that the attempt is counted by.
     func throttle(_ credential: Credential, _ attempt: SignInAttempt) throws -> SignInThrottle
 
     /// Proves the credential. Runs before any transaction, and again where the account changed meanwhile in a way that
@@ -31,9 +31,9 @@ public protocol SignInMethod: Sendable {
     func prove(_ credential: Credential, _ attempt: SignInAttempt) async throws -> Proof
 }
 
-/// What a method found out about an end user.
+/// The result of proving an end user by a method.
 public protocol SignInProof: Sendable {
-    /// How a session begins that the proof opens.
+    /// The start of a session that begins with this proof.
     var start: SessionStart { get }
 }
 
@@ -42,28 +42,29 @@ public protocol EnteringMethod: SignInMethod {
     associatedtype Choice: AccountChoice
 
     /// Chooses the account, over what is committed. The pipeline asks before the transaction and again inside it; when
-    /// the second choice is another one, it begins again. `known`: the chosen account, where it was read already.
+    /// the second choice differs, the pipeline begins again. `known`: the chosen account, where it was read already.
     func choose(
         _ proof: Proof, known: Account?, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction
     ) throws -> Choice
 
-    /// Decides what becomes of the account, and takes what the proof uses up (a code, an id). Nil: the account is made.
+    /// Decides the effect on the account, and uses up what the proof came from (a code, an id). `account` is nil when
+    /// it is to be made.
     func decide(
         _ proof: Proof, _ choice: Choice, on account: Account?, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction
     ) throws -> AccountEffect
 
-    /// What the record of a refused sign-up keeps.
+    /// The end user in the record of a refused sign-up.
     func refusedEndUser(_ proof: Proof) -> RefusedEndUser
 }
 
 /// A method that always makes an account: a sign-up.
 public protocol CreatingMethod: SignInMethod {
-    /// The account to be made, with nothing in it but `account`'s uid and times so far.
+    /// The account to be made; `account` has only the uid and the times so far.
     func decide(_ proof: Proof, making account: Account, now: Timestamp) -> Account
 
-    /// What the record of a refused sign-up keeps; asked before the request was read.
+    /// The end user in the record of a refused sign-up; called before the request was read.
     func refusedEndUser(_ limits: Limits) -> RefusedEndUser
 }
 
@@ -82,7 +83,7 @@ public protocol ReauthenticatingMethod: SignInMethod {
     ) throws
 }
 
-/// Which account a sign-in enters. Two choices are equal when the same would be done.
+/// The choice of the account that a sign-in enters. Two choices are equal when the sign-in would do the same.
 public protocol AccountChoice: Sendable, Equatable {
     /// Nil for an account that is to be made, under a new uid.
     var uid: Text? { get }
@@ -93,7 +94,8 @@ public struct NamedAccount: AccountChoice {
     public let uid: Text?
 }
 
-/// What a method read from the request. It cannot be made without the device, whose form `SignInAttempt.device` checks.
+/// The values that a method read from the request. A reading cannot be made without the device, whose form
+/// `SignInAttempt.device` checks.
 public struct SignInReading<Credential: Sendable>: Sendable {
     let credential: Credential
     let device: Origin.Device
@@ -104,7 +106,7 @@ public struct SignInReading<Credential: Sendable>: Sendable {
     }
 }
 
-/// What a decision is made about: the account's key, and when, for whom and under which settings.
+/// The circumstances of a decision: the account's key, the tenant's settings, the request's origin and the time.
 public struct SignInMoment: Sendable {
     public let key: UserKey
     public let settings: TenantSettings
@@ -125,13 +127,13 @@ public struct SessionStart: Sendable {
     }
 }
 
-/// What comes of a sign-in: the user, its tokens, and what the method proved.
+/// The result of a sign-in: the user, its tokens, and what the method proved.
 public struct SignInOutcome<Proof: Sendable>: Sendable {
     public let user: User
     public let tokens: TokenPair
     /// Whether this sign-in created the account.
     public let isNewUser: Bool
-    /// By which the device is known at its next sign-in.
+    /// The token by which the device is known at its next sign-in.
     public let deviceToken: Text
     /// Nil for a request that was answered before.
     public let proof: Proof?

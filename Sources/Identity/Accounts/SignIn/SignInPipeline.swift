@@ -3,10 +3,10 @@ import Messages
 import Rules
 import Store
 
-/// The way every sign-in goes, whatever method proves the end user:
+/// The steps of every sign-in, whatever method proves the end user:
 ///
 /// 1. the end user's address
-/// 2. a signed-in user: the same request before, which is answered again; then the ID token
+/// 2. for a signed-in user: the answer to the same request from before, which is given again; then the ID token
 /// 3. the tenant's switch for the method; for a sign-up the toggle
 /// 4. the form of the request
 /// 5. a recent login, to link
@@ -24,7 +24,7 @@ public struct SignInPipeline: Sendable {
     let users: UserDirectory
     let tokenCheck: TokenCheck
     let guesses: GuessThrottle
-    /// Answers again what was answered before; the changes of signed-in users that prove nothing ask it, too.
+    /// Repeats the answers to earlier requests; changes by signed-in users that prove nothing use it, too.
     let repeatedChanges: RepeatedChanges
     /// Records what a toggle refused.
     let refusals: SelfServiceRefusals
@@ -76,7 +76,7 @@ public struct SignInPipeline: Sendable {
         return outcome(done.signedIn, done.proof, request)
     }
 
-    /// Makes an account. The toggle is asked before anything is looked up.
+    /// Makes an account. The toggle is checked before anything is looked up.
     public func create<Method: CreatingMethod>(
         _ method: Method, _ request: EndUserRequest
     ) async throws -> SignInOutcome<Method.Proof> {
@@ -111,7 +111,7 @@ public struct SignInPipeline: Sendable {
         }
     }
 
-    /// The session's login is as recent as now when the method proves its user. USER_MISMATCH.
+    /// Proves the session's user by the method; the time of the session's login becomes now. USER_MISMATCH.
     public func reauthenticate<Method: ReauthenticatingMethod>(
         _ method: Method, _ request: EndUserRequest
     ) async throws -> SignInOutcome<Method.Proof> {
@@ -137,7 +137,7 @@ extension SignInPipeline {
         }
     }
 
-    /// What a signed-in user does with a method: its session goes on with new tokens.
+    /// Links a method to a signed-in user or reauthenticates the user; the session goes on with new tokens.
     private func goOn<Method: SignInMethod>(
         _ method: Method, _ request: EndUserRequest, _ purpose: SignInAttempt.Purpose,
         _ decide:
@@ -150,7 +150,7 @@ extension SignInPipeline {
         let attempt = attempt(purpose, request, address, user)
         try method.checkOpen(request.settings)
         let reading = try method.read(attempt)
-        // Who may not link is told before anything is paid for.
+        // A user who may not link is refused before anything is charged.
         if purpose == .link { try user.requireRecentLogin(now: resources.clock.now()) }
         let startsAnew = purpose == .reauthenticate || user.isAnonymous
         let done = try await proving(method, reading, attempt) { proof, first in
@@ -182,7 +182,7 @@ extension SignInPipeline {
         ) { transaction, current in
             let chosen = try method.choose(
                 proof, known: current, settings: settings, now: now, in: transaction.reading)
-            // Whether the user is new decides which hooks are asked, and for a disabled one none is.
+            // Whether the user is new decides which hooks are asked, and for a disabled user no hook is asked.
             guard chosen == seen, current?.user.disabled == known?.user.disabled else { throw AccountMoved() }
             return try method.decide(proof, chosen, on: current, moment, in: transaction)
         }

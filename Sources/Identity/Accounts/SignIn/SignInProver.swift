@@ -3,7 +3,7 @@ import Messages
 import Rules
 import Store
 
-/// That a method proved an end user under its throttle. Only the `SignInProver` makes it.
+/// The evidence that a method proved an end user under its throttle. Only the `SignInProver` makes it.
 struct FirstFactor: Sendable {
     let start: SessionStart
 
@@ -33,8 +33,8 @@ struct SignInProver: Sendable {
         }
     }
 
-    /// Proves the credential and uses the proof; begins again where somebody else came first, and proves again where
-    /// that made the proof old. ACCOUNT_CHANGED when it does not end.
+    /// Proves the credential and uses the proof; begins again when another write came first, and proves again when that
+    /// write made the proof old. ACCOUNT_CHANGED after four attempts.
     private func proving<Method: SignInMethod>(
         _ method: Method, _ credential: Method.Credential, _ attempt: SignInAttempt,
         _ use: (Method.Proof, FirstFactor) async throws -> SignedIn
@@ -52,8 +52,8 @@ struct SignInProver: Sendable {
         }
     }
 
-    /// Runs an attempt under its throttle. A password is charged before it is looked at, and given back unless it was
-    /// wrong. TOO_MANY_ATTEMPTS_TRY_LATER, SERVER_OVERLOADED, QUOTA_EXCEEDED.
+    /// Runs an attempt under its throttle. A password attempt is charged before the check, and the charge is given back
+    /// unless the password was wrong. TOO_MANY_ATTEMPTS_TRY_LATER, SERVER_OVERLOADED, QUOTA_EXCEEDED.
     private func throttled<Proof>(
         _ throttle: SignInThrottle, _ attempt: SignInAttempt,
         _ body: () async throws -> (signedIn: SignedIn, proof: Proof)
@@ -85,7 +85,8 @@ struct SignInProver: Sendable {
         _ email: Email, _ deviceToken: Text, _ attempt: SignInAttempt,
         _ body: () async throws -> (signedIn: SignedIn, proof: Proof)
     ) async throws -> (signedIn: SignedIn, proof: Proof) {
-        // The account of now tells which devices and addresses are known; whose password is proved is looked up later.
+        // This account only tells which devices and addresses are known; the account whose password is proved is read
+        // later.
         let account = try resources.store.read { try $0.accountReadAlike(email: email, tenantID: attempt.tenantID) }
         let charge = try await guesses.admit(
             guesses.passwordGuess(
@@ -99,7 +100,7 @@ struct SignInProver: Sendable {
             guesses.failed(charge)
             throw failure
         } catch {
-            // Also a call that was cancelled or whose deadline passed while the password was looked at.
+            // This includes a call that was cancelled or whose deadline passed during the check of the password.
             if attempt.passwordCheck.mayBeGuess { guesses.failed(charge) } else { guesses.notTried(charge) }
             throw error
         }

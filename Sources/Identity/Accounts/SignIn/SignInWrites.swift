@@ -7,7 +7,7 @@ import Tokens
 
 // What a sign-in does to the account and to the session, inside of its transaction.
 
-/// A sign-in whose first factor is proved: the account it is about, and what becomes of that account.
+/// A sign-in whose first factor is proved: its account, and the effect on that account.
 struct SignInEntry {
     let key: UserKey
     /// Nil for an account that the sign-in makes.
@@ -16,25 +16,25 @@ struct SignInEntry {
 }
 
 extension StoredSession {
-    /// The refresh token is a new one.
+    /// Goes on with a new refresh token.
     mutating func goOn(_ effect: AccountEffect, origin: Origin, now: Timestamp) {
         rotate(attemptHash: origin.idempotency?.attemptHash ?? [], effect.refreshCause, now: now)
         if let end = effect.endsOlderTokens { endOlderTokens(end) }
     }
 
-    /// The login is a new one.
+    /// Gives the session a new login.
     mutating func move(to login: ProvedLogin, now: Timestamp) {
         authTimeMicros = now.microseconds
         signInProvider = login.start.provider
         // A custom token's claims are the session's until another custom token brings its own.
         if !login.start.claims.isEmpty { claimsJSON = login.start.claims }
-        // Where none was asked for, the session keeps what it showed before.
+        // Where no factor was asked for, the session keeps the factor that it showed before.
         if let factor = login.factor { (secondFactor, secondFactorID) = (factor.name, factor.id) }
     }
 }
 
 extension ReadTransaction {
-    /// An account that may be changed, and its session, which lives.
+    /// The account of a token, which may be changed, and its live session.
     func signedIn(
         _ key: UserKey, by token: VerifiedToken, settings: TenantSettings, now: Timestamp
     ) throws -> (account: Account, session: StoredSession) {
@@ -77,7 +77,7 @@ extension WriteTransaction {
             try insert(effect.account, origin: origin, now: now)
             return effect.account
         }
-        // Whoever came by a custom token has a way to come again.
+        // A user who signs in with a custom token can sign in again.
         if current.hasNoWayIn { try delete(Tables.anonymousUsers, entry.key) }
         effect.account.user.lastSignInAtMicros = now.microseconds
         return try apply(effect, to: current, keeping: nil, origin: origin, now: now)
@@ -100,11 +100,11 @@ extension WriteTransaction {
 // MARK: - Sign-ins that wait
 
 extension WriteTransaction {
-    /// Writes a sign-in down that waits for a second factor.
+    /// Writes down a sign-in that waits for a second factor.
     ///
-    /// Waiting for one of the user's factors, it changes nothing in the account before it is finished. A user who has
-    /// no factor has proved all there is to prove: the account is made or changed, because it may need a verified
-    /// email before a factor can be enrolled. Only the session has to wait.
+    /// A sign-in that waits for one of the user's factors changes nothing in the account before it is finished. A user
+    /// who has no factor has nothing more to prove: the account is made or changed at once, because it may need a
+    /// verified email before a factor can be enrolled. Only the session has to wait.
     func wait(
         for kind: PendingSignInKind, _ entry: SignInEntry, _ first: FirstFactor, id: [UInt8],
         session sessionID: [UInt8] = [], origin: Origin, settings: TenantSettings, now: Timestamp
@@ -145,7 +145,7 @@ extension PendingAccountChange {
             endsSessions: effect.endsSessions ?? .unspecified)
     }
 
-    /// The change over the account as it is now. ACCOUNT_CHANGED when somebody else changed it meanwhile.
+    /// The kept change, over the account as it is now. ACCOUNT_CHANGED when somebody else changed it meanwhile.
     func effect(on account: Account) throws -> AccountEffect {
         guard let stored = self.account, constantTimeEqual(accountHash, Self.hash(account)) else {
             throw Failure(.accountChanged, "The account was changed meanwhile; sign in again.")
@@ -157,7 +157,7 @@ extension PendingAccountChange {
             changed, kind: kind, detail: detail, endsSessions: endsSessions == .unspecified ? nil : endsSessions)
     }
 
-    /// Of the account without what every sign-in changes.
+    /// The hash of the account without the fields that every sign-in changes.
     private static func hash(_ account: Account) -> [UInt8] {
         var account = account
         account.user.lastSignInAtMicros = 0

@@ -11,7 +11,7 @@ enum AccountsCheckOobCode: FastMethod {
     ) throws -> Reply<AccountsCheckOobCodeResponse> {
         guard !request.oobCode.isEmpty else { throw Failure.missingOobCode }
         let code = try transaction.oobCode(request.oobCode, tenantID: call.settings.tenantID, now: call.now)
-        // Who follows a sign-in link has to say whose it is: it is not told here.
+        // A user who follows a sign-in link has to enter its email, so the answer does not contain it.
         let email = code.requestType == .emailSignin ? .empty : code.email
         let account = try transaction.joinedAccount(code, settings: call.settings, now: call.now)
         return .message(

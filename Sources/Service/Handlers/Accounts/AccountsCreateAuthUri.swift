@@ -22,7 +22,7 @@ enum AccountsCreateAuthUri: SlowMethod {
         return response
     }
 
-    /// Nil for an email without an account, and where nobody may ask.
+    /// Nil for an email without an account, and for a tenant with email privacy.
     private static func signInMethods(
         of identifier: Text, _ address: EndUserAddress?, _ call: Call
     ) async throws -> [Text]? {

@@ -25,7 +25,7 @@ enum AccountsReauthenticate: SlowMethod {
                     .code(credential.code, sessionInfo: credential.sessionInfo), codes: project.verificationCodes),
                 request, call)
         case .idp(let credential): return try await reauthenticate(federated(credential, project), request, call)
-        // A request without any credential is refused as one without a provider's.
+        // A request without any credential is refused like one without a provider's credential.
         case nil: return try await reauthenticate(federated(nil, project), request, call)
         }
     }

@@ -10,7 +10,7 @@ enum AccountsResetPassword: SlowMethod {
     ) async throws -> AccountsResetPasswordResponse {
         guard call.settings.allowsPasswordSignup else { throw Failure.passwordLoginDisabled }
         guard !request.oobCode.isEmpty else { throw Failure.missingOobCode }
-        // A hash is paid for only on behalf of a code that is good; the transaction looks again.
+        // The hash is computed only for a valid code; the transaction checks the code again.
         let seen = try call.project.mailedCodes.check(request.oobCode, settings: call.settings)
         guard seen.requestType == .passwordReset else { throw Failure.invalidOobCode }
         try call.checkNewPassword(request.newPassword)

@@ -34,8 +34,8 @@ enum AccountsSendOobCode: SlowMethod {
         NamedEndUser(idToken: request.idToken, email: request.email)
     }
 
-    /// Nobody has to exist yet, unless end users may not sign up, or not with such an address: then an unknown one is
-    /// sent nothing.
+    /// The user need not exist yet. But if end users may not sign up, or not with such an address, nothing is sent to
+    /// an unknown address.
     private static func emailSignIn(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
         guard call.settings.allowsEmailLinkSignin else { throw Failure.operationNotAllowed }
         if request.email.isEmpty { throw Failure.missingEmail }
@@ -60,7 +60,7 @@ enum AccountsSendOobCode: SlowMethod {
             order.isDecoy = true
             return order
         }
-        // To the address as it is stored, not as a stranger typed it.
+        // The mail goes to the address as it is stored, not as a stranger typed it.
         var order = OobOrder(.passwordReset, email: account.user.email)
         order.uid = account.user.uid
         order.displayName = account.user.displayName
@@ -86,7 +86,7 @@ enum AccountsSendOobCode: SlowMethod {
         let newEmail = try Values.email(
             request.newEmail, field: "new_email", form: call.settings.emailForm, limits: call.limits)
         let user = enrolling.account.user
-        // Whoever has to enroll a second factor needs a verified email for that.
+        // A user who has to enroll a second factor needs a verified email for that.
         if user.email.isEmpty, !enrolling.isStopped { throw Failure.missingEmail }
         try enrolling.requireRecentLogin(settings: call.settings, now: call.now)
         var order = OobOrder(.verifyAndChangeEmail, email: user.email)

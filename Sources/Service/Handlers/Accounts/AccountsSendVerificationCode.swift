@@ -15,7 +15,7 @@ enum AccountsSendVerificationCode: SlowMethod {
         var use = VerificationUse.signIn
         if !request.idToken.isEmpty {
             let user = try call.verifiedUser(idToken: request.idToken)
-            // Who may not link is told before a message is paid for.
+            // A user who may not link is refused before a message is paid for.
             try user.requireRecentLogin(now: call.now)
             use = .link(uid: user.account.user.uid)
         }
@@ -34,8 +34,8 @@ enum AccountsSendVerificationCode: SlowMethod {
         NamedEndUser(idToken: request.idToken)
     }
 
-    /// Nobody has to have the number yet, unless end users may not sign up: then an unknown one is sent nothing. The
-    /// user whose number it is may have a budget that strangers cannot spend.
+    /// The number need not belong to a user yet. But if end users may not sign up, nothing is sent to an unknown
+    /// number. The number's owner may have a budget that strangers cannot spend.
     private static func look(up number: PhoneNumber, _ order: inout VerificationOrder, _ call: Call) throws {
         let owner = try call.project.store.read { try $0.account(phone: number, tenantID: call.tenantID) }
         order.isDecoy =

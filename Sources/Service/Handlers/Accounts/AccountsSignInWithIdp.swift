@@ -14,7 +14,7 @@ enum AccountsSignInWithIdp: SlowMethod {
                 pendingCredentials: call.project.pendingCredentials),
             call.endUserRequest(
                 idToken: request.idToken, endUserIP: request.endUserIP,
-                // A link begins no session: the device's name is not looked at.
+                // Linking begins no session, so the device's name is ignored.
                 deviceName: request.idToken.isEmpty ? request.deviceName : .empty))
         return AccountsSignInWithIdpResponse(
             user: outcome.user, tokens: outcome.tokens, isNewUser: outcome.isNewUser,

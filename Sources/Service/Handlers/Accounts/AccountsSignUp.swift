@@ -8,7 +8,7 @@ enum AccountsSignUp: SlowMethod {
         let isLink = !request.idToken.isEmpty
         let endUserRequest = call.endUserRequest(
             idToken: request.idToken, endUserIP: request.endUserIP,
-            // A link begins no session: the device's name is not looked at.
+            // Linking begins no session, so the device's name is ignored.
             deviceName: isLink ? .empty : request.deviceName)
         if request.email.isEmpty, request.password.isEmpty, !isLink {
             return response(try await call.project.signIns.create(AnonymousSignUp(), endUserRequest))

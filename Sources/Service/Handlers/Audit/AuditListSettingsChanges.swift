@@ -6,8 +6,8 @@ import Store
 
 /// postern.v1.Audit/ListSettingsChanges
 ///
-/// The default pool's may be read by its admins, unlike the rest of its log: they read the settings, too. Who made a
-/// change is told them of the keys that they may list, and not of the project's.
+/// The default pool's admins may read its settings changes, unlike the rest of its log, because they read the settings,
+/// too. They learn who made a change only for the keys that they may list, and not for the project's keys.
 enum AuditListSettingsChanges: PageMethod {
     static func handle(
         _ request: AuditListSettingsChangesRequest, _ call: borrowing ReadCall,

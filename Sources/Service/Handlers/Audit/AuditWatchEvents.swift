@@ -4,12 +4,12 @@ import Messages
 import Rules
 import Store
 
-/// postern.v1.Audit/WatchEvents: reads what is new, then waits for more; nothing is kept per watcher.
+/// postern.v1.Audit/WatchEvents: reads the new events, then waits for more; nothing is kept per watcher.
 enum AuditWatchEvents: ServerStreamMethod {
     private static let batchMax = 100
-    /// What is read waits in the stream while its client takes its time: little at a time.
+    /// A small batch, because a batch waits in the stream while its client takes its time.
     private static let batchByteMax = 8 * 1024
-    /// A credential that expires does so without a commit.
+    /// A credential expires without a commit.
     private static let lookEvery = Duration.seconds(60)
 
     static func handle(
@@ -23,7 +23,7 @@ enum AuditWatchEvents: ServerStreamMethod {
         let store = call.project.store
         var last = UInt64(clamping: request.afterSequence)
         if request.afterSequence == 0 { last = try store.read { try $0.newestEventSequence(tenantID: tenantID) } }
-        // Followed before the first read, so that an event between the two is not slept through.
+        // The watch begins before the first read, so that no event between the two is missed.
         let watch = call.project.changes.watch([.events(tenantID), .tenant(tenantID)] + .callers, on: replies.loop)
         defer { watch.end() }
         let bounds = PageBounds(itemMax: batchMax, byteMax: batchByteMax, limits: call.limits)
@@ -37,14 +37,14 @@ enum AuditWatchEvents: ServerStreamMethod {
             if isLast {
                 try await watch.next(timeout: lookEvery)
             } else {
-                // A filter that nothing passes must not hold the loop.
+                // A filter that no event passes must not hold the loop.
                 try Task.checkCancellation()
                 await Task.yield()
             }
         }
     }
 
-    /// The events behind `last`; where to go on, and whether there are no more for now.
+    /// The events after `last`, the sequence to go on from, and whether there are no more for now.
     @inline(never)
     private static func messages(
         _ request: AuditWatchEventsRequest, after last: UInt64, _ bounds: PageBounds, _ call: StreamCall

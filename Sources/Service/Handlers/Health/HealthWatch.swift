@@ -8,7 +8,7 @@ enum HealthWatch: ServerStreamMethod {
     ) async throws {
         guard call.service.isKnown(request.service) else {
             try await replies.send(GRPCHealthCheckResponse(status: .serviceUnknown))
-            // The standard keeps the stream open: the service may be registered later. Ours never is.
+            // The standard keeps the stream open, because the service may be registered later. Here this never happens.
             try await call.service.health.neverChanges()
             return
         }

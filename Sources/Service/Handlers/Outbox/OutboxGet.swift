@@ -9,7 +9,7 @@ enum OutboxGet: SlowMethod {
             try $0.outboxMessage(request.messageID, tenantID: call.tenantID)
         }
         let contents = try call.project.oobDelivery.contents(of: stored, tenantID: call.tenantID)
-        // Before the answer: who has read a link may use it.
+        // The read is noted before the answer, because a caller who has read a link may use it.
         try await call.project.outbox.noteRead(request.messageID, tenantID: call.tenantID, origin: call.origin)
         return OutboxGetResponse(message: stored.message, contents: contents)
     }

@@ -25,7 +25,7 @@ enum OutboxList: PageMethod {
     }
 }
 
-/// A stored message, read only as far as it takes to know whether it is in a list: its contents may be long.
+/// A stored message, read only as far as needed to know whether it is in a list, because its contents may be long.
 private struct ListedMessage {
     /// An `OutboxMessage`.
     let bytes: UnsafeRawBufferPointer

@@ -6,7 +6,7 @@ import Store
 
 /// postern.v1.Project/TestPermissions
 ///
-/// It asks what the gate asks of a call, by the same functions.
+/// It makes the gate's checks of a call, by the same functions.
 enum ProjectTestPermissions: FastMethod {
     private static let methods = {
         var registry = Registry()

@@ -12,7 +12,7 @@ enum ProjectUpdateServiceAccount: SlowMethod {
             switch path {
             case .displayName: change.displayName = request.displayName
             case .role: change.role = request.role
-            // A masked scope that is not there means no scope, which is refused.
+            // If the mask names the scope but the request has none, the scope is empty, which is refused.
             case .scope: change.scope = request.scope ?? Scope()
             case .customTokens: change.signsCustomTokens = request.customTokens
             case .trustedEndUserIP: change.trustsEndUserIP = request.trustedEndUserIP

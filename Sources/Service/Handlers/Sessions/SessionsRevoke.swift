@@ -25,7 +25,7 @@ enum SessionsRevoke: SlowMethod {
 }
 
 extension Call {
-    /// What is no id at all is nobody's session.
+    /// A text that is not an id fails like the id of an unknown session.
     func sessionID(_ text: Text) throws -> [UInt8] {
         guard let id = Hex.decode(text.bytes), id.count == 16 else { throw Failure.sessionNotFound }
         return id

@@ -15,13 +15,13 @@ enum SessionsSignOut: SlowMethod {
         do {
             _ = try await call.userSession(uid).end(session: sessionID, .signedOut, origin: call.origin)
         } catch let failure as Failure where failure.is(.sessionNotFound) {
-            // It was removed meanwhile: as good as signed out.
+            // The session was removed meanwhile, which is as good as signed out.
         }
         return SessionsSignOutResponse()
     }
 
-    /// Whose session the token is of, whether or not it lives; nil when nothing is left of it. A token that expired or
-    /// was revoked signs out all the same: nobody gains anything by that.
+    /// The user and the session of the token, whether or not the session lives; nil if nothing is left of it. A token
+    /// that expired or was revoked signs out all the same: nobody gains anything by that.
     private static func session(_ request: SessionsSignOutRequest, _ call: Call) throws -> (Text, [UInt8])? {
         guard request.idToken.isEmpty else {
             let token = try call.project.tokenCheck.verifyExpired(request.idToken)

@@ -5,10 +5,10 @@ import Rules
 import Store
 import Tokens
 
-/// postern.v1.Sessions/WatchAuthState: looks when something was committed, and tells what is different from the last
-/// look; nothing is queued for a watcher who is slow.
+/// postern.v1.Sessions/WatchAuthState: looks at the session after a commit, and tells the difference from the last
+/// look; nothing is queued for a slow watcher.
 enum SessionsWatchAuthState: ServerStreamMethod {
-    /// A session that ends because nobody uses it ends without a write.
+    /// A session that ends because it is unused ends without a write.
     private static let lookEvery = Duration.seconds(60)
 
     static func handle(
@@ -19,7 +19,7 @@ enum SessionsWatchAuthState: ServerStreamMethod {
         let watch = call.project.changes.watch(
             [.user(key), .tenant(key.tenant)] + .callers, on: replies.loop)
         defer { watch.end() }
-        // The token was checked before the watch began: what happened between the two is seen by looking again.
+        // The token was checked before the watch began. The first look sees the changes between the two.
         var last: AuthState.Mark?
         while true {
             let isLast: Bool
@@ -31,8 +31,8 @@ enum SessionsWatchAuthState: ServerStreamMethod {
         }
     }
 
-    // Neither this nor `look` is inlined: what they need for a moment would else be part of what each waiting stream
-    // holds on to.
+    // Neither this nor `look` is inlined: otherwise their temporary memory would be part of the memory of each waiting
+    // stream.
     @inline(never)
     private static func session(of idToken: Text, _ call: StreamCall) throws -> (UserKey, [UInt8]) {
         let verified = try call.verifiedUser(idToken: idToken)

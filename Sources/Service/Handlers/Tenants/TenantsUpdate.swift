@@ -32,8 +32,9 @@ enum TenantsUpdate: SlowMethod {
 }
 
 extension WritePurpose {
-    /// Shutting a tenant, switching things off and on, and giving it room go on where it is full. Every change of
-    /// settings is an event with both values: where these may be long, they grow the tenant like anything else.
+    /// Shutting a tenant, switching things off and on, and giving it room are also possible if the tenant is full.
+    /// Every change of settings is an event with both values: values that may be long grow the tenant like anything
+    /// else.
     static func ofSettings(_ paths: [Text]?) -> WritePurpose {
         guard let mask = try? UpdateMask<Messages.Tenant>(paths) else { return .growth }
         return mask.paths.allSatisfy(\.isShort) ? .relief : .growth

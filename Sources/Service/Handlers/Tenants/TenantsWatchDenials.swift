@@ -3,10 +3,10 @@ import Identity
 import Messages
 import Store
 
-/// postern.v1.Tenants/WatchDenials: reads what is new, then waits for more; nothing is kept per watcher.
+/// postern.v1.Tenants/WatchDenials: reads the new denials, then waits for more; nothing is kept per watcher.
 enum TenantsWatchDenials: ServerStreamMethod {
     private static let batchMax = 100
-    /// A credential that expires does so without a commit.
+    /// A credential expires without a commit.
     private static let lookEvery = Duration.seconds(60)
 
     static func handle(
@@ -19,7 +19,7 @@ enum TenantsWatchDenials: ServerStreamMethod {
         let tenantID = call.tenantID
         var last = request.afterSequence
         if last == 0 { last = try store.read { try $0.lastDenialSequence(tenantID: tenantID) } }
-        // Followed before the first read, so that a refusal between the two is not slept through.
+        // The watch begins before the first read, so that no refusal between the two is missed.
         let watch = call.project.changes.watch([.denials(tenantID), .tenant(tenantID)] + .callers, on: replies.loop)
         defer { watch.end() }
         while true {

@@ -26,7 +26,7 @@ enum TokensCreateSessionCookie: SlowMethod {
         guard let session = try call.project.store.read({ try $0.get(Tables.sessions, SessionKey(sessionID)) }) else {
             throw Failure.tokenExpired(cause: .signedOut)
         }
-        // Who verifies cookies by themselves knows of no other end than this one.
+        // A client that verifies cookies by itself knows of no other end of the session.
         let sessionEnd = Timestamp(microseconds: session.createdAtMicros) + call.settings.sessionAbsolute
         let lifetime = min(.seconds(seconds), sessionEnd - call.now)
         let cookie = try await call.project.tokens.cookieIssuer.token(

@@ -23,7 +23,8 @@ enum TokensRefresh: SlowMethod {
         return TokensRefreshResponse(uid: signedIn.user.uid, tokens: signedIn.tokens, outcome: outcome)
     }
 
-    /// The tokens of a sign-up or sign-in by custom token that was done under the attempt, whose answer got lost.
+    /// The tokens of a sign-up or sign-in by custom token that was done under this attempt id and whose answer was
+    /// lost.
     private static func goOn(_ attemptID: [UInt8], _ call: Call) async throws -> TokensRefreshResponse {
         let begun = try call.project.repeatedChanges.begunSession(
             attemptID: attemptID, caller: call.caller?.id ?? .empty, tenantID: call.tenantID,

@@ -4,7 +4,7 @@ import Messages
 import Rules
 import Store
 
-/// postern.v1.Tokens/WatchRevocations: reads what is new behind its cursor, then waits for more.
+/// postern.v1.Tokens/WatchRevocations: reads the revocations after its cursor, then waits for more.
 enum TokensWatchRevocations: ServerStreamMethod {
     private static let batchMax = 500
 
@@ -29,15 +29,15 @@ enum TokensWatchRevocations: ServerStreamMethod {
         }
     }
 
-    // Reading is not inlined, here and below: what it needs for a moment would else be part of the task that each
-    // stream is, 12 KB that the allocator does not get back in one piece.
+    // Reading is not inlined, here and below: otherwise its temporary memory would be part of the task of each stream,
+    // 12 KB that the allocator does not get back in one piece.
     @inline(never)
     private static func batch(
         _ feed: RevocationFeed, after place: RevocationPlace, _ call: StreamCall
     ) throws -> (TokensWatchRevocationsResponse?, (last: RevocationPlace, isFull: Bool)) {
         try call.project.requireFresh()
-        // Before the read: what is acknowledged after this moment comes with the next message. Of other nodes of a
-        // cluster, this one may have missed what came lately.
+        // The time is taken before the read: changes that are acknowledged later come with the next message. Of other
+        // nodes of a cluster, this node may have missed the latest changes.
         let time = call.now - call.project.store.staleness
         let batch = try call.project.store.read { transaction in
             try call.checkCaller(in: transaction)
@@ -57,7 +57,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
         return own
     }
 
-    /// Sends a snapshot unless the cursor is good; returns where to go on.
+    /// Sends a snapshot unless the cursor is good. Returns the place to go on from.
     private static func start(
         _ cursor: Text, _ feed: RevocationFeed, _ call: StreamCall,
         _ replies: ReplyStream<TokensWatchRevocationsResponse>

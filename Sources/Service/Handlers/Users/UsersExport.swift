@@ -6,7 +6,7 @@ import Store
 
 /// postern.v1.Users/Export: some users in a message, and no more than the client takes.
 enum UsersExport: ServerStreamMethod {
-    /// So that a slice is short work on the loop.
+    /// Small, so that a slice is short work on the loop.
     private static let sliceMax = 100
 
     static func handle(

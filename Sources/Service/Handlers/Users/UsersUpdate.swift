@@ -6,7 +6,7 @@ import Store
 
 /// postern.v1.Users/Update
 enum UsersUpdate: SlowMethod {
-    /// Disabling and a new password end the user's sessions. Other changes are no relief.
+    /// Disabling, revoking tokens and a new password end the user's sessions. Other changes are no relief.
     static func purpose(of request: UsersUpdateRequest, _ rule: MethodDescriptor) -> WritePurpose {
         guard let mask = try? UpdateMask<UsersUpdateRequest>(request.updateMask?.paths) else { return .session }
         if mask.contains(.linkProviders) { return .growth }
@@ -17,7 +17,7 @@ enum UsersUpdate: SlowMethod {
     static func handle(_ request: UsersUpdateRequest, _ call: Call) async throws -> UsersUpdateResponse {
         let mask = try UpdateMask<UsersUpdateRequest>(request.updateMask?.paths)
         var change = try change(request, mask, call)
-        // Last: a hash is not made for what is refused.
+        // The password comes last, so that no hash is made for a refused request.
         if mask.contains(.password) {
             change.passwordHash =
                 request.password.isEmpty
@@ -32,7 +32,7 @@ enum UsersUpdate: SlowMethod {
             user: user, ignoredClaims: change.customClaims.map { Values.ignoredClaims(in: $0) } ?? [])
     }
 
-    /// Everything but the hash of a new password, which is checked only.
+    /// All changes except the hash of a new password, which is only checked.
     private static func change(
         _ request: UsersUpdateRequest, _ mask: UpdateMask<UsersUpdateRequest>, _ call: Call
     ) throws -> AdminChange {

@@ -2,7 +2,7 @@ public import Base
 import Messages
 public import Rules
 
-/// An account without a way to sign in again. Refusals: ADMIN_ONLY_OPERATION, ADMIN_RESTRICTED_OPERATION,
+/// Signing up without a way to sign in again. Refusals: ADMIN_ONLY_OPERATION, ADMIN_RESTRICTED_OPERATION,
 /// INVALID_DISPLAY_NAME, QUOTA_EXCEEDED.
 public struct AnonymousSignUp: CreatingMethod {
     public static let name = SignInMethodName.anonymousSignUp
@@ -17,7 +17,7 @@ public struct AnonymousSignUp: CreatingMethod {
     }
 
     public func checkOpen(_ settings: TenantSettings) throws(Failure) {
-        // Nobody who is anonymous could ever show a second factor.
+        // An anonymous user could never show a second factor.
         guard settings.allowsAnonymousUsers, settings.secondFactorState != .mandatory else {
             throw .anonymousNotAllowed
         }

@@ -3,7 +3,7 @@ import Messages
 public import Rules
 public import Store
 
-/// Signing in whom a back end names in a token that it signed; a new user has the uid and nothing else.
+/// Signing in a user whom a back end names in a token that it signed; a new user has the uid and nothing else.
 ///
 /// Refusals: those of `CustomTokens.verify`, INVALID_DISPLAY_NAME, INVALID_CUSTOM_TOKEN (used before), USER_DISABLED.
 public struct CustomTokenSignIn: EnteringMethod, ReauthenticatingMethod {
@@ -17,10 +17,10 @@ public struct CustomTokenSignIn: EnteringMethod, ReauthenticatingMethod {
         self.customTokens = customTokens
     }
 
-    /// No switch: a service account that may sign custom tokens is what an admin gives or takes.
+    /// There is no switch: an admin gives or takes the service account that may sign custom tokens.
     public func checkOpen(_ settings: TenantSettings) {}
 
-    /// A token is genuine or not; nothing has to be waited for.
+    /// Verifies the token here already, because that waits for nothing.
     public func read(_ attempt: SignInAttempt) throws -> SignInReading<VerifiedCustomToken> {
         let verified = try customTokens.verify(token, settings: attempt.settings, now: attempt.startedAt)
         return SignInReading(verified, device: try attempt.device())

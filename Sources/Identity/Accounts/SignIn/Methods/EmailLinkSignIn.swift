@@ -18,7 +18,7 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         self.code = code
     }
 
-    /// An email whose mailbox got the code. The code is taken in the transaction of what it is used for.
+    /// An email whose mailbox got the code. The code is taken in the transaction of the change that it allows.
     public struct Proof: SignInProof {
         fileprivate let email: Email
 
@@ -28,7 +28,7 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
     public struct Choice: AccountChoice {
         fileprivate let holder: EmailHolder?
 
-        /// Whoever proves the email of an account that is another's gets the email and not the account.
+        /// A person who proves the email of somebody else's account gets the email and not the account.
         public var uid: Text? { holder.flatMap { $0.isAnothers ? nil : $0.uid } }
     }
 
@@ -105,7 +105,8 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
 }
 
 extension WriteTransaction {
-    /// What a proved address makes of its account: a new one, the same, or one that leaves nothing unproved.
+    /// The effect of a proved address on its account: a new account, the same, or one in which nothing unproved is
+    /// left.
     fileprivate func enteringByLink(
         _ current: Account?, email: Email, key: UserKey, now: Timestamp
     ) throws -> AccountEffect {

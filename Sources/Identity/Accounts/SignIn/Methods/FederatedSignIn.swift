@@ -3,10 +3,10 @@ public import Messages
 public import Rules
 public import Store
 
-/// Signing in with what an identity provider says, or said earlier (a pending token).
+/// Signing in with the statement of an identity provider, or with an earlier one (a pending token).
 ///
 /// Refusals, in order: INVALID_DISPLAY_NAME, to link CREDENTIAL_TOO_OLD_LOGIN_AGAIN, MISSING_CREDENTIAL,
-/// OPERATION_NOT_ALLOWED, INVALID_PENDING_TOKEN and what proving brings (`IdentityProviders.prove`), then those of
+/// OPERATION_NOT_ALLOWED, INVALID_PENDING_TOKEN and the refusals of `IdentityProviders.prove`, then those of
 /// `LinkDecision`.
 public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod {
     public static let name = SignInMethodName.federatedSignIn
@@ -21,7 +21,7 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         self.pendingCredentials = pendingCredentials
     }
 
-    /// Each provider has its own switch, which `prove` asks.
+    /// Each provider has its own switch, which `prove` checks.
     public func checkOpen(_ settings: TenantSettings) {}
 
     public func read(_ attempt: SignInAttempt) throws -> SignInReading<IdpCredential?> {
@@ -102,7 +102,8 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         try pendingCredentials.token(for: identity, tenantID: tenantID, now: now).string
     }
 
-    /// What sends the user to the account it has. The ways into it are named only where a tenant lets anybody ask.
+    /// The failure that sends the user to the account it has. The account's sign-in methods are named only where the
+    /// tenant lets anybody ask for them.
     private func needsLinking(
         _ identity: FederatedIdentity, account uid: Text, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction
@@ -136,7 +137,7 @@ extension LinkDecision: AccountChoice {
 }
 
 extension WriteTransaction {
-    /// What a decision about an existing account makes of it.
+    /// The effect of a decision on an existing account.
     fileprivate func effect(
         of decision: LinkDecision, on current: Account, identity: FederatedIdentity, now: Timestamp
     ) throws -> AccountEffect {

@@ -25,7 +25,7 @@ public struct PasswordSignIn: EnteringMethod, ReauthenticatingMethod {
         fileprivate let email: Email
     }
 
-    /// A password found right: whose it is, and a hash by today's profile where the stored one is outdated.
+    /// A password found right: its account, and a hash under the present profile where the stored one is outdated.
     public struct Proof: SignInProof {
         let account: Account
         let newHash: Text?
@@ -84,12 +84,13 @@ public struct PasswordSignIn: EnteringMethod, ReauthenticatingMethod {
 }
 
 extension PasswordSignIn {
-    /// Whoever does not know the password learns nothing: an unknown address takes as much work, and is answered alike.
+    /// A caller who does not know the password learns nothing: an unknown address takes as much work and gets the same
+    /// answer.
     private func proof(of email: Email, _ attempt: SignInAttempt) async throws -> Proof {
         let (settings, deadline, check) = (attempt.settings, attempt.deadline, attempt.passwordCheck)
         let isPrivate = settings.hasEmailPrivacy
-        // No account has a password of more than `passwordMax` bytes. It is answered as a wrong one and costs as much,
-        // but it is a stand-in that is hashed: work over what was sent would have no bound.
+        // No account has a password of more than `passwordMax` bytes. A longer one is answered as a wrong password and
+        // costs as much, but a stand-in is hashed: the work over what was sent would have no bound.
         let isTooLong = password.byteCount > attempt.limits.passwordMax
         let password = isTooLong ? Secret(attempt.resources.random.alphanumeric(32).bytes) : password
         let account = try attempt.resources.store.read { try $0.account(email: email, tenantID: attempt.tenantID) }

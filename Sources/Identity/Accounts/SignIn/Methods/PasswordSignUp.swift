@@ -50,8 +50,8 @@ public struct PasswordSignUp: CreatingMethod, LinkingMethod {
         return SignInReading(Credential(email: email), device: device)
     }
 
-    /// What tells of an account is throttled, so that a list of addresses cannot be tried out. It is known before the
-    /// hash is paid for; the transaction looks again.
+    /// Throttles an answer that tells of an account, so that nobody can try out a list of addresses. The lookup comes
+    /// before the costly hash; the transaction looks again.
     public func throttle(_ credential: Credential, _ attempt: SignInAttempt) throws -> SignInThrottle {
         let email = credential.email
         if let account = attempt.user?.account {
@@ -59,7 +59,7 @@ public struct PasswordSignUp: CreatingMethod, LinkingMethod {
             guard try isTaken(email, attempt), Email(stored: account.user.email) != email else { return .unguessable }
             return .tellsOfAccount(email, answer: nil)
         }
-        // In this order: who finds the email taken by this very request finds its record as well.
+        // In this order: if this very request has taken the email, its record is found as well.
         guard try isTaken(email, attempt), try !attempt.isRepeated() else { return .unguessable }
         return .tellsOfAccount(email, answer: .emailExists)
     }
@@ -97,7 +97,8 @@ public struct PasswordSignUp: CreatingMethod, LinkingMethod {
 }
 
 extension TenantSettings {
-    /// What an end user chooses as a password. WEAK_PASSWORD, PASSWORD_TOO_LONG, PASSWORD_DOES_NOT_MEET_REQUIREMENTS.
+    /// Checks a password that an end user chooses. WEAK_PASSWORD, PASSWORD_TOO_LONG,
+    /// PASSWORD_DOES_NOT_MEET_REQUIREMENTS.
     public func checkNewPassword(_ password: Secret, limits: Limits) throws {
         try Values.checkNewPassword(password, limits: limits)
         try passwordPolicy.require(password)

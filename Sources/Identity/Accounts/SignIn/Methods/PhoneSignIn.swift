@@ -3,7 +3,8 @@ import Messages
 public import Rules
 public import Store
 
-/// Signing in, or up, with the code that was sent to a phone number, or with the proof that such a code brought.
+/// Signing in, or up, with the code that was sent to a phone number, or with the temporary proof that such a code
+/// brought.
 ///
 /// Refusals: OPERATION_NOT_ALLOWED, MISSING_SESSION_INFO, MISSING_VERIFICATION_CODE, MISSING_PHONE_NUMBER,
 /// INVALID_PHONE_NUMBER, INVALID_DISPLAY_NAME, to link CREDENTIAL_TOO_OLD_LOGIN_AGAIN, then those of
@@ -19,7 +20,7 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
 
     private let shown: Shown
     private let codes: VerificationCodes
-    /// The number takes the place of the account's present one.
+    /// Whether the number may replace the account's present one.
     private let changesNumber: Bool
 
     public init(_ shown: Shown, codes: VerificationCodes, changesNumber: Bool = false) {
@@ -28,14 +29,15 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
         self.changesNumber = changesNumber
     }
 
-    /// A number that the end user has. What proved it is used up in the transaction of what it is used for.
+    /// A number that the end user has. The code or temporary proof is used up in the transaction of the change that it
+    /// allows.
     public struct Proof: SignInProof {
         fileprivate let proved: ProvedNumber
 
         public var start: SessionStart { SessionStart(ProviderInfo.phone) }
     }
 
-    /// The same in good form.
+    /// What the end user shows, with its form checked.
     public enum Credential: Sendable {
         case code(Secret, sessionInfo: Secret)
         case temporaryProof(Secret, PhoneNumber)
@@ -117,7 +119,7 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
         var changed = account
         changed.setPhoneNumber(number)
         if present.isEmpty { return AccountEffect(changed, kind: .providerLinked, detail: ProviderInfo.phone) }
-        // Whoever has the old number could have come in by it.
+        // The holder of the old number could have signed in with it.
         return AccountEffect(changed, kind: .phoneNumberChanged, endsSessions: .signedOut)
     }
 
