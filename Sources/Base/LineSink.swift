@@ -1,11 +1,11 @@
 import Glibc
 import Synchronization
 
-/// Lines on their way to a file or a pipe, through a bounded buffer and a thread of their own: whoever appends never
-/// waits for the disk.
+/// Writes lines to a file or a pipe through a bounded buffer and a thread of its own, so that `append` never waits
+/// for the disk.
 ///
-/// Lines that find the buffer full are dropped, counted, and said in a line of their own when there is room again. The
-/// same goes for lines that could not be written.
+/// If the buffer is full, lines are dropped and counted, and their number is written as an extra line when there is
+/// room again. The same applies to lines that could not be written.
 public final class LineSink: Sendable {
     public typealias Destination = LineDestination
 
@@ -35,7 +35,7 @@ public final class LineSink: Sendable {
     /// How long `close` waits for the last lines to be taken.
     private static let closeTimeout = Duration.seconds(1)
 
-    /// Opens the destination. `noteOfDropped` makes the line that says how many were lost. `onTrouble` is told on the
+    /// Opens the destination. `noteOfDropped` makes the line that says how many were lost. `onTrouble` is called on the
     /// sink's thread when writing or opening begins to fail, and with nil when it works again.
     public init(
         _ destination: Destination, byteCountMax: Int, noteOfDropped: @escaping @Sendable (Int) -> [UInt8],
@@ -44,10 +44,15 @@ public final class LineSink: Sendable {
         self.byteCountMax = byteCountMax
         let output = try LineOutput(destination)
         let writer = LineWriter(output: output, noteOfDropped: noteOfDropped, onTrouble: onTrouble)
-        // Not joined: it may hang in a write for as long as nobody reads.
-        OSThread.startDetached(name: "lines") { [self] in
-            drainUntilClosed(writer)
-            writerEnded.signal()
+        // The thread is not joined: it may hang in a write for as long as nobody reads.
+        do throws(ThreadError) {
+            try OSThread.startDetached(name: "lines") { [self] in
+                drainUntilClosed(writer)
+                writerEnded.signal()
+            }
+        } catch {
+            let path = if case .file(let path) = destination { path } else { "standard error" }
+            throw FileError(path: path, call: "pthread_create", code: error.code)
         }
     }
 
@@ -69,13 +74,13 @@ public final class LineSink: Sendable {
     /// Lines that the writer has not taken yet.
     public var waitingCount: Int { queue.withLock { $0.lineCount } }
 
-    /// Opens the file again by its name, for when it was moved away. The old one goes on if that fails.
+    /// Opens the file again by its name, after it was moved away. If that fails, lines still go to the old file.
     public func reopen() {
         queue.withLock { $0.reopens = true }
         wakeup.signal()
     }
 
-    /// Writes what is buffered and ends the thread; gives up after a second where nobody takes the lines.
+    /// Writes the buffered lines and ends the thread. It gives up after a second if nobody takes the lines.
     public func close() {
         queue.withLock { $0.isStopping = true }
         wakeup.signal()
@@ -107,7 +112,7 @@ private final class LineWriter: @unchecked Sendable {
     private var output: LineOutput
     private let noteOfDropped: @Sendable (Int) -> [UInt8]
     private let onTrouble: @Sendable (FileError?) -> Void
-    /// Lines that were lost and not said yet.
+    /// Lines that were lost and are not reported yet.
     private var unsaidCount = 0
     private var isInTrouble = false
 

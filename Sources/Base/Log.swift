@@ -3,8 +3,8 @@ import Synchronization
 
 /// One JSON line per event on standard error: constant message, data as fields.
 ///
-/// Never passwords, tokens or addresses in clear. Lines go through a bounded queue to one writer thread, so that a
-/// blocked sink never blocks a caller; what does not fit is counted and reported when the sink moves again.
+/// Lines never hold passwords, tokens or addresses in clear. They go through a bounded queue to one writer thread, so
+/// that a blocked sink never blocks a caller. Lines that do not fit are counted and reported when the sink moves again.
 public final class Log: Sendable {
     public enum Level: Int, Sendable, Comparable, CaseIterable {
         case debug, info, notice, warning, error
@@ -62,8 +62,8 @@ public final class Log: Sendable {
 
     /// Writes what is queued and stops the writer thread. The last call of a program.
     ///
-    /// Where standard error is a pipe that nobody reads, the last lines are given up after a second: a server that has
-    /// to end must end.
+    /// If standard error is a pipe that nobody reads, the last lines are given up after a second, because a server that
+    /// was told to end must end.
     public func close() {
         queue.withLock { $0.isStopping = true }
         wakeup.signal()
@@ -72,7 +72,7 @@ public final class Log: Sendable {
             return hasWriter
         }
         guard isFirst else { return }
-        // By looking: a semaphore with a timeout goes by the wall clock (sem_timedwait(3)), which may be set meanwhile.
+        // Polls, because a semaphore with a timeout uses the wall clock (sem_timedwait(3)), which may be set meanwhile.
         let end = Instant.now.advanced(by: Self.closeTimeout)
         while !writerEnded.takeSignal(), Instant.now < end { usleep(1_000) }
     }
@@ -97,11 +97,15 @@ public final class Log: Sendable {
         if isFirst { wakeup.signal() }
     }
 
-    /// Not joined: it may hang in a write for as long as nobody reads.
+    /// The thread is not joined: it may hang in a write for as long as nobody reads.
     private func startWriter() {
-        OSThread.startDetached(name: "log") { [self] in
-            drainUntilClosed()
-            writerEnded.signal()
+        do throws(ThreadError) {
+            try OSThread.startDetached(name: "log") { [self] in
+                drainUntilClosed()
+                writerEnded.signal()
+            }
+        } catch {
+            preconditionFailure("log: \(error)")
         }
     }
 

@@ -18,19 +18,38 @@ public final class OSThread: Sendable {
 
     private let handle: Mutex<pthread_t?>
 
-    /// Starts at once. `name` is cut to 15 bytes (proc(5), comm).
-    public init(name: String, stackByteCount: Int = 2 * 1024 * 1024, _ run: @escaping @Sendable () -> Void) {
-        self.handle = Mutex(Self.start(Body(name: name, run: run), stackByteCount: stackByteCount, isDetached: false))
-    }
+    private init(_ handle: pthread_t) { self.handle = Mutex(handle) }
 
-    /// Starts a thread that nobody joins: for work that ends by itself and may outlive whoever asked for it.
-    public static func startDetached(
-        name: String, stackByteCount: Int = 2 * 1024 * 1024, _ run: @escaping @Sendable () -> Void
+    /// Starts at once. `name` is cut to 15 bytes (proc(5), comm). Traps without memory: for threads that a process has
+    /// from its start.
+    public convenience init(
+        name: String, stackByteCount: Int = stackByteCount, _ run: @escaping @Sendable () -> Void
     ) {
-        _ = start(Body(name: name, run: run), stackByteCount: stackByteCount, isDetached: true)
+        do throws(ThreadError) {
+            self.init(try Self.start(Body(name: name, run: run), stackByteCount, isDetached: false))
+        } catch {
+            preconditionFailure("\(name): \(error)")
+        }
     }
 
-    private static func start(_ body: Body, stackByteCount: Int, isDetached: Bool) -> pthread_t {
+    /// Starts a thread in a process that goes on without it.
+    public static func started(
+        name: String, _ run: @escaping @Sendable () -> Void
+    ) throws(ThreadError) -> OSThread {
+        OSThread(try start(Body(name: name, run: run), stackByteCount, isDetached: false))
+    }
+
+    /// Starts a thread that nobody joins: for work that ends by itself and may outlive its caller.
+    public static func startDetached(
+        name: String, stackByteCount: Int = stackByteCount, _ run: @escaping @Sendable () -> Void
+    ) throws(ThreadError) {
+        _ = try start(Body(name: name, run: run), stackByteCount, isDetached: true)
+    }
+
+    /// The bytes of a thread's stack, where nothing else is said.
+    public static let stackByteCount = 2 * 1024 * 1024
+
+    private static func start(_ body: Body, _ stackByteCount: Int, isDetached: Bool) throws(ThreadError) -> pthread_t {
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         pthread_attr_setstacksize(&attributes, stackByteCount)
@@ -46,7 +65,10 @@ public final class OSThread: Sendable {
                 return nil
             }, box)
         pthread_attr_destroy(&attributes)
-        precondition(code == 0, "pthread_create failed with \(code)")
+        guard code == 0 else {
+            Unmanaged<Body>.fromOpaque(box).release()
+            throw ThreadError(code: code)
+        }
         return thread
     }
 
@@ -56,6 +78,9 @@ public final class OSThread: Sendable {
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
+
+    /// How often the calling thread was interrupted so far, for another thread to run (getrusage(2), `ru_nivcsw`).
+    public static var interruptionCount: Int64 { Int64(thread_interruptions()) }
 
     /// Waits until the thread's body returned. Later calls do nothing.
     public func join() {
@@ -67,9 +92,17 @@ public final class OSThread: Sendable {
     }
 }
 
+/// The system starts no thread, because there is no memory or a limit is reached: pthread_create(3).
+public struct ThreadError: Error, Sendable, CustomStringConvertible {
+    /// The number of the error, as of errno(3).
+    public let code: Int32
+
+    public var description: String { "no thread could be started: " + String(cString: strerror(code)) }
+}
+
 /// The share of the processors that the calling thread gets.
 ///
-/// It is a wish: a thread runs on as before where the system grants less.
+/// It is only a request: if the system grants less, the thread runs on as before.
 public enum ThreadPriority: Sendable, Equatable {
     /// setpriority(2), 0...19: each step takes a tenth less of a processor that others want too.
     case niceness(Int32)
@@ -92,7 +125,7 @@ public enum ThreadPriority: Sendable, Equatable {
     }
 
     /// Shortens the calling thread's turns: a thread with short turns that wakes up runs before a thread with longer
-    /// turns, even in the middle of that thread's turn. For threads that work for microseconds and are waited for.
+    /// turns, even in the middle of that thread's turn. It is for threads that work for microseconds while others wait.
     /// `nanoseconds` are 100,000 to 100,000,000.
     public static func takeShortTurns(nanoseconds: UInt64 = 100_000) { _ = thread_set_turn(nanoseconds) }
 }
@@ -119,7 +152,7 @@ public final class Semaphore: @unchecked Sendable {
         while sem_wait(storage) != 0 {}
     }
 
-    /// Waits at most so long; false when no signal came. A clock that is set makes no difference.
+    /// Waits at most this long, and returns false if no signal came. Setting the wall clock makes no difference.
     @available(*, noasync, message: "blocks the thread")
     public func wait(for duration: Duration) -> Bool {
         let nanoseconds = Instant.now.advanced(by: duration).nanoseconds

@@ -1,4 +1,4 @@
-// What glibc and Linux offer for threads and Swift's Glibc module leaves out, because it is read without _GNU_SOURCE.
+// Parts of glibc and Linux for threads that Swift's Glibc module leaves out, because it is read without _GNU_SOURCE.
 #include <sched.h>
 #include <semaphore.h>
 #include <stdint.h>
@@ -28,4 +28,11 @@ static inline long thread_set_turn(uint64_t nanoseconds) {
         .size = sizeof attributes, .policy = SCHED_OTHER, .nice = getpriority(PRIO_PROCESS, 0), .runtime = nanoseconds,
     };
     return syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+// How often the calling thread was interrupted so that another thread could run. RUSAGE_THREAD of getrusage(2), which
+// needs _GNU_SOURCE, is 1.
+static inline long thread_interruptions(void) {
+    struct rusage usage;
+    return getrusage(1, &usage) == 0 ? usage.ru_nivcsw : 0;
 }

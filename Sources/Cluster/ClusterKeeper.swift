@@ -4,10 +4,10 @@ import Journal
 public import Store
 import Synchronization
 
-/// What each node does for its cluster besides writing: it registers, it makes a snapshot when one is due, and it trims
-/// the journal. On threads and connections of its own, from the server's start to its stop.
+/// The work of each node for its cluster besides writing: it registers, makes a snapshot when one is due, and trims
+/// the journal. It uses threads and connections of its own, from the server's start to its stop.
 ///
-/// Every node does all of it. The rows of the engine keep two from making a snapshot at once.
+/// Every node does all of it. The engine's rows keep two nodes from making a snapshot at the same time.
 public final class ClusterKeeper: Sendable {
     public struct Configuration: Sendable {
         public var address: JournalAddress
@@ -41,7 +41,7 @@ public final class ClusterKeeper: Sendable {
         threads.withLock { $0.keeper = OSThread(name: "cluster-keeper") { [self] in run() } }
     }
 
-    /// Gives up a snapshot that is being made, and waits for the threads.
+    /// Aborts a snapshot that is being made, and waits for the threads.
     public func stop() {
         isStopping.store(true, ordering: .releasing)
         wakeup.signal()
@@ -49,7 +49,7 @@ public final class ClusterKeeper: Sendable {
         threads.withLock { $0.maker.take() }?.join()
     }
 
-    /// Makes a snapshot, whether one is due or not. Nil while any node makes one, and when the server stops.
+    /// Makes a snapshot, whether one is due or not. Nil if any node is making one, or if the server stops.
     @available(*, noasync, message: "blocks the thread")
     public func makeSnapshot() throws -> MadeSnapshot? {
         guard !isMakingSnapshot.exchange(true, ordering: .acquiringAndReleasing) else { return nil }
@@ -95,18 +95,22 @@ public final class ClusterKeeper: Sendable {
     private func makeDueSnapshot() {
         guard !isMakingSnapshot.load(ordering: .acquiring) else { return }
         threads.withLock { $0.maker.take() }?.join()
-        let thread = OSThread(name: "cluster-copy") { [self] in
-            do {
-                _ = try makeSnapshot()
-            } catch {
-                log.error("no snapshot of the cluster could be made", ["error": .text("\(error)")])
+        do throws(ThreadError) {
+            let thread = try OSThread.started(name: "cluster-copy") { [self] in
+                do {
+                    _ = try makeSnapshot()
+                } catch {
+                    log.error("no snapshot of the cluster could be made", ["error": .text("\(error)")])
+                }
             }
+            threads.withLock { $0.maker = thread }
+        } catch {
+            log.error("no snapshot of the cluster could be made", ["error": .text("\(error)")])
         }
-        threads.withLock { $0.maker = thread }
     }
 }
 
-/// The rounds of a `ClusterKeeper`: what it remembers from one to the next. The keeper's thread only.
+/// The rounds of a `ClusterKeeper`, and its state between them. The keeper's thread only.
 private struct KeeperRounds {
     struct Outcome {
         var pause: Duration
@@ -130,7 +134,7 @@ private struct KeeperRounds {
 
     mutating func next() throws(JournalEngineError) -> Outcome {
         let tables = try tables()
-        // A store whose journal is not confirmed yet says nothing of itself.
+        // A store whose journal is not confirmed yet does not register.
         guard let status = keeper.store.journalStatus, status.isConfirmed, let synced = status.syncedPosition else {
             return Outcome(pause: .milliseconds(200))
         }

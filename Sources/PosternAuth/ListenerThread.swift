@@ -14,11 +14,15 @@ final class ListenerThread: TaskExecutor {
     /// Returns at once. The thread ends when `body` does.
     static func run(_ body: @escaping @Sendable () async -> Void) {
         let thread = ListenerThread()
+        guard (try? OSThread.startDetached(name: "postern-listen") { thread.runJobs() }) != nil else {
+            // The system has no room for a thread: better a listener on Swift's pool than no listener.
+            Task { await body() }
+            return
+        }
         Task(executorPreference: thread) {
             await body()
             thread.end()
         }
-        OSThread.startDetached(name: "postern-listen") { thread.runJobs() }
     }
 
     func enqueue(_ job: consuming ExecutorJob) {
@@ -40,7 +44,7 @@ final class ListenerThread: TaskExecutor {
                 return (state.jobs, state.isOver)
             }
             for job in jobs { job.runSynchronously(on: asUnownedTaskExecutor()) }
-            // The task's last job has said so from within.
+            // The task's last job has set `isOver`.
             if isOver { return }
         }
     }

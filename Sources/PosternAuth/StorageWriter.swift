@@ -66,7 +66,13 @@ final class StorageWriter: Sendable {
             state.isRunning = true
             return true
         }
-        if mustStart { OSThread.startDetached(name: "postern-storage") { [self] in run() } }
+        guard mustStart else { return }
+        // Without a thread the caller writes: what was enqueued must not be lost.
+        do throws(ThreadError) {
+            try OSThread.startDetached(name: "postern-storage") { [self] in run() }
+        } catch {
+            run()
+        }
     }
 
     /// Returns when everything that was enqueued so far was written, or failed to be written.
@@ -96,7 +102,7 @@ final class StorageWriter: Sendable {
             for waiter in waiters { waiter.succeed(outcome) }
         }
         let settling = state.withLock { state in
-            // Somebody may have begun again meanwhile, and settles them at its end.
+            // Another thread may have begun meanwhile; it completes the promises at its end.
             guard !state.isRunning else { return [Promise<Void>]() }
             defer { state.settling = [] }
             return state.settling

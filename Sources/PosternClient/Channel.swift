@@ -3,18 +3,18 @@ public import Messages
 import Synchronization
 import Wire
 
-/// Connections to a server, or to several that do the same, which many calls share. The typed stubs (`UsersClient`, …)
-/// and the other client libraries call over a channel.
+/// Connections that many calls share, to one server or to several equivalent servers. The typed stubs, such as
+/// `UsersClient`, and the other client libraries call over a channel.
 ///
 /// The channel connects when the first call needs it, and again when the connection is lost. It opens a second
 /// connection to a server only when streams fill the first one. Any task may use it.
 ///
 /// - With several servers, `ChannelOptions.loadBalancing` says which of them gets a call. A call that was not sent goes
 ///   to another server when one fails; a call that was sent is repeated under the rules below only.
-/// - Each address has its own back-off (`ReconnectBackoff`). While none can be tried, calls fail at once with
+/// - Each address has its own back-off (`ReconnectBackoff`). While no address can be tried, calls fail at once with
 ///   UNAVAILABLE, unless they wait (`CallOptions.waitsForConnection`).
 /// - Above the server's limit of calls in flight, calls wait in order.
-/// - Idempotent calls are repeated as `RetryPolicy` says. Calls that the server did not process are repeated always.
+/// - Idempotent calls are repeated as `RetryPolicy` says. Calls that the server did not process are always repeated.
 /// - After the server's GOAWAY, calls in flight end on the old connection and new calls go to a new one.
 /// - Host names are looked up on threads of their own, before the first connection and again when an address failed.
 ///
@@ -34,13 +34,13 @@ public final class Channel: Sendable {
     private let retryBudget = Mutex(RetryBudget())
     private let isShutDown = Mutex(false)
 
-    /// Creates a channel to `address`, which is `host:port` or `unix:/path`, or several of these with commas between
-    /// them: at most 16. All get the same credential. Sends nothing before the first call. Throws INVALID_ADDRESS,
-    /// INVALID_API_KEY.
+    /// Creates a channel to `address`, which is `host:port` or `unix:/path`, or a list of these with commas between
+    /// them: at most 16. All servers get the same credential. Sends nothing before the first call. Throws
+    /// INVALID_ADDRESS, INVALID_API_KEY.
     public init(address: String, credentials: Credentials, options: ChannelOptions = .init()) throws(Failure) {
         let servers = try ServerAddress.list(parsing: address, countMax: options.limits.channelServersMax)
         self.options = options
-        self.mailbox = Mailbox(servers: servers, authorization: try credentials.authorization, options: options) {
+        self.mailbox = try Mailbox(servers: servers, authorization: try credentials.authorization, options: options) {
             ChannelCore(mailbox: $0, poller: $1)
         }
     }
@@ -50,7 +50,7 @@ public final class Channel: Sendable {
         throws(Failure)
     {
         self.options = options
-        self.mailbox = Mailbox(
+        self.mailbox = try Mailbox(
             servers: [ServerAddress(of: transport)], transport: transport,
             authorization: try credentials.authorization, options: options
         ) { ChannelCore(mailbox: $0, poller: $1) }
@@ -58,8 +58,8 @@ public final class Channel: Sendable {
 
     deinit { mailbox.close() }
 
-    /// Closes the connections, and returns when everything of the channel is gone. Calls in flight, and later ones,
-    /// fail with CHANNEL_CLOSED.
+    /// Closes the connections, and returns when nothing of the channel is left. Calls in flight, and later ones, fail
+    /// with CHANNEL_CLOSED.
     public func shutdown() async {
         let isFirst = isShutDown.withLock { isShutDown in
             defer { isShutDown = true }
@@ -82,7 +82,7 @@ public final class Channel: Sendable {
         let deadline = Instant.now.advanced(by: options.timeout ?? self.options.timeout)
         let isRepeatable = idempotent || !options.idempotencyKey.isEmpty
         var attempt = 1
-        // Whatever keeps later attempts from the server: this one may have been done.
+        // The error of an attempt that the server may have executed. It outranks the UNAVAILABLE of a later attempt.
         var lost: Failure?
         while true {
             do throws(Failure) {
@@ -91,7 +91,8 @@ public final class Channel: Sendable {
                 return try decodeResponse(payload, limits: self.options.limits.messages)
             } catch {
                 if error.is(.connectionLost) { lost = error }
-                // Nothing was done, and the position is forgotten.
+                // The server did nothing, and the channel has forgotten the refused journal position: the next attempt
+                // may succeed.
                 if error.is(.invalidPosition), attempt == 1 {
                     attempt += 1
                     continue

@@ -1,17 +1,17 @@
 import Base
 import Wire
 
-// How the channel gets its connections: it does what the load balancer says, and tells it what came of it.
+// How the channel connects: it carries out the load balancer's actions, and reports their results to it.
 
 extension ChannelCore {
-    /// Begins every connection that is due: because calls wait, or because round robin keeps them.
+    /// Begins every connection that is due: calls wait for it, or round robin keeps its connections.
     func beginConnecting(now: Instant) {
         guard !waiting.isEmpty || keepsConnected else { return }
         while let action = balancer.next(now: now) { begin(action, now: now) }
     }
 
-    /// Round robin keeps its connections also while no call needs them, but does not look for servers then when none is
-    /// left: a process that makes no calls sleeps.
+    /// Round robin keeps its connections even while no call needs them. When none of them is left, it does not
+    /// reconnect before the next call: a process that makes no calls sleeps.
     var keepsConnected: Bool { balancer.policy == .roundRobin && balancer.hasReady }
 
     private func begin(_ action: LoadBalancer.Action, now: Instant) {
@@ -46,7 +46,8 @@ extension ChannelCore {
         preparations.append(
             Preparation(id: id, action: action, until: now.advanced(by: options.connectTimeout)))
         let isTaken = PreparationWorkers.shared.run { mailbox.post(.prepared(id, work())) }
-        if !isTaken { giveUp(id, .connectionFailed("Too many names are being looked up."), now: now) }
+        if isTaken { return }
+        giveUp(id, .connectionFailed("Too many names are looked up already, or the system starts no thread."), now: now)
     }
 
     /// A worker is done. A result that comes too late is dropped.
@@ -61,7 +62,7 @@ extension ChannelCore {
         }
     }
 
-    /// Ends the waiting for workers that take too long.
+    /// Stops waiting for workers that take too long.
     func giveUpOverdue(now: Instant) {
         for preparation in preparations where preparation.until <= now {
             giveUp(preparation.id, .connectionFailed("No answer within \(options.connectTimeout)."), now: now)
@@ -117,7 +118,7 @@ extension ChannelCore {
         }
     }
 
-    /// Tells the load balancer what became of a connection.
+    /// Tells the load balancer that a connection was welcomed, or was lost.
     func report(_ connection: ClientConnection, now: Instant) {
         if connection.isWelcomed, connection.standing == .begun {
             connection.standing = .welcomed
@@ -130,7 +131,7 @@ extension ChannelCore {
         }
     }
 
-    /// When connecting has something to do.
+    /// The next time at which connecting has something to do.
     var nextConnecting: Instant {
         var next = preparations.reduce(.distantFuture) { min($0, $1.until) }
         if !waiting.isEmpty { next = min(next, nextFurther) }

@@ -5,23 +5,18 @@ import Base
 /// Made, run and dropped on that thread.
 final class ChannelLoop {
     private let inbox: LoopInbox
-    private let poller = Poller()
+    private let poller: Poller
     private var works: [ObjectIdentifier: any LoopWork] = [:]
     /// The channels for which something happened since they last had their turn.
     private var touched: [any LoopWork] = []
-    /// At or before the time at which a channel next has something to do.
+    /// A time at or before the next work of any channel.
     private var wakeUp = Instant.distantFuture
     private var members: [any LoopMember] = []
 
-    init(_ inbox: LoopInbox) { self.inbox = inbox }
+    init(_ inbox: LoopInbox, _ poller: Poller) { (self.inbox, self.poller) = (inbox, poller) }
 
     /// Returns when the loop is to end and every channel is closed.
     func run() {
-        do throws(SystemError) {
-            try poller.watchWaking(inbox.wakeDescriptor)
-        } catch {
-            preconditionFailure("epoll_ctl failed: \(error)")
-        }
         while true {
             let isEnding = inbox.take(into: &members)
             let now = Instant.now
@@ -61,7 +56,7 @@ final class ChannelLoop {
 
     /// Sleeps until a command comes, a socket is ready, or a deadline passes.
     private func wait() {
-        // Answers are read as well while commands keep coming.
+        // While commands keep coming, the loop reads answers without sleeping.
         let mustSleep = inbox.prepareToSleep()
         poller.wait(milliseconds: mustSleep ? milliseconds(until: wakeUp) : 0) { work, key, events in
             guard let work else { return inbox.drainSignal() }

@@ -12,7 +12,8 @@ struct ClientSocket {
 
     let descriptor: Int32
 
-    /// Starts to connect; writable means done (connect(2), EINPROGRESS), `connectError` says how.
+    /// Starts to connect. The socket becomes writable at the end (connect(2), EINPROGRESS); `connectError` has the
+    /// result.
     init(connectingTo address: ResolvedAddress) throws(SystemError) {
         descriptor = socket(address.family, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { throw SystemError(errno) }
@@ -76,9 +77,9 @@ final class WakePipe: Sendable {
     let readDescriptor: Int32
     private let writeDescriptor: Int32
 
-    init() {
+    init() throws(SystemError) {
         var descriptors: [Int32] = [-1, -1]
-        precondition(pipe(&descriptors) == 0, "pipe failed: \(SystemError(errno))")
+        guard pipe(&descriptors) == 0 else { throw SystemError(errno) }
         readDescriptor = descriptors[0]
         writeDescriptor = descriptors[1]
         makeNonBlocking(readDescriptor)

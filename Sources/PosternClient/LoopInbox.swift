@@ -1,7 +1,7 @@
 import Base
 import Synchronization
 
-/// Which channels have something for their loop to do. Any thread adds; the loop's thread takes and sleeps.
+/// The channels that have work for their loop. Any thread adds; the loop's thread takes and sleeps.
 final class LoopInbox: Sendable {
     private struct State {
         var members: [any LoopMember] = []
@@ -10,11 +10,13 @@ final class LoopInbox: Sendable {
     }
 
     private let state = Mutex(State())
-    private let pipe = WakePipe()
+    private let pipe: WakePipe
+
+    init() throws(SystemError) { pipe = try WakePipe() }
 
     var wakeDescriptor: Int32 { pipe.readDescriptor }
 
-    /// The member holds something new. It is not in the inbox yet.
+    /// Adds a member that holds something new and is not in the inbox yet.
     func add(_ member: any LoopMember) {
         let mustWake = state.withLock { state in
             state.members.append(member)
@@ -24,7 +26,7 @@ final class LoopInbox: Sendable {
         if mustWake { pipe.wake() }
     }
 
-    /// The loop ends when its channels are closed.
+    /// Makes the loop end when its channels are closed.
     func end() {
         state.withLock { $0.isEnding = true }
         pipe.wake()

@@ -3,7 +3,7 @@ import Messages
 import Synchronization
 import Wire
 
-/// What callers ask of a channel, in order. Any thread posts; the thread of the channel's loop takes.
+/// The commands of a channel's callers, in order. Any thread posts; the thread of the channel's loop takes.
 ///
 /// Bounded by the number of callers: each waits for its call, its message or its stream's window.
 final class Mailbox: LoopMember {
@@ -15,7 +15,7 @@ final class Mailbox: LoopMember {
         case finishSending(Call)
         /// The reader took a message of this size.
         case consumed(Call, payloadByteCount: Int)
-        /// A worker has done what was to be done before connecting.
+        /// A worker has finished a preparation for connecting.
         case prepared(Int, Preparation.Result)
     }
 
@@ -40,13 +40,13 @@ final class Mailbox: LoopMember {
     init(
         servers: [ServerAddress], transport: ChannelTransport? = nil, authorization: Text, options: ChannelOptions,
         work: @escaping @Sendable (Mailbox, Poller) -> any LoopWork
-    ) {
+    ) throws(Failure) {
         self.work = work
         self.servers = servers
         self.transport = transport
         self.authorization = authorization
         self.options = options
-        self.inbox = options.loops.next()
+        self.inbox = try options.loops.next()
     }
 
     func makeWork(with poller: Poller) -> any LoopWork { work(self, poller) }
@@ -64,7 +64,7 @@ final class Mailbox: LoopMember {
         return isAccepted
     }
 
-    /// Nothing is accepted any more; the loop settles what is there. Later calls do nothing.
+    /// Closes the mailbox: it accepts no more commands, and the loop settles the calls. Later calls do nothing.
     func close() {
         let mustList = state.withLock { state in
             guard !state.isClosed else { return false }

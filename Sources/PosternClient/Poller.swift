@@ -1,7 +1,7 @@
 internal import CEpoll
 import Glibc
 
-/// Which sockets of a loop are ready: epoll(7). Belongs to the loop's thread.
+/// Finds the ready sockets of a loop with epoll(7). Belongs to the loop's thread.
 final class Poller {
     private static let wakeKey: UInt64 = 0
 
@@ -10,14 +10,17 @@ final class Poller {
     private var lastKey = wakeKey
     private var buffer = [epoll_news](repeating: epoll_news(), count: EPOLL_NEWS_MAX)
 
-    init() {
+    /// Made on any thread; the loop's thread uses it from then on. `wakeDescriptor` wakes the loop: its events are for
+    /// no work.
+    init(wokenBy wakeDescriptor: Int32) throws(SystemError) {
         descriptor = epoll_make()
-        precondition(descriptor >= 0, "epoll_create1 failed: \(SystemError(errno))")
+        guard descriptor >= 0 else { throw SystemError(errno) }
+        try control(wakeDescriptor, isNew: true, Int16(POLLIN), Self.wakeKey)
     }
 
     deinit { close(descriptor) }
 
-    /// Watches a socket for `events`, which are those of poll(2), for `work`. Returns the key of its news.
+    /// Watches a socket for `events`, which are those of poll(2), for `work`. Returns the key for the socket's events.
     func watch(_ socket: Int32, events: Int16, for work: any LoopWork) throws(SystemError) -> UInt64 {
         let key = lastKey + 1
         try control(socket, isNew: true, events, key)
@@ -31,15 +34,10 @@ final class Poller {
         try control(socket, isNew: false, events, key)
     }
 
-    /// Called before the socket is closed. What was found out about it already is not told any more.
+    /// Called before the socket is closed. Events of the socket that were collected already are dropped.
     func unwatch(_ socket: Int32, key: UInt64) {
         works[key] = nil
         _ = epoll_unwatch(descriptor, socket)
-    }
-
-    /// Watches the descriptor that wakes the loop: its news are for no work.
-    func watchWaking(_ descriptor: Int32) throws(SystemError) {
-        try control(descriptor, isNew: true, Int16(POLLIN), Self.wakeKey)
     }
 
     private func control(_ socket: Int32, isNew: Bool, _ events: Int16, _ key: UInt64) throws(SystemError) {
@@ -48,11 +46,11 @@ final class Poller {
         }
     }
 
-    /// Waits for news, and gives `body` each work that has some, with the key and the events of poll(2). The work is
-    /// nil for the descriptor that wakes the loop. -1: waits for ever.
+    /// Waits for events, and calls `body` for each ready socket with its work, its key and the events of poll(2). The
+    /// work is nil for the descriptor that wakes the loop. -1: waits for ever.
     func wait(milliseconds: Int32, _ body: ((any LoopWork)?, UInt64, Int16) -> Void) {
         let count = epoll_collect(descriptor, &buffer, milliseconds)
-        // An interrupted wait has no news: the loop looks at everything else and waits again.
+        // An interrupted wait has no events: the loop looks at everything else and waits again.
         guard count > 0 else { return }
         for index in 0..<Int(count) {
             let news = buffer[index]

@@ -1,7 +1,7 @@
 import Base
 import Synchronization
 
-/// What must be done before a connection can be begun, and may block: looking a name up, reading the files of TLS.
+/// Work that may block and must be done before connecting: looking up a name, or reading the files of TLS.
 struct Preparation {
     enum Result: Sendable {
         case addresses(Swift.Result<[ResolvedAddress], Failure>)
@@ -10,12 +10,12 @@ struct Preparation {
 
     let id: Int
     let action: LoadBalancer.Action
-    /// The channel stops waiting for it then. The worker goes on: the system cannot be told to stop.
+    /// The time at which the channel stops waiting. The worker goes on: the system cannot be told to stop.
     let until: Instant
 }
 
-/// The threads that do what may block while channels connect. All channels of the process share them, so that a name
-/// server which does not answer holds up other look-ups at most, and no call on a connection.
+/// The threads for the blocking work of connecting. All channels of the process share them, so that a name server that
+/// does not answer holds up other look-ups at most, and no call on a connection.
 final class PreparationWorkers: Sendable {
     static let shared = PreparationWorkers(threadsMax: 8, waitingMax: 4_096)
 
@@ -33,18 +33,21 @@ final class PreparationWorkers: Sendable {
         self.waitingMax = waitingMax
     }
 
-    /// Runs `work` on a thread, when one is free. False: too much waits already, and `work` is dropped.
+    /// Runs `work` on a thread, when one is free. False: too many jobs wait already, or the system starts no thread;
+    /// `work` is dropped.
     func run(_ work: @escaping @Sendable () -> Void) -> Bool {
-        let (isTaken, needsThread) = state.withLock { state in
-            guard state.waiting.count < waitingMax else { return (false, false) }
+        state.withLock { state in
+            guard state.waiting.count < waitingMax else { return false }
+            // Threads end when nothing waits: a process that has connected keeps none. A new thread waits for the lock.
+            if state.threadCount < threadsMax, startThread() { state.threadCount += 1 }
+            guard state.threadCount > 0 else { return false }
             state.waiting.append(work)
-            guard state.threadCount < threadsMax else { return (true, false) }
-            state.threadCount += 1
-            return (true, true)
+            return true
         }
-        // Threads end when nothing waits: a process that has connected keeps none.
-        if needsThread { OSThread.startDetached(name: "postern-lookup") { self.workUntilNothingWaits() } }
-        return isTaken
+    }
+
+    private func startThread() -> Bool {
+        (try? OSThread.startDetached(name: "postern-lookup") { self.workUntilNothingWaits() }) != nil
     }
 
     private func workUntilNothingWaits() {

@@ -2,24 +2,24 @@ import Base
 import Glibc
 import Reactor
 
-/// Tells the service manager how the server is, as sd_notify(3) describes; where none asks (NOTIFY_SOCKET) it tells
-/// nobody.
+/// Tells the service manager the state of the server, as sd_notify(3) describes. If no manager asks (NOTIFY_SOCKET), it
+/// does nothing.
 ///
-/// Where the unit has `WatchdogSec=`, the manager restarts a server that does not say in time that its loops turn.
+/// If the unit has `WatchdogSec=`, the manager restarts a server that does not say in time that its loops turn.
 struct ServiceManager: Sendable {
     private let socketPath: [UInt8]
-    /// So often at least, in microseconds, the manager wants to hear that the server lives; nil: never.
+    /// The longest time, in microseconds, between two signs of life for the manager; nil if it wants none.
     private let watchdog: Int64?
     private let log: Log
 
     init(environment: [String: String], log: Log) {
         self.log = log
         var path = [UInt8]((environment["NOTIFY_SOCKET"] ?? "").utf8)
-        // A name in the kernel alone begins with "@" here and with NUL in the address.
+        // An abstract name, without a file, begins with "@" here and with NUL in the address.
         if path.first == UInt8(ascii: "@") { path[0] = 0 }
         self.socketPath = path
         let microseconds = environment["WATCHDOG_USEC"].flatMap { Int64($0) } ?? 0
-        // Left over from a process that started us, where it names another one.
+        // If it names another process, it is left over from a process that started us.
         let isForUs = environment["WATCHDOG_PID"].map { $0 == String(getpid()) } ?? true
         self.watchdog = microseconds > 0 && isForUs ? microseconds : nil
     }
@@ -28,16 +28,20 @@ struct ServiceManager: Sendable {
 
     func stopping() { tell("STOPPING=1\nSTATUS=Finishing the calls in flight") }
 
-    /// From now on says in time that the loops turn, until the process ends.
+    /// From now on tells the manager in time that the loops turn, until the process ends.
     func watch(_ loops: [EventLoop]) {
         guard let watchdog, !socketPath.isEmpty else { return }
         let pause = watchdog / 3
         let pulse = LoopPulse(loops, patience: .microseconds(pause))
-        OSThread.startDetached(name: "watchdog", stackByteCount: 256 * 1024) {
-            while true {
-                usleep(UInt32(clamping: pause))
-                if pulse.isBeating { tell("WATCHDOG=1") }
+        do throws(ThreadError) {
+            try OSThread.startDetached(name: "watchdog", stackByteCount: 256 * 1024) {
+                while true {
+                    usleep(UInt32(clamping: pause))
+                    if pulse.isBeating { tell("WATCHDOG=1") }
+                }
             }
+        } catch {
+            failed("\(error)")
         }
     }
 
@@ -58,14 +62,14 @@ struct ServiceManager: Sendable {
             sendto(
                 descriptor, text, text.count, Int32(MSG_NOSIGNAL),
                 bytes.assumingMemoryBound(to: sockaddr.self).baseAddress,
-                // A path ends with NUL; a name in the kernel is as long as the address says.
+                // A path ends with NUL; the address gives the length of an abstract name.
                 // Proof: both are within an address.
                 socklen_t(pathOffset + socketPath.count + (socketPath.first == 0 ? 0 : 1)))
         }
         if sent != text.count { failed(String(cString: strerror(errno))) }
     }
 
-    /// The manager then takes us for a server that did not start, or that is stuck; the log says why.
+    /// The manager then believes that the server did not start or is stuck; the log says why.
     private func failed(_ reason: String) {
         log.warning("the service manager was not told", ["reason": .text(reason)])
     }

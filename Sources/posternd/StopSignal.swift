@@ -2,27 +2,27 @@ import Base
 import Glibc
 import Reactor
 
-/// What the process does with signals.
+/// How the process handles signals.
 ///
 /// | signal | what happens |
 /// |---|---|
-/// | TERM, INT, QUIT | the server stops in good order; a second one ends it at once |
+/// | TERM, INT, QUIT | the server stops in good order; a second signal ends it at once |
 /// | HUP | the access log is opened and the certificates of TLS are read again; without either, nothing |
 /// | USR1, USR2, ALRM, PIPE, … | nothing; the first of each is logged (PIPE is not) |
-/// | TSTP, CONT | what a shell's job control takes them for |
+/// | TSTP, CONT | their usual effect in a shell's job control |
 /// | SEGV, BUS, ILL, FPE, ABRT, TRAP, SYS | the process is broken and ends |
 ///
-/// No setting is read again at a HUP: they are read at the start, everything else is in the store.
+/// Settings are not read again at a HUP: they are read at the start, and everything else is in the store.
 enum Signals {
     static let stopping = [SIGTERM, SIGINT, SIGQUIT]
-    /// What would end or stop the process though nobody meant that. A limit on the size of files (XFSZ) becomes an
-    /// error of the write.
+    /// Signals that would end or stop the process though nobody meant that. With XFSZ ignored, a limit on the size of
+    /// files becomes an error of the write.
     static let ignored = [
         SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT, SIGXCPU, SIGXFSZ, SIGTTIN,
         SIGTTOU,
     ]
 
-    /// Before anything else: a signal may come while the store opens.
+    /// Call it before anything else, because a signal may come while the store opens.
     static func ignoreOthers() {
         for number in ignored { signal(number, SIG_IGN) }
         // The first two real-time signals are the C library's own.
@@ -31,7 +31,7 @@ enum Signals {
     }
 }
 
-/// Waits for a signal to stop, and has the stop end in time.
+/// Waits for a signal to stop, and makes sure that the stop ends in time.
 final class StopSignal: @unchecked Sendable {
     // Unchecked: `watch`, `count` and `seen` are touched on the loop only.
     private let arrived = Semaphore()
@@ -43,7 +43,7 @@ final class StopSignal: @unchecked Sendable {
     private var count = 0
     private var seen: Set<Int32> = []
 
-    /// What a stop may take beyond the drain: the last commit, and the log's last lines.
+    /// The time that a stop may take beyond the drain: for the last commit, and the log's last lines.
     static let grace = Duration.seconds(2)
     /// The exit status of a stop that took too long (EX_TEMPFAIL).
     static let tooLate: Int32 = 75
@@ -54,7 +54,7 @@ final class StopSignal: @unchecked Sendable {
         self.onHangup = onHangup
         self.log = log
         self.timeout = timeout
-        // Whoever is told that the server is ready may stop it at once.
+        // The watch must run before anybody is told that the server is ready, and may stop it at once.
         let isWatching = Semaphore()
         loop.run { [self] in
             watch = SignalWatch(on: loop, signals: Signals.stopping + Signals.ignored) { [weak self] in
@@ -82,18 +82,22 @@ final class StopSignal: @unchecked Sendable {
         arrived.signal()
     }
 
-    /// The rest of a stop waits for the disk, which may not answer any more: a thread of its own ends the process then.
-    /// What was not acknowledged is lost, and nothing else.
+    /// The rest of a stop waits for the disk, which may not answer any more. Then a thread of its own ends the process.
+    /// Only writes that were not acknowledged are lost.
     private func endInTime() {
         let (log, limit) = (log, timeout + Self.grace)
-        OSThread.startDetached(name: "stop-watchdog", stackByteCount: 256 * 1024) {
-            let end = Instant.now.advanced(by: limit)
-            while Instant.now < end { usleep(50_000) }
-            log.error(
-                "the stop took too long, the process ends; a write may be waiting for the disk",
-                ["seconds": .integer(limit.components.seconds)])
-            log.close()
-            _exit(Self.tooLate)
+        do throws(ThreadError) {
+            try OSThread.startDetached(name: "stop-watchdog", stackByteCount: 256 * 1024) {
+                let end = Instant.now.advanced(by: limit)
+                while Instant.now < end { usleep(50_000) }
+                log.error(
+                    "the stop took too long, the process ends; a write may be waiting for the disk",
+                    ["seconds": .integer(limit.components.seconds)])
+                log.close()
+                _exit(Self.tooLate)
+            }
+        } catch {
+            log.warning("the time of the stop is not watched", ["error": .text("\(error)")])
         }
     }
 

@@ -28,8 +28,23 @@ import Testing
 
     @Test func aDetachedThreadRunsWithoutAnybodyJoiningIt() async throws {
         let done = Promise<pthread_t>()
-        OSThread.startDetached(name: "detached") { done.succeed(pthread_self()) }
+        try OSThread.startDetached(name: "detached") { done.succeed(pthread_self()) }
         #expect(pthread_equal(try await done.value(), pthread_self()) == 0)
+    }
+
+    /// No machine has room for a stack of 64 TiB.
+    @Test func aThreadThatCannotStartIsAnErrorAndItsBodyIsReleased() {
+        final class Held: Sendable {}
+        weak var weak: Held?
+        do {
+            let held = Held()
+            weak = held
+            let error = #expect(throws: ThreadError.self) {
+                try OSThread.startDetached(name: "huge", stackByteCount: 1 << 46) { withExtendedLifetime(held) {} }
+            }
+            #expect(error.map { "\($0)" }?.hasPrefix("no thread could be started: ") == true)
+        }
+        #expect(weak == nil)
     }
 
     @Test func theBodyRunsOnAThreadOfItsOwn() {

@@ -38,7 +38,7 @@ import Testing
     }
 
     private static func makeShared() async throws {
-        _ = ChannelLoops.shared
+        _ = try Channel(address: "127.0.0.1:1", credentials: .none)
         #expect(await look { loopThreadCount() >= 1 })
     }
 
@@ -89,6 +89,60 @@ import Testing
 
     @Test func `There is one thread at least, and 64 at most`() {
         #expect([-1, 0, 1, 64, 65].map { ChannelLoops(threadCount: $0).threadCount } == [1, 1, 1, 64, 64])
+    }
+
+    @Test func `A process without descriptors gets no channel, and one as soon as it has some`() async throws {
+        try await NamedServer.with("a") { server in
+            var options = ChannelOptions()
+            options.loops = ChannelLoops(threadCount: 2)
+            let make = { () throws(Failure) in
+                try Channel(address: server.address, credentials: .none, options: options)
+            }
+            for count in [0, 1, 2] {
+                let failure = Self.withDescriptors(left: count) { () -> Failure? in
+                    do throws(Failure) {
+                        _ = try make()
+                        return nil
+                    } catch {
+                        return error
+                    }
+                }
+                #expect(failure?.reason == "CONNECTION_FAILED" && failure?.code == .unavailable)
+            }
+            let first = try make()
+            #expect(try await askName(first) == "a")
+            // No room for the second thread: the channel shares the first one.
+            let second = try Self.withDescriptors(left: 0) { () throws(Failure) in try make() }
+            #expect(try await askName(second) == "a")
+            // Now there is.
+            let before = Self.loopThreadCount()
+            let third = try make()
+            let fourth = try make()
+            for channel in [third, fourth] { #expect(try await askName(channel) == "a") }
+            #expect(Self.loopThreadCount() == before + 1)
+            for channel in [first, second, third, fourth] { await channel.shutdown() }
+        }
+    }
+
+    /// Runs `body` while the process can open so many descriptors.
+    private static func withDescriptors<Result, Trouble: Error>(
+        left count: Int, _ body: () throws(Trouble) -> Result
+    ) throws(Trouble) -> Result {
+        var taken: [Int32] = []
+        var limit = rlimit()
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        getrlimit(resource, &limit)
+        let before = limit
+        limit.rlim_cur = min(limit.rlim_max, 1_024)
+        setrlimit(resource, &limit)
+        while case let descriptor = open("/dev/null", O_RDONLY), descriptor >= 0 { taken.append(descriptor) }
+        defer {
+            for descriptor in taken { close(descriptor) }
+            var before = before
+            setrlimit(resource, &before)
+        }
+        for _ in 0..<count { close(taken.removeLast()) }
+        return try body()
     }
 
     @Test func `A channel that is dropped closes its connection and fails its streams`() async throws {

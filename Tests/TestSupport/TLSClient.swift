@@ -129,7 +129,7 @@ private enum ByteRelay {
         setsockopt(server, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
         let client = ends[1]
         _ = fcntl(ends[0], F_SETFL, fcntl(ends[0], F_GETFL) | O_NONBLOCK)
-        OSThread.startDetached(name: "relay") {
+        try OSThread.startDetached(name: "relay") {
             while forward(from: client, to: server, atOnce: 1), forward(from: server, to: client, atOnce: 65_536) {
                 var polled = [
                     pollfd(fd: client, events: Int16(POLLIN), revents: 0),

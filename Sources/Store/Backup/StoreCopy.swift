@@ -7,7 +7,7 @@ import Synchronization
 /// left out (MDB_CP_COMPACT).
 ///
 /// LMDB writes the copy into a pipe, on a thread of its own, from a snapshot. As long as the copy lasts, the snapshot
-/// keeps the pages of everything deleted since, so that whoever reads must not rest. One reader at a time.
+/// keeps the pages of everything deleted since, so the reader must not pause. One reader at a time.
 public final class StoreCopy: Sendable {
     private let readEnd: Int32
     private let outcome: Outcome
@@ -24,23 +24,34 @@ public final class StoreCopy: Sendable {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let outcome = Outcome()
         (self.readEnd, self.outcome) = (readEnd, outcome)
-        OSThread.startDetached(name: "backup") {
-            do throws(StoreError) {
-                try environment.whileOpen { raw throws(StoreError) in
-                    try StoreError.check(
-                        mdb_env_copyfd2(raw, writeEnd, UInt32(MDB_CP_COMPACT)), "mdb_env_copyfd2")
-                }
-            } catch {
-                outcome.error.withLock { $0 = error }
+        do throws(ThreadError) {
+            try OSThread.startDetached(name: "backup") {
+                outcome.error.withLock { $0 = Self.copy(environment, into: writeEnd) }
+                close(writeEnd)
             }
+        } catch {
             close(writeEnd)
+            throw StoreError(code: error.code, operation: "start a thread for the copy")
         }
     }
 
-    /// A copy that is not read to its end is given up: LMDB finds its pipe closed.
+    /// Returns the error that ended the copy, if any.
+    private static func copy(_ environment: Environment, into writeEnd: Int32) -> StoreError? {
+        do throws(StoreError) {
+            try environment.whileOpen { raw throws(StoreError) in
+                try StoreError.check(
+                    mdb_env_copyfd2(raw, writeEnd, UInt32(MDB_CP_COMPACT)), "mdb_env_copyfd2")
+            }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// A copy that is not read to its end is given up, because LMDB finds its pipe closed.
     deinit { close(readEnd) }
 
-    /// Fills the buffer; fewer bytes come at the end of the copy only. Throws if the copy failed.
+    /// Fills the buffer; it gets fewer bytes only at the end of the copy. Throws if the copy failed.
     @available(*, noasync, message: "blocks the thread")
     public func read(into buffer: UnsafeMutableRawBufferPointer) throws(StoreError) -> Int {
         var filled = 0
