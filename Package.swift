@@ -71,12 +71,14 @@ let package = Package(
 
         // The memory of argon2id, kept by libsodium's callers. Programs only: it takes the place of mmap.
         .target(name: "CPasswordArena"),
+        // Computations that let other threads run in between: docs/decisions/0131.
+        .target(name: "CGiveWay"),
 
         // Bytes, text, secrets, time, limits, failures, promise, log, counters: no domain.
         library("Base", ["CThread"]),
         library("JSON", ["Base"]),  // one strict JSON parser, one writer
         library("Messages", ["Base", "CMessages", "CProtobufC"]),  // Swift value types over CMessages, pre-scan, arena
-        library("Reactor", ["Base", "CEvent"]),  // event loops that are serial executors; worker pools
+        library("Reactor", ["Base", "CEvent", "CGiveWay"]),  // event loops that are serial executors; worker pools
         // Random bytes, password hashes, keys, sealing.
         library("Crypto", ["Base", "COpenSSL", "CSodium", "CCrypt", "CArgon2"]),
         library("TLS", ["Base", "CTLS"]),  // TLS over a socket, certificates: of the server and of the clients

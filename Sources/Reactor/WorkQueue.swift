@@ -8,11 +8,18 @@ struct WorkQueue: Sendable {
         var queueMaxPerTenant: Int
         /// The most memory of all running work together, in bytes.
         var memoryMax = Int.max
+        /// While work waits, the answers of two works are given together.
+        var pairsAnswers = false
     }
 
-    /// What `take` found: work to run, and work to fail with `Failure.expired`.
+    /// Calling it answers the caller of a work.
+    typealias Answer = @Sendable () -> Void
+
+    /// The result of `take`: work to run, and work to fail with `Failure.workExpired`.
     struct Batch {
         var next: Work?
+        /// The time until which the work gives way to other threads. Nil: it does not.
+        var givesWayUntil: Instant?
         var expired: [Work] = []
     }
 
@@ -20,16 +27,19 @@ struct WorkQueue: Sendable {
     private let limits: Limits
     private var queue = FairQueue<Work>()
     private var admission: WorkAdmission
-    /// Workers that came for work and found none that may begin beside what runs.
+    /// Workers that came for work and found none that may begin beside the running works.
     private var turnedAwayCount = 0
     private(set) var counts = WorkerPoolCounts()
     private(set) var isClosed = false
     private var stalls = StallWatch()
-    /// Moving average of one work's run time: an eighth of every new one.
+    private var demand = ProcessorDemand()
+    /// The answer of an ended work, while it waits for the answer of the next work.
+    private var heldAnswer: Answer?
+    /// Moving average of one work's run time. Each new time counts an eighth.
     private var averageNanoseconds: Int64 = 0
-    /// The same average of short work only: one long piece says nothing about how long short ones wait.
+    /// The same average of short work only: the time of a long work says nothing about how long short works wait.
     private var averageShortNanoseconds: Int64 = 0
-    /// No queued deadline is earlier than this. It spares a search when a full queue holds nothing that has expired.
+    /// No queued deadline is earlier than this. It saves a search if a full queue holds no expired work.
     private var earliestDeadline = Instant.distantFuture
 
     init(name: String, limits: Limits) {
@@ -38,7 +48,7 @@ struct WorkQueue: Sendable {
         self.admission = WorkAdmission(workers: limits.workers, memoryMax: limits.memoryMax)
     }
 
-    /// Queues `work` or throws why not; `expired` is what had to leave to make room, for the caller to fail.
+    /// Queues `work`, or throws the reason against it. `expired` gets work that left to make room; the caller fails it.
     mutating func submit(_ work: Work, now: Instant, expired: inout [Work]) throws(Failure) {
         guard !isClosed else { throw .poolClosed }
         guard now < work.deadline else {
@@ -57,7 +67,7 @@ struct WorkQueue: Sendable {
         earliestDeadline = min(earliestDeadline, work.deadline)
     }
 
-    /// The next work of `lane` that is still in time and may begin beside what runs, counted as running.
+    /// The next work of `lane` that is still in time and may begin beside the running works. It counts as running.
     mutating func take(now: Instant, lane: WorkLane = .all) -> Batch {
         if lane == .first, let stalled = takeStalled(now: now) { return Batch(next: stalled) }
         var batch = Batch()
@@ -70,6 +80,7 @@ struct WorkQueue: Sendable {
             admission.began(work, passedOver: passedOver)
             queue.began(tenant: work.tenant, cost: work.cost.nanoseconds)
             batch.next = work
+            batch.givesWayUntil = demand.givingWay(work, lane, now: now)
             counts.running += 1
             if lane == .short { stalls.began(work, now: now) }
             break
@@ -80,7 +91,7 @@ struct WorkQueue: Sendable {
         return batch
     }
 
-    /// The first work in turn that may begin or has expired; `passedOver`: the first before it that lacks memory.
+    /// The first work in turn that may begin or has expired. `passedOver` is the first before it that lacks memory.
     private mutating func popFirst(now: Instant, _ lane: WorkLane) -> (work: Work, passedOver: Work?)? {
         let admission = admission
         var passedOver: Work?
@@ -95,7 +106,7 @@ struct WorkQueue: Sendable {
         return (work, passedOver)
     }
 
-    /// A work that a spare worker began and does not get on with, begun once more if there is memory for that.
+    /// A work that stalled on a spare worker. It is begun once more if there is memory for that.
     private mutating func takeStalled(now: Instant) -> Work? {
         guard let work = stalls.takeStalled(now: now) else { return nil }
         guard now < work.deadline else { return nil }
@@ -111,28 +122,47 @@ struct WorkQueue: Sendable {
         return work
     }
 
-    /// When the first worker is to look for a work that does not get on.
+    /// When the first worker should look for a stalled work.
     var nextStall: Instant? { stalls.next }
 
-    /// Returns how many workers to call again: what they were turned away from may begin now.
+    /// Returns how many workers to call again, because work for which they came in vain may begin now.
     ///
-    /// `processorNanoseconds`: what its tenant pays for.
+    /// `lane` is that of the worker that did the work. The processor time is charged to the work's tenant.
     @discardableResult
-    mutating func finished(
-        _ work: Work, afterNanoseconds nanoseconds: Int64, processorNanoseconds: Int64? = nil
-    ) -> Int {
-        Self.move(&averageNanoseconds, nanoseconds)
-        if work.isShort { Self.move(&averageShortNanoseconds, nanoseconds) }
+    mutating func finished(_ work: Work, lane: WorkLane = .all, use: ProcessorDemand.Use) -> Int {
+        Self.move(&averageNanoseconds, use.nanoseconds)
+        if work.isShort { Self.move(&averageShortNanoseconds, use.nanoseconds) }
         stalls.ended(work)
+        demand.ended(work, lane: lane, use: use)
         admission.ended(work)
         queue.ended(
-            tenant: work.tenant, cost: work.cost.nanoseconds, actual: processorNanoseconds ?? nanoseconds)
+            tenant: work.tenant, cost: work.cost.nanoseconds, actual: use.processorNanoseconds)
         counts.running -= 1
         counts.done += 1
         updateCounts()
         defer { turnedAwayCount = 0 }
-        // More calls than works would only wake workers for nothing, and each of those would count as turned away.
+        // More calls than works would only wake workers for nothing, and each of them would count as turned away.
         return min(turnedAwayCount, queue.count)
+    }
+
+    /// Returns the answers to give now that a work has ended with `answer`: none, or `answer` and the held answer.
+    ///
+    /// The steps after a hash cost half a millisecond, because the hash has displaced everything from the caches, and
+    /// they cost a commit. Two sign-ins that take them together share both. An answer waits only while another work
+    /// runs, a further work waits for each worker, and the machine is not crowded.
+    mutating func pair(_ answer: @escaping Answer) -> [Answer] {
+        let isBehind = counts.running > 0 && queue.count >= limits.workers && !demand.isCrowded
+        if limits.pairsAnswers, isBehind, heldAnswer == nil {
+            heldAnswer = answer
+            return []
+        }
+        return takeHeldAnswer() + [answer]
+    }
+
+    /// The held answer, for a worker that finds no more work to give.
+    mutating func takeHeldAnswer() -> [Answer] {
+        defer { heldAnswer = nil }
+        return heldAnswer.map { [$0] } ?? []
     }
 
     /// Takes `work` out if it still waits.
@@ -143,24 +173,24 @@ struct WorkQueue: Sendable {
         updateCounts()
     }
 
-    /// Refuses everything from now on and returns what waits, for the caller to fail.
+    /// Refuses all work from now on and returns the waiting work, for the caller to fail.
     mutating func close() -> [Work] {
         isClosed = true
         counts.queued = 0
         return queue.removeAll { _ in true }
     }
 
-    /// When what is ahead should be done, in milliseconds rounded up, and not below a second: a client that comes
-    /// back sooner only adds to the load.
+    /// When the work ahead should be done, in milliseconds rounded up, and not below a second: a client that comes back
+    /// sooner only adds to the load.
     private var retryAfter: Duration {
         let nanoseconds = nanoseconds(of: queue.count + counts.running, each: averageNanoseconds)
         return .milliseconds(max(1_000, nanoseconds / 1_000_000 + 1))
     }
 
-    /// How long what is queued takes, if it is short.
+    /// How long the queued work takes, if it is short.
     var backlog: Duration { .nanoseconds(nanoseconds(of: queue.count, each: averageShortNanoseconds)) }
 
-    /// The time that all workers together need.
+    /// The time that all workers together need for `count` works.
     private func nanoseconds(of count: Int, each nanoseconds: Int64) -> Int64 {
         let (sum, overflow) = nanoseconds.multipliedReportingOverflow(by: Int64(count))
         return overflow ? Int64.max : sum / Int64(limits.workers)

@@ -3,17 +3,17 @@ import Synchronization
 
 /// A bounded pool of threads for work that blocks or takes long: password hashes, RSA, files, libcurl.
 ///
-/// The tenant whose work took the least processor time goes next, so that dear work delays its own tenant; see
-/// `WorkAdmission` for what may run together. Work whose deadline passes while it waits is never run. Close it before
-/// it is dropped.
+/// The tenant whose work took the least processor time goes next, so that expensive work delays its own tenant. See
+/// `WorkAdmission` for the works that may run together. Work whose deadline passes while it waits is never run. Close
+/// the pool before it is dropped.
 ///
-/// Waking whoever waits for an answer costs some microseconds, much beside a short work. So while work has to wait
-/// longer than `longBacklog` a worker gives up to `answersTogetherMax` answers of short works at once.
+/// Waking a caller that waits for an answer costs some microseconds, which is much beside a short work. So while work
+/// has to wait longer than `longBacklog`, a worker gives up to `answersTogetherMax` answers of short works at once.
 public final class WorkerPool: Sendable {
     static let answersTogetherMax = 8
     static let longBacklog = Duration.milliseconds(2)
 
-    /// What the threads share; they do not keep the pool, so that dropping it without `close()` is noticed.
+    /// The state that the threads share. They do not retain the pool, so that dropping it without `close()` is noticed.
     private final class Shared: Sendable {
         let queue: Mutex<WorkQueue>
         let waitedNanoseconds = Counter()
@@ -31,7 +31,7 @@ public final class WorkerPool: Sendable {
         // Proof: `wakeups` has one for each case, and raw values count the cases.
         func wakeup(of lane: WorkLane) -> Semaphore { wakeups[lane.rawValue] }
 
-        /// Wakes a worker of each kind that takes `work`: on a busy machine one of them might wait seconds for a
+        /// Wakes a worker of each kind that takes `work`: on a busy machine, one of them might wait seconds for a
         /// processor. The worker that comes second finds nothing to do.
         func call(for work: Work) {
             for lane in lanes where lane.takes(work) { wakeup(of: lane).signal() }
@@ -46,14 +46,15 @@ public final class WorkerPool: Sendable {
     private let shared: Shared
     private let threads: Mutex<[OSThread]>
 
-    /// `queueMax` counts what waits, not what runs; `memoryMax` bounds what runs, in bytes.
+    /// `queueMax` counts waiting work, not running work; `memoryMax` bounds the memory of running work, in bytes.
     public init(
         name: String, workers: Int, queueMax: Int, queueMaxPerTenant: Int, memoryMax: Int = .max,
         priority: WorkerPriority = .lowered(by: 0), idling: WorkerIdling? = nil
     ) {
         precondition(workers > 0 && queueMax > 0 && queueMaxPerTenant > 0, "a pool needs workers and room")
         let limits = WorkQueue.Limits(
-            workers: workers, queueMax: queueMax, queueMaxPerTenant: queueMaxPerTenant, memoryMax: memoryMax)
+            workers: workers, queueMax: queueMax, queueMaxPerTenant: queueMaxPerTenant, memoryMax: memoryMax,
+            pairsAnswers: priority.getsSpareTime)
         let roles = priority.roles(workers: workers)
         let shared = Shared(WorkQueue(name: name, limits: limits), roles)
         self.shared = shared
@@ -69,18 +70,19 @@ public final class WorkerPool: Sendable {
 
     public var counts: WorkerPoolCounts { shared.queue.withLock { $0.counts } }
 
-    /// How long all works together waited for a thread.
+    /// The sum of the times that works waited for a thread.
     public var waited: Duration { .nanoseconds(Int64(clamping: shared.waitedNanoseconds.value)) }
 
-    /// How long a work would wait that is queued now, if what waits is short.
+    /// How long a work that is queued now would wait, if the waiting works are short.
     public var backlog: Duration { shared.queue.withLock { $0.backlog } }
 
     /// Runs `work` on one of the threads and returns or throws what it does. `isShort`: it takes less than a
-    /// millisecond. `cost`: what it is expected to take, and to hold.
+    /// millisecond. `cost`: the time that it is expected to take, and the memory that it holds.
     ///
-    /// - Throws: `Failure` RESOURCE_EXHAUSTED `SERVER_OVERLOADED` with `retryAfter` when a queue is full,
-    ///   DEADLINE_EXCEEDED when `deadline` passed before the work began, UNAVAILABLE once the pool is closed;
-    ///   `CancellationError` when the task is cancelled: waiting work is taken out, running work goes on unheard.
+    /// - Throws: `Failure` RESOURCE_EXHAUSTED `SERVER_OVERLOADED` with `retryAfter` if a queue is full,
+    ///   DEADLINE_EXCEEDED if `deadline` passed before the work began, UNAVAILABLE after the pool is closed;
+    ///   `CancellationError` if the task is cancelled: waiting work is taken out, running work goes on, and its result
+    ///   is dropped.
     public func run<T: Sendable>(
         tenant: Text = .empty, deadline: Instant, isShort: Bool = false, cost: WorkCost = .none,
         _ work: @escaping @Sendable () throws -> T
@@ -104,7 +106,7 @@ public final class WorkerPool: Sendable {
         }
     }
 
-    /// The same work, whose waiting is counted. What is known of the call hears of it, if anybody wants to know.
+    /// The same work, whose waiting time is counted. The times are also added to the call's trace, if there is one.
     private func timed<T>(_ work: @escaping @Sendable () throws -> T) -> @Sendable () throws -> T {
         let (trace, shared, submitted) = (CallTrace.current, shared, Instant.now)
         return {
@@ -118,7 +120,7 @@ public final class WorkerPool: Sendable {
         }
     }
 
-    /// Fails what waits with UNAVAILABLE, lets what runs come to its end and ends the threads.
+    /// Fails waiting work with UNAVAILABLE, lets running work come to its end, and ends the threads.
     @available(*, noasync, message: "blocks the thread")
     public func close() {
         let waiting = shared.queue.withLock { $0.close() }
@@ -140,33 +142,36 @@ public final class WorkerPool: Sendable {
         shared.call(for: work)
     }
 
-    /// One call per accepted work. A signal whose work was cancelled or has expired is just used up; one whose work
-    /// may not begin yet is given again when a work ends. Closing is one more, which each thread passes on.
+    /// There is one signal per accepted work. If the work was cancelled or has expired, its signal is just used up. If
+    /// the work may not begin yet, the signal is given again when a work ends. Closing is one more signal, which each
+    /// thread passes on.
     private static func workUntilClosed(_ shared: Shared, _ lane: WorkLane, _ idling: WorkerIdling?) {
         let wakeup = shared.wakeup(of: lane)
-        var answers: [@Sendable () -> Void] = []
-        var processorTime = OSThread.processorNanoseconds
+        var answers: [WorkQueue.Answer] = []
+        var meter = ThreadMeter()
         while true {
             waitForWork(shared, lane, idling)
             repeat {
-                guard let work = next(shared, lane) else { continue }
+                let (next, givesWayUntil) = next(shared, lane)
+                guard let work = next else { continue }
                 if !work.isShort { give(&answers) }
                 let start = Instant.now
-                answers.append(work.execute())
-                let nanoseconds = Instant.now.nanoseconds(since: start)
-                // From the end of the last work: one system call instead of two, and waiting takes no time of these.
-                let processorStart = processorTime
-                processorTime = OSThread.processorNanoseconds
+                let answer = GivingWay.until(givesWayUntil) { work.execute() }
+                let use = meter.use(since: start)
                 let (calls, isBehind) = shared.queue.withLock { queue in
-                    let calls = queue.finished(
-                        work, afterNanoseconds: nanoseconds, processorNanoseconds: processorTime - processorStart)
+                    let calls = queue.finished(work, lane: lane, use: use)
+                    answers += work.isShort ? [answer] : queue.pair(answer)
                     return (calls, queue.backlog > longBacklog)
                 }
                 for _ in 0..<calls { shared.callAll() }
                 if !work.isShort || !isBehind || answers.count == answersTogetherMax { give(&answers) }
             } while wakeup.takeSignal()
+            let isClosed = shared.queue.withLock { queue in
+                answers += queue.takeHeldAnswer()
+                return queue.isClosed
+            }
             give(&answers)
-            if shared.queue.withLock({ $0.isClosed }) { return wakeup.signal() }
+            if isClosed { return wakeup.signal() }
             idling?.pause()
         }
     }
@@ -184,15 +189,30 @@ public final class WorkerPool: Sendable {
         wakeup.wait()
     }
 
-    /// The next work that is still in time. Work that is too late is failed.
-    private static func next(_ shared: Shared, _ lane: WorkLane) -> Work? {
+    /// The next work that is still in time, and the time until which it gives way. Work that is too late fails.
+    private static func next(_ shared: Shared, _ lane: WorkLane) -> (Work?, givesWayUntil: Instant?) {
         let batch = shared.queue.withLock { $0.take(now: .now, lane: lane) }
         for work in batch.expired { work.fail(Failure.workExpired) }
-        return batch.next
+        return (batch.next, batch.givesWayUntil)
     }
 
-    private static func give(_ answers: inout [@Sendable () -> Void]) {
+    private static func give(_ answers: inout [WorkQueue.Answer]) {
         for answer in answers { answer() }
         answers.removeAll(keepingCapacity: true)
+    }
+}
+
+/// Measures the calling thread's use of a processor from one work to the next.
+private struct ThreadMeter {
+    private var processorTime = OSThread.processorNanoseconds
+    private var interruptions = OSThread.interruptionCount
+
+    /// Measured from the end of the last work: one system call of each kind, not two; waiting takes no processor time.
+    mutating func use(since start: Instant) -> ProcessorDemand.Use {
+        let before = (processorTime, interruptions)
+        (processorTime, interruptions) = (OSThread.processorNanoseconds, OSThread.interruptionCount)
+        return ProcessorDemand.Use(
+            nanoseconds: Instant.now.nanoseconds(since: start), processorNanoseconds: processorTime - before.0,
+            interruptions: interruptions - before.1)
     }
 }

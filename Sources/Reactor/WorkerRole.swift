@@ -2,12 +2,14 @@ import Base
 
 /// The share of the processors that the threads of a pool get.
 public enum WorkerPriority: Sendable, Equatable {
-    /// All of them have this nice value, 0...19.
+    /// All threads have this nice value, 0...19.
     case lowered(by: Int32)
     /// The threads get the time that no other thread wants. Only the first thread has a nice value instead, so that the
-    /// pool's work goes on while other threads want all there is. Long works have threads of their own, with another
-    /// nice value, so that none of them keeps the first thread.
+    /// pool's work goes on while other threads want all processors. Long works have threads of their own, with another
+    /// nice value, so that no long work occupies the first thread.
     case spare(exceptFirst: Int32, andLong: Int32)
+
+    var getsSpareTime: Bool { if case .spare = self { true } else { false } }
 
     /// One role for each thread of a pool with `workers` workers.
     func roles(workers: Int) -> [WorkerRole] {
@@ -25,7 +27,7 @@ public enum WorkerPriority: Sendable, Equatable {
     }
 }
 
-/// What one thread of a pool takes, and its share of the processors.
+/// The works that one thread of a pool takes, and its share of the processors.
 struct WorkerRole: Sendable, Equatable {
     var lane: WorkLane
     var priority: ThreadPriority
@@ -34,11 +36,11 @@ struct WorkerRole: Sendable, Equatable {
 /// The works that a worker takes.
 enum WorkLane: Int, Sendable, CaseIterable {
     case all
-    /// Short ones, and those that another worker began and gets no processor for.
+    /// Short works, and works that another worker began and for which it gets no processor.
     case first
-    /// Short ones, on a thread that may get no processor.
+    /// Short works, on a thread that may get no processor.
     case short
-    /// Those that take longer than `WorkAdmission.longWork`.
+    /// Works that take longer than `WorkAdmission.longWork`.
     case long
 
     func takes(_ work: Work) -> Bool {

@@ -101,3 +101,11 @@ struct PoolSimulation {
         }
     }
 }
+
+extension WorkQueue {
+    /// The work took the processor all the time, and nothing came in between.
+    @discardableResult
+    mutating func finished(_ work: Work, lane: WorkLane = .all, afterNanoseconds nanoseconds: Int64) -> Int {
+        finished(work, lane: lane, use: .init(nanoseconds: nanoseconds, processorNanoseconds: nanoseconds))
+    }
+}

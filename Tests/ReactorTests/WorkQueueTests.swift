@@ -1,4 +1,5 @@
 import Base
+import Synchronization
 import Testing
 
 @testable import Reactor
@@ -74,6 +75,59 @@ import Testing
         #expect(queue.backlog == .microseconds(300))
         _ = queue.close()
         #expect(queue.backlog == .zero)
+    }
+
+    /// The letters of the answers that are given, in order.
+    private final class Given: Sendable {
+        private let letters = Mutex("")
+
+        /// Pairs the answer of this letter, and returns the letters of the answers that are given now.
+        func pair(_ letter: Character, in queue: inout WorkQueue) -> String {
+            letters.withLock { $0 = "" }
+            for answer in queue.pair({ self.letters.withLock { $0.append(letter) } }) { answer() }
+            return letters.withLock { $0 }
+        }
+    }
+
+    @Test func answersComeInPairsInABacklog() throws {
+        let given = Given()
+        let limits = WorkQueue.Limits(workers: 2, queueMax: 8, queueMaxPerTenant: 8, pairsAnswers: true)
+        var queue = WorkQueue(name: "test", limits: limits)
+        func begin(running: Int, queued: Int) throws {
+            while queue.counts.running + queue.counts.queued < running + queued {
+                #expect(refusal(&queue, makeWork(), at: start) == nil)
+            }
+            while queue.counts.running < running { _ = try #require(queue.take(now: start).next) }
+            #expect(queue.counts.running == running && queue.counts.queued == queued)
+        }
+        #expect(given.pair("a", in: &queue) == "a")
+        // Fewer wait than there are workers.
+        try begin(running: 1, queued: 1)
+        #expect(given.pair("b", in: &queue) == "b")
+        try begin(running: 1, queued: 2)
+        #expect(given.pair("c", in: &queue).isEmpty)
+        #expect(given.pair("d", in: &queue) == "cd")
+        #expect(given.pair("e", in: &queue).isEmpty)
+        // A worker that has nothing to do gives it.
+        #expect(queue.takeHeldAnswer().count == 1 && queue.takeHeldAnswer().isEmpty)
+    }
+
+    @Test func noAnswerWaitsAloneOrWithoutProcessors() throws {
+        let given = Given()
+        let limits = WorkQueue.Limits(workers: 1, queueMax: 8, queueMaxPerTenant: 8, pairsAnswers: true)
+        var queue = WorkQueue(name: "test", limits: limits)
+        for _ in 0..<3 { #expect(refusal(&queue, makeWork(), at: start) == nil) }
+        // Nothing runs.
+        #expect(given.pair("a", in: &queue) == "a")
+        let cost = WorkCost(time: .milliseconds(10))
+        let slow = Work(tenant: "a", deadline: .distantFuture, cost: cost, execute: { {} }, fail: { _ in })
+        #expect(refusal(&queue, slow, at: start) == nil)
+        _ = try #require(queue.take(now: start).next)
+        #expect(given.pair("b", in: &queue).isEmpty)
+        queue.finished(slow, lane: .first, afterNanoseconds: 1_000_000_000)
+        // The slow work has shown that others want the processors.
+        #expect(given.pair("c", in: &queue) == "bc")
+        #expect(given.pair("d", in: &queue) == "d")
     }
 
     @Test func workPastItsDeadlineIsSkippedWhenItsTurnComes() {
