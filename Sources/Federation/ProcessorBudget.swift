@@ -1,21 +1,25 @@
 import Base
+import Rules
 import Synchronization
 
 /// The processor time that each tenant may spend on one kind of work in `window`. Any thread.
 ///
 /// Work that began while there was time left runs to its end, so a tenant exceeds `limit` by one piece of work at most.
 final class ProcessorBudget: Sendable {
-    private struct Account {
+    private struct Account: Fading {
         var windowStart: Timestamp
         var nanoseconds: Int64
+
+        var meaningfulUntil: Timestamp { windowStart + ProcessorBudget.window }
     }
 
     static let window = Duration.seconds(10)
-    private static let accountsMax = 1_024
+    /// With more tenants at a time, a tenant takes the place of a tenant whose window ends soon.
+    private static let accountsMax = 16_384
 
     let refused = Counter()
     private let limit: Int64
-    private let accounts = Mutex<[Text: Account]>([:])
+    private let accounts = Mutex(ForgetfulTable<Text, Account>(countMax: accountsMax))
 
     init(limit: Duration) {
         self.limit = limit.microseconds.multipliedReportingOverflow(by: 1_000).partialValue
@@ -43,7 +47,6 @@ final class ProcessorBudget: Sendable {
 
     private func charge(_ tenant: Text, _ nanoseconds: Int64, _ now: Timestamp) {
         accounts.withLock { accounts in
-            if accounts.count >= Self.accountsMax { accounts = accounts.filter { Self.isCurrent($0.value, now) } }
             var account = accounts[tenant] ?? Account(windowStart: now, nanoseconds: 0)
             if !Self.isCurrent(account, now) { account = Account(windowStart: now, nanoseconds: 0) }
             account.nanoseconds += nanoseconds

@@ -10,15 +10,15 @@ public protocol Fading {
 /// names does not make the table forget everything at once, and costs no more than looking at these few.
 ///
 /// Pure: times come in with the values.
-public struct ForgetfulTable<Value: Fading> {
-    private struct Place {
-        var name: Text
+public struct ForgetfulTable<Name: Hashable, Value: Fading> {
+    fileprivate struct Place {
+        var name: Name
         var value: Value
     }
 
     private let countMax: Int
     private var places: [Place] = []
-    private var indices: [Text: Int] = [:]
+    private var indices: [Name: Int] = [:]
     private var hand = 0
     private static var lookedAtMax: Int { 16 }
 
@@ -27,7 +27,7 @@ public struct ForgetfulTable<Value: Fading> {
 
     public var count: Int { places.count }
 
-    public subscript(name: Text) -> Value? {
+    public subscript(name: Name) -> Value? {
         get { indices[name].map { places[$0].value } }
         set {
             guard let value = newValue else { return remove(name) }
@@ -41,7 +41,7 @@ public struct ForgetfulTable<Value: Fading> {
         }
     }
 
-    private mutating func remove(_ name: Text) {
+    private mutating func remove(_ name: Name) {
         guard let index = indices.removeValue(forKey: name) else { return }
         // The last place moves to the one that is free now.
         let last = places.removeLast()
@@ -60,3 +60,6 @@ public struct ForgetfulTable<Value: Fading> {
         return found
     }
 }
+
+extension ForgetfulTable: Sendable where Name: Sendable, Value: Sendable {}
+extension ForgetfulTable.Place: Sendable where Name: Sendable, Value: Sendable {}

@@ -42,11 +42,12 @@ import Testing
         #expect(!isRefused(budget, "a", at: start - .seconds(1)))
     }
 
-    @Test func tenantsOfOldWindowsAreForgotten() {
-        let budget = ProcessorBudget(limit: .seconds(1))
-        for number in 0..<3_000 {
-            budget.spend(Text("t\(number)"), now: start + .seconds(Int64(number))) {}
-        }
-        #expect(budget.tenantCount <= 1_024)
+    @Test func aFloodOfTenantsIsBoundedAndForgetsThoseWhoseWindowIsOver() {
+        let budget = ProcessorBudget(limit: .milliseconds(1))
+        for number in 0..<16_384 { budget.spend(Text("old\(number)"), now: start - .seconds(20)) {} }
+        spend(budget, "a", at: start)
+        for number in 0..<10_000 { budget.spend(Text("new\(number)"), now: start) {} }
+        #expect(budget.tenantCount == 16_384)
+        #expect(isRefused(budget, "a", at: start))
     }
 }

@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test func `Values are found, replaced and removed by their names`() {
-        var table = ForgetfulTable<Debt>(countMax: 3)
+        var table = ForgetfulTable<Text, Debt>(countMax: 3)
         for name in ["a", "b", "c"] as [Text] { table[name] = Self.debt(1) }
         table["b"] = Self.debt(2)
         #expect(table.count == 3 && table["b"] == Self.debt(2) && table["d"] == nil)
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func `A full table forgets what says least, and no more than it must`() {
-        var table = ForgetfulTable<Debt>(countMax: 10)
+        var table = ForgetfulTable<Text, Debt>(countMax: 10)
         for index in 0..<10 { table[Text("n\(index)")] = Self.debt(100 + index) }
         table["new"] = Self.debt(500)
         #expect(table.count == 10 && table["n0"] == nil && table["new"] != nil)
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test func `A flood of names that say nothing leaves those that say something`() {
-        var table = ForgetfulTable<Debt>(countMax: 1_000)
+        var table = ForgetfulTable<Text, Debt>(countMax: 1_000)
         for index in 0..<900 { table[Text("debtor\(index)")] = Self.debt(1_000 + index) }
         for index in 0..<50_000 { table[Text("flood\(index)")] = Self.debt(0) }
         let kept = (0..<900).count { table[Text("debtor\($0)")] != nil }
@@ -43,7 +43,7 @@ import Testing
 
     @Test func `Any sequence of changes leaves what a dictionary has, until the table is full`() {
         var random = SeededRandom.printed()
-        var table = ForgetfulTable<Debt>(countMax: 20)
+        var table = ForgetfulTable<Text, Debt>(countMax: 20)
         var expected: [Text: Debt] = [:]
         for _ in 0..<2_000 {
             let name = Text("n\(random.below(20))")

@@ -127,7 +127,7 @@ import Testing
         #expect(methods.written.contains("grpc.health.v1.Health/Check\n"))
         let codes = TestConsole()
         #expect(await codes.run("help", "exit-codes") == .ok)
-        #expect(codes.written.contains("  7    some rows of an import were rejected\n"))
+        #expect(codes.written.contains("  7    some rows were rejected, or some users not found or not changed\n"))
         let completion = TestConsole()
         #expect(await completion.run("completion", "words", "--", "tenant", "u") == .ok)
         #expect(completion.written == "update\nusage\n")

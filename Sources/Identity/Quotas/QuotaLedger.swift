@@ -25,8 +25,8 @@ public final class QuotaLedger: Sendable {
     }
 
     private struct State {
-        var callers = ForgetfulTable<CallerAccount>(countMax: QuotaLedger.accountsMax)
-        var tenants = ForgetfulTable<TenantAccount>(countMax: QuotaLedger.accountsMax)
+        var callers = ForgetfulTable<Text, CallerAccount>(countMax: QuotaLedger.accountsMax)
+        var tenants = ForgetfulTable<Text, TenantAccount>(countMax: QuotaLedger.accountsMax)
     }
 
     private let state = Mutex(State())

@@ -26,7 +26,7 @@ extension RunResult {
         if case .open(let schedule, _, _, _) = plan.loop { target = schedule.average(from: 0, to: seconds) }
         series = Self.series(loops, mix)
         for index in series.indices {
-            if case .open(let schedule, _, _, _) = plan.loop, index < plan.seconds {
+            if case .open(let schedule, _, _, _) = plan.loop, index * sliceSeconds < plan.seconds {
                 let start = Double(index * sliceSeconds)
                 series[index].target = schedule.average(from: start, to: start + Double(sliceSeconds))
             }

@@ -68,8 +68,15 @@ enum File {
         let temporary = "\(path).\(getpid())"
         let descriptor = try open(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
         defer { close(descriptor) }
-        try write(bytes, to: descriptor, name: temporary)
-        guard rename(temporary, path) == 0 else { throw CommandError("\(path): \(String(cString: strerror(errno)))") }
+        do throws(CommandError) {
+            try write(bytes, to: descriptor, name: temporary)
+            guard rename(temporary, path) == 0 else {
+                throw CommandError("\(path): \(String(cString: strerror(errno)))")
+            }
+        } catch {
+            unlink(temporary)
+            throw error
+        }
     }
 
     private static func makeFolder(of path: String) {

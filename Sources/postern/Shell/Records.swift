@@ -134,8 +134,6 @@ extension StatsValue: Record {
     static let columns = ["name", "value"]
 
     var id: String { name.string }
-
-    /// JSON has no infinities.
 }
 
 extension ContextFile.Context: Record {

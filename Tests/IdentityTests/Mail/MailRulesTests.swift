@@ -49,6 +49,17 @@ import Testing
         #expect(quota.wait(19, max: 1, now: start) > .zero)
     }
 
+    /// Somebody who makes keys without end must not make the quota forget the others.
+    @Test func anHourlyQuotaForgetsKeysWhoseHourEndsSoonFirst() {
+        var quota = HourlyQuota(keysMax: 1_000)
+        let start = Timestamp(seconds: 1_000_000)
+        for key in 0..<900 { quota.charge(UInt64(key), now: start) }
+        quota.charge(7_000, now: start + .minutes(30))
+        for key in 10_000..<10_800 { quota.charge(UInt64(key), now: start + .minutes(30)) }
+        #expect(quota.wait(7_000, max: 1, now: start + .minutes(31)) == .minutes(59))
+        #expect((0..<900).count { quota.count(UInt64($0), now: start + .minutes(31)) == 1 } < 900)
+    }
+
     @Test func htmlIsEscapedAndLinksAreEncoded() {
         #expect(Text(unchecked: MailText.escaped("<a href='x'>&\"")) == "&lt;a href=&#39;x&#39;&gt;&amp;&quot;")
         let link = ActionLink.make(

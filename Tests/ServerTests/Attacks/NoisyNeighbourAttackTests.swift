@@ -4,9 +4,10 @@ import Testing
 
 /// One tenant's app, its admin and a thousand connections from outside against a whole server, for a minute.
 @Suite struct NoisyNeighbourAttackTests {
-    /// The bound of 250 ms is for requests as they are due, not as the server takes them: `postern-bench hostile` has
-    /// an open loop. No request may fail, ever. What else runs on the machine only adds to a p99: the best of three
-    /// minutes counts, and mostly the first is enough.
+    /// No request of the other tenant may fail, ever. None may wait for seconds, as behind callers without bounds. The
+    /// bound of a second is for requests as they are due: `postern-bench hostile` has an open loop. It is far above the
+    /// p99 of a release build (0.1 s on two processors), because this is a debug build on a machine that may do other
+    /// things; for the same reason the best of three minutes counts.
     @Test func anotherTenantIsServedAsIfNothingHappened() throws {
         var reports: [String] = []
         for _ in 0..<3 {
@@ -33,7 +34,7 @@ import Testing
                 ChildProcess.built("postern-bench"),
                 [
                     "hostile", "--server", "127.0.0.1:\(port)", "--http", "127.0.0.1:\(httpPort)", "--key-file",
-                    "\(directory)/data/admin-key", "--seconds", "60", "--connections", "1000", "--p99-max", "250",
+                    "\(directory)/data/admin-key", "--seconds", "60", "--connections", "1000", "--p99-max", "1000",
                 ], output: "\(directory)/report")
             let status = bench.wait(seconds: 150)
             server.kill()

@@ -1,0 +1,51 @@
+import Base
+import Glibc
+import TestSupport
+import Testing
+
+@testable import postern
+
+@Suite struct FileTests {
+    @Test func aReplacedFileIsReplacedAsAWholeAndItsFolderIsMade() throws {
+        try withTemporaryDirectory { directory in
+            let path = "\(directory)/a/b/file"
+            for text in ["first, and longer", "second"] {
+                try File.replace(path, with: Array(text.utf8))
+                #expect(try Self.read(path) == text)
+            }
+            #expect(try Self.names(in: "\(directory)/a/b") == ["file"])
+        }
+    }
+
+    /// A folder cannot be replaced by a file.
+    @Test func aFileThatCannotBeReplacedLeavesNothingBehind() throws {
+        try withTemporaryDirectory { directory in
+            #expect(mkdir("\(directory)/taken", 0o700) == 0)
+            #expect(throws: CommandError.self) { try File.replace("\(directory)/taken", with: [1]) }
+            let names = try Self.names(in: directory)
+            #expect(names == ["taken"])
+        }
+    }
+
+    private static func read(_ path: String) throws -> String {
+        let descriptor = open(path, O_RDONLY)
+        try #require(descriptor >= 0)
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = Glibc.read(descriptor, &bytes, bytes.count)
+        return String(decoding: bytes[..<max(0, count)], as: UTF8.self)
+    }
+
+    private static func names(in folder: String) throws -> [String] {
+        let directory = try #require(opendir(folder))
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+}
