@@ -1,6 +1,6 @@
 // Counts calls of malloc and its kin in the program it is preloaded into: LD_PRELOAD=count.so program.
-// The program asks for the count by dlsym(postern_allocation_count). With POSTERN_ALLOCATIONS_FILE=file the count stands in
-// that file, where another program reads it: eight bytes. glibc only: __libc_* are its own entry points.
+// The program asks for the count by dlsym(postern_allocation_count). With POSTERN_ALLOCATIONS_FILE=file the count is kept in
+// that file, as eight bytes, where another program can read it. glibc only: __libc_* are its own entry points.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 // Makes a server slower by a known amount, for tools/bench --compare-check: with LD_PRELOAD=burn.so BURN_NANOSECONDS=2000
-// each call of recv(2) that brought something takes two microseconds of CPU time more.
+// each call of recv(2) that returned data takes two more microseconds of CPU time.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

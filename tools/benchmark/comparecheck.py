@@ -1,9 +1,9 @@
-"""Whether `postern-bench compare` can be believed, tried on real servers.
+"""Checks on real servers whether `postern-bench compare` can be trusted.
 
-Two servers run side by side and are measured in turn, seven times each, every second time the other one first: what else
-the machine does moves both of a pair. Then their results are compared, pair by pair. In half of the
-tries both are the same program: each regression that is found is a false one. In the other half one of them spends 15 %
-more CPU time on a request (burn.c, loaded before it): a try without a regression has missed it.
+Two servers run side by side and are measured in turn, seven times each, in alternating order: other work of the machine
+affects both results of a pair. Then their results are compared, pair by pair. In half of the tries both servers are the
+same program, so each regression that is found is a false one. In the other half one server spends 15 % more CPU time on a
+request (burn.c, preloaded), so a try without a regression has missed it.
 """
 import contextlib
 import json
@@ -17,7 +17,7 @@ from .server import ROOT, SCRATCH, SHAPES, Server, output_of
 
 HERE = Path(__file__).resolve().parent
 PAIRS, INJECTED = 7, 0.15
-# So many of the tries must be right.
+# This share of the tries must be right.
 RIGHT_MIN = 0.9
 
 
@@ -42,7 +42,7 @@ class Check:
         return server
 
     def calibrated(self):
-        """How many nanoseconds make a request dearer by the share that is wanted."""
+        """How many nanoseconds make a request more expensive by the share INJECTED."""
         trial = 2000
         plain, slow = self.server(), self.server(trial)
         pairs = [(cpu(plain, 1), cpu(slow, 1)) for _ in range(5)]
@@ -59,7 +59,7 @@ class Check:
         return path
 
     def regressions(self, first, second):
-        """What compare calls a regression of the second server."""
+        """By which share the second server takes more CPU time, and what compare calls a regression of it."""
         before, after = [], []
         for number in range(PAIRS):
             order = [(before, first, f"before-{number}.json"), (after, second, f"after-{number}.json")]
@@ -76,7 +76,7 @@ class Check:
 
 
 def check(programs, options, failures):
-    """Prints what each try found; returns what was right too seldom."""
+    """Prints what each try found; returns the kinds of tries that were right too rarely."""
     with contextlib.ExitStack() as stack:
         check = Check(programs, options, failures, stack)
         burn = check.calibrated()

@@ -1,8 +1,9 @@
-"""The load tool beside h2load, another one: both put the same calls of gRPC on the same server, in turn.
+"""Compares the load tool with h2load: both make the same gRPC calls to the same server, in turn.
 
-A closed loop is compared by its rate, and by the server's CPU time for a call, which tells whether both really asked for
-the same. The rate says what a mean latency says (the calls in flight, divided by it), and means the same in both tools:
-h2load counts a call's time from when it writes a request, postern-bench from when it could have.
+In a closed loop the two are compared by their rates, and by the server's CPU time for a call, which shows whether both
+really asked for the same. The rate says what a mean latency says (it is the calls in flight, divided by that latency), but
+it means the same in both tools. A latency does not: h2load counts a call's time from when it writes a request,
+postern-bench from when it could have written it.
 """
 import re
 import struct
@@ -18,7 +19,7 @@ from .server import SCRATCH, Server
 from .table import spread
 
 SHAPES = ["16x1", "64x1", "8x16"]
-# Both tools agree when the middle of the rounds does, within this share.
+# The tools agree when the median of the rounds' ratios differs from 1 by at most this share.
 AGREEMENT = 0.10
 
 
@@ -50,7 +51,7 @@ def h2load(server, operation, shape, seconds):
     if done.returncode or not found or int(found.group(3)) or not int(found.group(2)):
         sys.exit(f"bench: h2load failed:\n{done.stdout}{done.stderr}")
     count = int(found.group(2))
-    # The warm-up is a part of the time that the process was measured, and not of the count.
+    # The measured CPU time includes the warm-up, and the count does not.
     cpu = (peers.cpu_seconds(server.process) - before) * seconds / (seconds + 1)
     return {"rate": count / seconds, "CPU": cpu / count * 1e6}
 
@@ -63,7 +64,7 @@ def ours(server, operation, shape, seconds):
 
 
 def rounds(server, operation, shape, options):
-    """One pair a round, ours first; the tools take turns in being the first to run."""
+    """One pair of results per round, ours first in the pair. The tools take turns in running first."""
     pairs = []
     for number in range(options.rounds):
         order = [ours, h2load] if number % 2 == 0 else [h2load, ours]

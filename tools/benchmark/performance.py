@@ -18,7 +18,7 @@ def processor():
 
 
 def steps(csv):
-    """Of a run with a rising rate: (rate, p50, p99) of each second, of the slowest operation in it.
+    """(rate, p50, p99) for each second of a run with a rising rate, each the slowest operation's in that second.
 
     >>> steps("head\\n1,get,9,0,50,60,70,80,90,9,1,100,0.5\\n1,verify,9,0,40,60,90,80,90,9,1,100,0.5")
     [(100.0, 0.05, 0.09)]
@@ -59,7 +59,7 @@ def conditions():
 
 
 def told(conditions):
-    """When and on what it was measured, as far as the figures have it."""
+    """When and on which machine the figures were measured, as far as they record it."""
     if not conditions:
         return ""
     load = conditions.get("load_average")

@@ -19,7 +19,7 @@ def svg(width, height, body, title):
 
 
 def powers(low, high):
-    """Round places of a logarithmic axis: 1, 2 and 5 times powers of ten.
+    """Round numbers on a logarithmic axis: 1, 2 and 5 times powers of ten.
 
     >>> powers(0.3, 4)
     [0.5, 1, 2]
@@ -29,7 +29,7 @@ def powers(low, high):
 
 
 def goals(rows):
-    """A line for each goal: how much of it was used up, by the middle of the rounds and by all of them.
+    """A line for each goal: how much of it was used up, by the median of the rounds (the dot) and by all (the bar).
 
     >>> from types import SimpleNamespace
     >>> goals([SimpleNamespace(what="its CPU", beside="", used=[-2.7], holds=True)]).count('<circle cx="500.0"')
@@ -60,7 +60,7 @@ def goals(rows):
 
 
 def latencies(points):
-    """`points`: (asked for a second, p50 and p99 in milliseconds), one a second of a run whose rate rises."""
+    """`points`: (requested rate per second, p50 and p99 in milliseconds), one for each second of a run whose rate rises."""
     left, right, top, bottom, width, height = 60, 20, 30, 44, 760, 320
     high_x = max(rate for rate, _, _ in points) * 1.05
     values = [value for _, p50, p99 in points for value in (p50, p99) if value > 0]

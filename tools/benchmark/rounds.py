@@ -1,4 +1,4 @@
-"""What is measured, round by round: floor, peer and Postern in turn, so that all of them meet the same machine."""
+"""Measures round by round: floor, peer and Postern in turn, so that all of them meet the same state of the machine."""
 import contextlib
 import json
 import sys
@@ -15,21 +15,21 @@ RATES = [5000, 20000]
 
 
 class Figures:
-    """The values of each figure, one a round; and beside each how far apart the processors were, in nanoseconds."""
+    """The values of each figure, one per round; and for each value how far apart the processors were, in nanoseconds."""
 
     def __init__(self):
         self.values, self.distances, self.failures = {}, {}, []
 
     @classmethod
     def read(cls, path):
-        """Those of an earlier run, and the conditions they were measured under."""
+        """The figures of an earlier run, and the conditions they were measured under."""
         stored = json.loads(path.read_text())
         figures = cls()
         figures.values, figures.distances = stored["figures"], stored["distances"]
         return figures, stored.get("conditions", {})
 
     def forget(self, beginning):
-        """Drops the figures whose names begin so."""
+        """Drops the figures whose names start with `beginning`."""
         for stored in [self.values, self.distances]:
             for name in [name for name in stored if name.startswith(beginning)]:
                 del stored[name]
@@ -39,7 +39,7 @@ class Figures:
         self.values.setdefault(name, []).append(measure())
 
     def of(self, name, *path):
-        """One value a round; None if the figure was not measured."""
+        """One value per round; None if the figure was not measured."""
         if name not in self.values:
             return None
         found = self.values[name]
@@ -125,7 +125,8 @@ class Rounds:
         self.ours("create", "create=1", "64x1")
 
     def sign_ins(self):
-        """Alone, beside lookups at a steady rate, and beside as many lookups as the machine can do."""
+        """Measures sign-ins alone, lookups at a steady rate beside sign-ins, and sign-ins beside as many lookups as the
+        machine can do."""
         hashes, seconds = "bench-hashes", self.seconds
         self.limit("hash and sign", "argon2id", "sign-in", CORES)
         if self.limits:
@@ -153,7 +154,7 @@ class Rounds:
 
 
 def count_allocations(programs, figures):
-    """Of one request of each operation, in a server that a counting library was loaded into."""
+    """Counts the allocations of one request of each operation, in a server with a counting library preloaded."""
     with tempfile.TemporaryDirectory(dir=SCRATCH) as directory:
         library, counter = f"{directory}/count.so", f"{directory}/count"
         output_of(["cc", "-O2", "-shared", "-fPIC", "-o", library, ROOT / "tools/allocations/count.c"], timeout=60)

@@ -1,5 +1,6 @@
-"""Many users, many tenants, many verifiers: measured once, because each fills a store of its own. Each figure carries the
-size it was measured at; the goals are for the full size, and are rates or sizes for each where the small one can meet them.
+"""Measures many users, many tenants and many verifiers, once, because each fills a store of its own. Each figure names the
+size it was measured at. The goals are for the full size. Goals that the small size can meet too are rates, or sizes per
+item.
 """
 import json
 import os
@@ -8,7 +9,7 @@ import tempfile
 from .server import SCRATCH, Server, output_of
 from .table import Row
 
-# What `--scale` says: how many users, tenants and verifiers.
+# The sizes of `--scale`: how many users, tenants and verifiers.
 SIZES = {"small": (50_000, 5_000, 200), "full": (1_000_000, 100_000, 1_000)}
 
 
@@ -37,7 +38,7 @@ def measure(programs, size, figures):
 
 
 def told(figures):
-    """Under which load of the machine it was measured."""
+    """The load of the machine before and after the measurement."""
     if "scale loads" not in figures.values:
         return ""
     before, after = figures.values["scale loads"][0]
@@ -46,7 +47,7 @@ def told(figures):
 
 
 def rows(figures):
-    """Those of what was measured."""
+    """The rows of the figures that were measured."""
     made = []
 
     def add(name, what, read, unit, most=None, least=None):

@@ -1,4 +1,4 @@
-"""A posternd of the benchmark's own, and the load tool pointed at it. Only what was started here is ended."""
+"""A posternd for the benchmark alone, and the load tool that measures it. Only processes started here are ended."""
 import json
 import os
 import shlex
@@ -16,13 +16,13 @@ CORES = os.cpu_count()
 SHAPES = {
     "64x1": ["--connections", 64, "--in-flight", 1],
     "8x32": ["--connections", 8, "--in-flight", 32],
-    # Keeps every hashing worker busy, and the queue before it short.
+    # Keeps every hashing worker busy, and their queue short.
     "few": ["--connections", 4 * CORES, "--in-flight", 1],
 }
 
 
 def output_of(command, timeout):
-    """What a command prints. A failure shows what it said and ends the run."""
+    """What a command prints. If the command fails, its output is printed and the run ends."""
     done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           timeout=timeout, cwd=ROOT)
     if done.returncode != 0:
@@ -60,7 +60,7 @@ class Server:
                 f"127.0.0.1:{self.port}", "--http-address", "off", "--tls-certificate-file", self.certificates / "server.pem",
                 "--tls-key-file", self.certificates / "server-key.pem", *self.flags]],
             stdout=self.log, stderr=self.log, env={**os.environ, "SWIFT_BACKTRACE": "enable=no", **self.environment})
-        # Not by connecting: a free port is in the range clients connect from, and one that connects to itself is fooled.
+        # Not by connecting: a free port is in the range that clients connect from, so a client could connect to itself.
         while b'"message":"serving"' not in (self.directory / "log").read_bytes()[said:]:
             if self.process.poll() is not None or time.monotonic() - began > 30:
                 self.__exit__()
@@ -91,7 +91,7 @@ class Server:
             output_of([self.programs / "postern", "server", "cert", self.certificates, "--ip", "127.0.0.1"], timeout=30)
 
     def grpc(self, tenant):
-        """This server as one of gRPC, asked for the first seeded user."""
+        """This server as a gRPC peer that h2load asks for the first seeded user."""
         key = (self.directory / "data" / "admin-key").read_text().strip()
         return peers.grpc_load(
             self.process, f"http://127.0.0.1:{self.port}/postern.v1.Users/Get", tenant, peers.UID,
@@ -116,13 +116,13 @@ class Server:
                             "--i-own-this", "--progress", "off", *flags)
 
     def load(self, tenant, mix, seconds, *flags):
-        """What `postern-bench run` found. `flags` says how: one of SHAPES, or a rate."""
+        """The result of `postern-bench run`. `flags` shape the load: one of SHAPES, or a rate."""
         command = [str(part) for part in self.load_command(tenant, mix, seconds, *flags)]
         return self.checked(subprocess.run(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=seconds + 120, cwd=ROOT))
 
     def load_beside(self, tenant, mix, seconds, flags, measure):
-        """What a load found that went on while `measure` was called, and what that returned."""
+        """The result of a load that ran while `measure` was called, and the result of `measure`."""
         command = [str(part) for part in self.load_command(tenant, mix, seconds, *flags)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as load:
             try:
@@ -135,7 +135,7 @@ class Server:
         return self.checked(subprocess.CompletedProcess(command, load.returncode, said, errors)), measured
 
     def checked(self, done):
-        """What a load found. Failed answers and requests that were not sent are told, and the run goes on."""
+        """The result of a load. Failed answers and unsent requests are added to `failures`, and the run goes on."""
         if not done.stdout.strip():
             sys.exit(f"bench: {shlex.join(done.args)} failed:\n{done.stderr}")
         said = json.loads(done.stdout)

@@ -1,16 +1,17 @@
-"""From the figures of all rounds to a table: the middle of the rounds, how far they spread, and whether a goal is met."""
+"""Makes a table of the figures of all rounds: their median, their spread, and whether a goal is met."""
 from statistics import median
 
 from .rounds import RATES, cpu, rate, slowest
 from .server import CORES
 
 
-# A figure whose rounds are further apart, as a share of their middle, says so.
+# A figure whose rounds spread further than this share of their median is marked.
 SPREAD_MAX = 0.10
 
 
 class Row:
-    """`loads`: the processors that the load tool used, one a round. `ours` and `beside` have one value a round; a ratio is taken within each round."""
+    """`ours` and `reference` have one value per round, and so has `loads`: the processors that the load tool used. A ratio
+    is taken within each round. `beside` is the name of the reference."""
 
     def __init__(self, what, ours, unit, beside="", reference=None, most=None, least=None, distances=None,
                  loads=None):
@@ -41,7 +42,7 @@ class Row:
 
     @property
     def spread(self):
-        """From the least to the greatest of the rounds, as a share of the middle."""
+        """The distance from the least to the greatest of the rounds, as a share of the median."""
         judged = self.ratios or self.ours
         return (max(judged) - min(judged)) / abs(median(judged)) if median(judged) else 0
 
@@ -83,7 +84,7 @@ def spread(values):
 
 
 def rows(figures):
-    """As far as the peers were measured."""
+    """The rows of the table, without those whose peer was not measured."""
     table = []
 
     def each(name, read):

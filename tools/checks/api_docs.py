@@ -5,8 +5,8 @@ stands by itself has an example, and the examples compile.
     api_docs.py            checks
     api_docs.py --write    copies the examples into Tests/<library>Tests/Generated, where the build compiles them
 
-An example is a block of the language `swift` in a doc comment. What it takes for granted (`auth`, `channel`, `email`, …)
-are the properties of `ExampleValues` in Tests/<library>Tests/ExampleValues.swift.
+An example is a block of the language `swift` in a doc comment. The values that it uses without declaring them (`auth`,
+`channel`, `email`, …) are the properties of `ExampleValues` in Tests/<library>Tests/ExampleValues.swift.
 """
 import re
 import sys
@@ -22,8 +22,8 @@ TYPES = {"class", "struct", "enum", "protocol", "actor"}
 
 
 def declarations(text):
-    """Public declarations, and the cases and requirements of public enums and protocols: their line, what they are, their
-    name and their doc comment.
+    """Public declarations, and the cases and requirements of public enums and protocols: for each its line, kind, name and
+    doc comment.
 
     >>> list(declarations("/// A.\\n@frozen\\npublic enum A {\\n    case b\\n    /// C.\\n    case c\\n}\\n"))
     [(3, 'enum', 'A', ['A.']), (4, 'case', 'b', []), (6, 'case', 'c', ['C.'])]
@@ -46,7 +46,7 @@ def declarations(text):
 
 
 def comment_above(lines, index):
-    """The lines of the doc comment above a declaration, whose attributes may stand between."""
+    """The lines of the doc comment above a declaration. Attributes may stand between the two."""
     index -= 1
     while index >= 0 and lines[index].lstrip().startswith("@"):
         index -= 1

@@ -2,8 +2,9 @@
 """Runs every command of README.md and docs/*.md, page by page, as a reader would: in an empty directory, one block after
 the other in one shell, against release builds.
 
-    commands.py BIN     runs them; BIN holds posternd, postern and postern-bench
-    commands.py         only reads the pages: every block says what it is, every `postern …` in the text exists
+    commands.py BIN     runs them, and checks that every `postern …` in the text exists; BIN holds posternd, postern and
+                        postern-bench
+    commands.py         only reads the pages: every block says what it is
 
 Commands stand in fenced blocks of the language `sh`. HTML comments right above a block say what a reader does not see:
 
@@ -27,7 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-# Blocks that are left out. More of them are a decision: change the number with the page.
+# The number of blocks that are not run. To leave out one more is a decision: change the number with the page.
 NOT_RUN = 7
 LANGUAGES = {"sh", "swift", "text", "json", "mermaid", "go", "java", "js", "python"}
 PORTS = [7400, 7401]
@@ -154,7 +155,7 @@ def spans(text):
 
 
 def check_spans(page, binaries):
-    """Each command within the text is one, with the flags it is written with."""
+    """Checks that each command within the text exists, with the flags it is written with."""
     for span in sorted(set(spans(page.read_text()))):
         words = [word for word in re.sub(r"<[^>]*>|\"[^\"]*\"", "x", span).split() if word != "-"]
         said = subprocess.run([binaries / "postern", *words, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -169,7 +170,7 @@ def run(page, binaries):
     if not wanted:
         return 0, []
     text = PRELUDE + "".join(f"\necho '== line {block.line}' >&2\n{script(block)}\n" for block in wanted)
-    # Not a long path: sockets and messages hold it.
+    # The path must be short: sockets and messages contain it.
     directory = Path(tempfile.mkdtemp(prefix="postern-page-"))
     try:
         (directory / ".build").mkdir()
@@ -177,7 +178,7 @@ def run(page, binaries):
         for name in ["tools", "proto", "Tests"]:
             (directory / name).symlink_to(ROOT / name)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("POSTERN_", "XDG_"))}
-        # A file, because a server in the background would keep a pipe open.
+        # The output goes to a file, because a server in the background would keep a pipe open.
         with open(directory / "said", "w") as said:
             process = subprocess.Popen(
                 ["bash", "-c", text], cwd=directory, env={**kept, "HOME": str(directory), "bin": str(binaries)},
@@ -195,7 +196,7 @@ def run(page, binaries):
 
 
 def end(process):
-    """The shell and whatever it left running."""
+    """Kills the shell and whatever it left running."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Holds what tools/deploy/ gives to operators to the server: every metric in it is one of /metrics, every setting one of
-posternd's, every probe a route; scripts and rules are well formed. Prometheus' promtool tries the alerts where it is installed.
+"""Checks that the files for operators in tools/deploy/ match the server: every metric in them is one of /metrics, every
+setting is one of posternd's, every probe is a route; scripts and rules are well formed. Where Prometheus' promtool is
+installed, it tries the alerts.
 """
 import json
 import re
@@ -15,7 +16,7 @@ METRIC = re.compile(r"\b(?:postern|process|rpc_server)_[a-z_]+\b")
 
 
 def metrics_of(text):
-    """The names of metrics in a text, without what a histogram adds to its own.
+    """The names of metrics in a text, without the suffixes that a histogram adds to its name.
 
     >>> sorted(metrics_of('rate(postern_x_total[5m]) / rpc_server_y_seconds_bucket{rpc_method="a"}'))
     ['postern_x_total', 'rpc_server_y_seconds']

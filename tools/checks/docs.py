@@ -26,7 +26,7 @@ def prose(text):
 
 
 def links(text):
-    """Where the links of a Markdown text lead, web addresses excepted.
+    """The targets of the links of a Markdown text, except web addresses.
 
     >>> links("[a](b.md) ![c](d.png \\"e\\") [f](https://g.h) [i][j]\\n[j]: k.md#l\\n[`m`](#n)")
     ['b.md', 'd.png', 'k.md#l', '#n']
@@ -36,7 +36,7 @@ def links(text):
 
 
 def anchors(text):
-    """The anchors a reader's browser knows: headings as GitHub names them.
+    """The anchors of a page: its headings as GitHub names them.
 
     >>> sorted(anchors("# A `b`: c\\n## D\\n## D\\n"))
     ['a-b-c', 'd', 'd-1']
@@ -51,7 +51,7 @@ def anchors(text):
 
 
 def markdown_files():
-    """Every Markdown file of the repository; hidden folders are builds and tools of others."""
+    """Every Markdown file of the repository, except those in hidden folders: these are builds and tools of others."""
     return sorted(path for path in ROOT.rglob("*.md")
                   if not any(part.startswith(".") for part in path.relative_to(ROOT).parts))
 
@@ -95,7 +95,7 @@ def tests_named(text):
 
 
 def faults_of_attacks():
-    """docs/security.md names tests that exist."""
+    """The tests that docs/security.md names and that do not exist."""
     page = ROOT / "docs" / "security.md"
     tests = {path.stem: path.read_text() for path in (ROOT / "Tests").rglob("*Tests.swift")}
     for name in tests_named(page.read_text()):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Field numbers come from the proto: `User.FieldNumber.uid`, not 2. Tests may write them."""
+"""Checks that field numbers come from the proto: `User.FieldNumber.uid`, not 2. Tests may write numbers."""
 import re
 import sys
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Holds hand-written Swift to .swift-format. A file that passed is not looked at again until it changes: the hashes of those
-that did, with the version of swift-format and its configuration, lie in .build/checks/format.
+"""Holds hand-written Swift to .swift-format. A file that passed is not checked again until it changes: .build/checks/format
+has a hash of each file that passed, made with the version of swift-format and its configuration.
 
 Exit status: 1 when a file is not formatted as it should be.
 """
@@ -34,7 +34,7 @@ def digest(*parts):
 def main():
     configuration = (ROOT / ".swift-format").read_bytes()
     version = subprocess.run(["swift", "format", "--version"], stdout=subprocess.PIPE, check=True).stdout
-    # The name counts, too: a rule may ask for it.
+    # The hash includes the file's name, because a rule may look at it.
     found = {digest(version, configuration, bytes(path), path.read_bytes()): path for path in sources(ROOT)}
     passed = set(PASSED.read_text().split()) if PASSED.exists() else set()
     changed = [str(path) for mark, path in found.items() if mark not in passed]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the sources to the layers of Package.swift, and out of them what the house rules exclude."""
+"""Checks that the sources keep to the layers of Package.swift, and use nothing that the house rules exclude."""
 import json
 import re
 import subprocess
@@ -7,7 +7,7 @@ import sys
 
 from swift_source import ROOT, code_of, imports, swift_files
 
-# What may be written nowhere in Sources and Tests, or only where the second column says.
+# Patterns that may stand nowhere in Sources and Tests, or only in the file of the second column.
 EXCLUDED = [
     (r"\bTask\s*\.\s*detached\b", None, "Task.detached: a task without owner, deadline or priority"),
     (r"\basync\s+let\b", None, "async let: miscompiled by Swift 6.3"),
@@ -25,7 +25,7 @@ def package():
 
 
 def dependencies(target):
-    """The names a target depends on, as dump-package tells them.
+    """The names of the targets that a target depends on, from the output of dump-package.
 
     >>> dependencies({"dependencies": [{"byName": ["A", None]}, {"target": ["B", None]}]})
     ['A', 'B']
@@ -76,7 +76,7 @@ def faults_of_imports(targets):
 
 
 def faults_of_code(name, code):
-    """What is excluded everywhere.
+    """The excluded imports and patterns in a file.
 
     >>> for fault in faults_of_code("a.swift", "import FoundationEssentials\\nasync  let a = 1"): print(fault)
     a.swift: imports FoundationEssentials

@@ -1,9 +1,9 @@
-"""Lists of lines that may stay as they are, each with a reason: what traps.py and texts.py have in common."""
+"""Lists of lines that may stay as they are, each with a reason: the common part of traps.py, texts.py and memory.py."""
 from swift_source import ROOT, is_generated, swift_files
 
 
 def read(text):
-    """For each file the lines it may have, each with the name of a reason; and the reasons by name.
+    """The reasons by name; and for each file the lines it may have, each with the name of a reason.
 
     >>> read("# Words\\nempty: It is never empty.\\n\\nSources/A.swift\\n  empty  a.first!\\n")
     ({'empty': 'It is never empty.'}, {'Sources/A.swift': {'a.first!': 'empty'}})
@@ -25,7 +25,7 @@ def read(text):
 
 
 def faults(list_name, targets, sites, complaint):
-    """The lines that `sites` finds in the files of the targets and the list lacks, and what the list has in excess."""
+    """The lines that `sites` finds in the targets' files and the list lacks, and the entries of the list that match none."""
     reasons, files = read((ROOT / "tools/checks" / list_name).read_text())
     for path in swift_files(*[f"Sources/{target}" for target in targets]):
         if is_generated(path):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Lists what is kept in memory between requests, and asks for each what keeps it from being an old copy of a row.
+"""Lists the state that is kept in memory between requests, and asks for each what keeps it from being an old copy of a row.
 
-A copy of rows is a `RowCopies`, a `TableMark` or `RowMarks` with a `Dated` value, or follows its tables by `Store.follow`: these learn of
-every commit, also of another node's. Whatever else lies in a lock, an atomic or a table of a class or an actor stands in
-memory.txt with the reason why it needs to follow nothing.
+A copy of rows is a `RowCopies`, a `TableMark` or `RowMarks` with a `Dated` value, or follows its tables by `Store.follow`:
+these learn of every commit, including those of other nodes. All other state in a lock, an atomic or a dictionary of a class
+or an actor is listed in memory.txt, with the reason why it need not follow any table.
 """
 import re
 import sys
@@ -15,7 +15,7 @@ TARGETS = ["Tokens", "Signing", "Federation", "Identity", "Service"]
 
 SITES = re.compile(r"^\s*(?:(?:public|package|private|fileprivate|nonisolated|static|weak|lazy)(?:\(set\))? )*(?:let|var) \w+"
                    r"(?::[^={]*\b(?:Mutex|Atomic)<| = (?:Mutex|Atomic)\b|: \[[^=\]]*:[^=]*\] = \[:\])")
-# State of one call, or of a value that is passed on.
+# A deeper indentation means the state of one call, or of a value that is passed on.
 LOCAL = re.compile(r"^ {8,}")
 
 
@@ -33,8 +33,8 @@ def sites(text):
 
 
 def main():
-    # The fields of pure values: whoever owns such a value is listed.
-    faults = [fault for fault in listed.faults("memory.txt", TARGETS, sites, "kept in memory") if "/Rules/" not in fault]
+    # Rules declare the fields of pure values: the owner of such a value is listed.
+    faults = list(listed.faults("memory.txt", TARGETS, sites, "kept in memory"))
     print(*faults, sep="\n", end="\n" if faults else "")
     if faults:
         print("A copy of rows is a RowCopies, a TableMark or follows its tables (docs/decisions/0054). Say of anything else "

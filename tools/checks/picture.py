@@ -5,7 +5,7 @@
     tools/picture --check    writes nothing; fails if the picture is not current, or a circle is above its limit
     tools/picture WALK       prints a walk, file by file, with the call that led to each: sign-in, verify or toggle
 
-How it reads the sources is said in tools/checks/swift_graph.py. Nothing raises a limit but a hand.
+tools/checks/swift_graph.py says how it reads the sources. A limit can be raised only by hand.
 """
 import json
 import sys
@@ -18,14 +18,14 @@ from swift_source import ROOT
 PAGE = ROOT / "docs" / "architecture.md"
 LIMITS = ROOT / "tools" / "picture-limits.json"
 BEGIN, END = "<!-- drawn by tools/picture -->", "<!-- end of the picture -->"
-# Everything may use them: arrows to them would say nothing.
+# Every target may use these, so arrows to them would say nothing.
 EVERYWHERE = {"Base", "Messages"}
-# What no unary call passes: streams, and a connection's end.
+# Functions that no unary call enters: streams, and a connection's end.
 STREAMS = ["Router.streamCall"]
-# What a method that only reads does not pass: the compiler gives it no task, no store and no stream.
+# Functions that a method that only reads does not enter: the compiler gives it no task, no store and no stream.
 WAITING = [*STREAMS, "Router.begin"]
-# The functions where a walk begins, and where it goes on behind a protocol, a closure or a queue; and those that a call of
-# this kind cannot come to, whatever it says.
+# For each walk its title; the functions where it begins, and where it continues behind a protocol, a closure or a queue;
+# and the functions that a call of this kind cannot reach, whatever it contains.
 CONNECTION = ["Connection.readable", "NativeSession.*", "Socket.*"]
 WALKS = {
     "sign-in": ("A sign-in with a password", [
@@ -38,7 +38,7 @@ WALKS = {
 
 
 def read():
-    """The Swift targets of Package.swift that are not tests, low to high, as sources that know what is below what."""
+    """The sources of the Swift targets of Package.swift that are not tests, low to high, with the targets below each."""
     targets = [target for target in layers.package()
                if layers.folder(target).startswith("Sources/") and not layers.is_c(target)]
     names, below = [target["name"] for target in targets], {}
@@ -49,7 +49,7 @@ def read():
 
 
 def mermaid(arrows, alone=()):
-    """A flowchart. Names that are no words get an identifier of their own.
+    """A flowchart. A name with a slash gets an identifier of its own.
 
     >>> print(mermaid({("A", "A/B")}))
     ```mermaid
@@ -66,7 +66,7 @@ def mermaid(arrows, alone=()):
 
 
 def shortest(arrows):
-    """The arrows that are not implied by a way over others. Circles keep theirs.
+    """The arrows that no path over other arrows implies. Circles keep their arrows.
 
     >>> sorted(shortest({(1, 2), (2, 3), (1, 3)}))
     [(1, 2), (2, 3)]
@@ -153,7 +153,7 @@ def place(file):
 
 
 def faults_of_limits(found, limits):
-    """What is above its limit; nothing has a limit of 0.
+    """The numbers that are above their limits. A name without a limit has the limit 0.
 
     >>> list(faults_of_limits({"files": {"A": 3, "B": 1}}, {"files": {"A": 2, "B": 1}}))
     ['files: A has 3, and its limit is 2']

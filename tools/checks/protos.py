@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""proto/public, the .proto files for clients in other languages, compiles with stock tools: protoc for each language that
-it brings, and grpc_tools where that is installed. That the copies are current is tools/generate's to check.
+"""Checks that proto/public, the .proto files for clients in other languages, compiles with stock tools: with protoc for
+each language that it brings, and with grpc_tools where it is installed. tools/generate checks that the copies are current.
 """
 import importlib.util
 import subprocess
@@ -28,7 +28,7 @@ def main():
 
 def compile_with(command, outputs, files):
     with tempfile.TemporaryDirectory() as made:
-        # Nothing but proto/public and what protoc brings itself.
+        # Only proto/public and the files that protoc brings itself can be imported.
         done = subprocess.run([*command, f"-I{FOLDER}", "-I/usr/include", *(f"{output}={made}" for output in outputs),
                                *files], stderr=subprocess.PIPE, text=True)
         if done.returncode or done.stderr:

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Every reason in proto/postern/v1/reasons.proto is thrown somewhere: the server's by the server, the client libraries'
-by them. What is thrown and not in the proto does not compile, but for `Failure(received:…)`, which is the client's."""
+"""Checks that every reason in proto/postern/v1/reasons.proto is thrown: a reason of the server by the server, a reason of
+the client libraries by them. A thrown reason that is not in the proto does not compile, except by `Failure(received:…)`,
+which only the client may use."""
 import re
 import sys
 from pathlib import Path
@@ -9,12 +10,12 @@ from swift_source import ROOT, code_of, is_generated, swift_files
 
 CLIENT = {"PosternClient", "PosternAuth", "PosternAdmin", "PosternVerifier"}
 SERVER = {"Messages", "Reactor", "Wire", "Transport", "Signing", "Rules", "Federation", "Identity", "Service", "posternd"}
-# What a server said is a `Failure` of any reason.
+# These files make a `Failure` of any reason that a server sent.
 RECEIVERS = {Path("Sources/PosternClient/FailureDecoding.swift"), Path("Sources/Base/Failure.swift")}
 
 
 def is_thrown(name, code):
-    """Whether code makes something of the reason; a comparison is no throw.
+    """Whether code produces the reason. A comparison with it does not count.
 
     >>> [is_thrown("userNotFound", code) for code in ("Failure(.userNotFound,", ".invalid(\\n  .userNotFound,",
     ...  "Text(Reason.userNotFound.name)", "failure.is(.userNotFound)", "Failure(.userNotFoundHere,")]

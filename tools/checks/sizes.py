@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds hand-written Swift to 300 lines a file and 45 a function. What is longer stands in sizes.txt with its length, and
-may only grow shorter.
+"""Holds hand-written Swift to 300 lines a file and 45 a function. sizes.txt lists the longer ones with their lengths, which
+may only become smaller.
 
     sizes.py            checks
-    sizes.py --write    takes out of sizes.txt what is short enough now, and lowers the rest; it adds nothing
+    sizes.py --write    removes from sizes.txt what is short enough now, and lowers the rest; it adds nothing
 """
 import sys
 

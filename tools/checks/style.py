@@ -14,7 +14,7 @@ TESTS_OF_NO_TARGET = {"TestSupport", "ServerTests", "Fixtures", "Fuzz"}
 
 
 def faults_of_file(name, text):
-    """Too long a file, line or function.
+    """The file, lines and functions that are too long.
 
     >>> list(faults_of_file("a.swift", "x" * 121 + "\\n" * 400 + "func f() {" + "\\n" * 60 + "}"))
     ['a.swift: 461 lines', 'a.swift:1: 121 columns', 'a.swift:401: f has 61 lines']
@@ -51,7 +51,7 @@ def is_comment(lines, index):
 
 
 def start_of(code, index):
-    """The first line of the declaration: above are its attributes and the lines that end with a comma or colon."""
+    """The first line of the declaration, which may begin with attributes and with lines that end in a comma or colon."""
     while index > 0 and re.search(r"^\s*@[\w(), :.]+$|[,:]\s*$", code[index - 1]):
         index -= 1
     return index

@@ -1,7 +1,7 @@
 """Reads from Swift sources which file uses which: by the types it names, and by the functions it calls.
 
-Close enough for a picture, not a compiler: names are read, types are not inferred. What it takes for the same name in
-two places it says in its functions' comments.
+This is close enough for a picture, but not a compiler: it reads names and does not infer types. The comments of its
+functions say when it takes a name in two places for the same thing.
 """
 import re
 from collections import defaultdict
@@ -17,7 +17,7 @@ TYPED = re.compile(r"(?<![.\w`])(\w+)\s*:\s*(?:(?:borrowing|consuming|inout|isol
 MADE = re.compile(r"(?<![.\w`])(?:let|var)\s+(\w+)\s*=\s*(?:try[?!]?\s+)?(?:await\s+)?([A-Z]\w*)\(")
 CALL = re.compile(r"(\.)?(?<!\w)([A-Za-z_]\w*)(?=(\(| \{)?)")
 RECEIVER = re.compile(r"(\w+)(?:\([^()]*\))?[?!]?\s*$")
-# Names that the standard library has as well: followed only where the receiver's type is known.
+# Names that the standard library has as well. A call of such a name is followed only where the receiver's type is known.
 COMMON = set("""append remove removeAll removeFirst removeLast insert first last map compactMap filter contains count
     isEmpty sorted reduce forEach min max next description hash index prefix suffix split reserve value values keys
     withLock load store add subtract capacity bytes string data copy reset start stop close open read write run get set
@@ -75,7 +75,7 @@ class File:
 
 
 class Function:
-    """A function with a body, or a computed property: then `labels` is None."""
+    """A function with a body, or a computed property, whose `labels` is None."""
 
     def __init__(self, file, type_name, name, labels, start, end):
         self.file, self.type, self.name, self.labels = file, type_name, name, labels
@@ -85,7 +85,7 @@ class Function:
         return f"{self.type or self.file.target}.{self.name}"
 
     def takes(self, labels):
-        """Whether a call with these labels can be one of this function: only what has a default may be missing.
+        """Whether a call with these labels can call this function: only parameters with a default may be missing.
 
         >>> Function(None, "", "f", [("a", False), ("_", True), ("b", True)], 0, 0).takes(["a", "b"])
         True
@@ -159,7 +159,7 @@ class Sources:
                     self.types_of[name].add(type_name)
 
     def file_of(self, name, user):
-        """The file that declares a type, as `user` sees it: its own target's before those below."""
+        """The file that declares a type, as `user` sees it: a file of its own target comes before those of targets below."""
         files = [file for file in self.declared.get(name, ())
                  if file.target == user.target or file.target in self.below[user.target]]
         own = [file for file in files if file.target == user.target]
@@ -184,9 +184,9 @@ class Sources:
     def calls(self, function):
         """The functions that a function calls or, as properties, reads.
 
-        A call is followed to the function of its name and labels in the type of the receiver: the type that something
-        of the receiver's name has anywhere. Where that is not known, a call is followed if a single file has such a
-        function. Calls through a protocol or a closure are not followed.
+        A call is followed to the function with its name and labels in the receiver's type. Any type that a value with
+        the receiver's name has anywhere counts as that type. Where no type is known, a call is followed if a single file
+        has such a function. Calls through a protocol or a closure are not followed.
         """
         code, found = function.file.code, []
         for match in CALL.finditer(code, function.start, function.end):
@@ -220,7 +220,7 @@ class Sources:
         return fitting if is_single else []
 
     def _made(self, user, name, given):
-        """The initializer, or the file of a type that has none written down."""
+        """The initializer; for a type without a written one, a stand-in in the file of the type."""
         file = self.file_of(name, user)
         if file is None:
             return []
@@ -248,7 +248,7 @@ class Sources:
             queue += [(function, None) for function in found]
         while queue:
             function, caller = queue.pop(0)
-            if id(function) not in reached and (function.file, function.name, function.start) not in reached:
+            if (function.file, function.name, function.start) not in reached:
                 reached[(function.file, function.name, function.start)] = (function, caller)
                 queue += [(callee, function) for callee in self.calls(function) if repr(callee) not in closed]
         return list(reached.values())

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Lists where text is taken apart or compared as `String`s or `Character`s, and asks for a reason for each.
 
-To Swift two strings are equal when Unicode calls them canonically equivalent ("K" and U+212A), and a `Character` may be
-several scalars ("<" behind U+0600 is none): whoever decides something by them decides it otherwise than the browser, the
-mail server, LMDB or C. What comes from outside is compared as bytes (`Text`, `.utf8`) or scalars. Where it does not matter
-the line stands in texts.txt with its reason, or has a comment `// Not bytes: …` above it.
+In Swift, two strings are equal when Unicode calls them canonically equivalent ("K" and U+212A), and a `Character` may be
+several scalars ("<" behind U+0600 is not one of its own). So code that decides by them may decide differently from the
+browser, the mail server, LMDB or C. Text from outside is compared as bytes (`Text`, `.utf8`) or scalars. Where the
+difference does not matter, the line stands in texts.txt with its reason, or has a comment `// Not bytes: …` above it.
 """
 import re
 import sys

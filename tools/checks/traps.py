@@ -3,9 +3,9 @@
 
 A site is a `precondition` or its like, a force unwrap, a `try!` or `as!`, a conversion to a narrower integer without a
 label, or arithmetic on a time of a message. It may stay when nothing from outside reaches it with a value that traps: no
-request, stored record, answer of a provider, clock, file or setting. That is said in a comment `// Proof: …` on the line
-above, or in traps.txt. Arithmetic and subscripts in general are not listed: sizes and numbers are bounded where they come
-in, and Tests/ServerTests/Attacks/EveryFieldAttackTests.swift tries them.
+request, stored record, answer of a provider, clock, file or setting. A comment `// Proof: …` on the line above, or an entry
+in traps.txt, has to say why. Arithmetic and subscripts in general are not listed: sizes and numbers are bounded where they
+come in, and Tests/ServerTests/Attacks/EveryFieldAttackTests.swift tries them.
 """
 import re
 import sys
@@ -25,15 +25,15 @@ SITES = re.compile("|".join([
     rf"\b{INTEGERS}\((?!exactly:|clamping:|truncatingIfNeeded:|bitPattern:|ascii:|bigEndian:|littleEndian:|\))",
     r"\b\w*(?:Micros|Millis|Nanos)\b\s+[-+*]\s|\s[-+*]\s(?:\w+\.)*\w*(?:Micros|Millis|Nanos)\b",
 ]), re.MULTILINE)
-# The arguments of conversions that fit whatever they are: bytes and counts of what is in memory, C's constants, what was
-# cut to size in the same expression.
+# Conversions whose argument always fits: a byte, the size or count of something in memory, a constant of C, or a value that
+# the same expression masks.
 FITTING = re.compile(
     rf"{INTEGERS}\((?:[A-Z][A-Z0-9_]+(?:\.rawValue)?|-?\d[\d_]*|byte|first|MemoryLayout<\w+>\.size|[^()]* & \d+|"
     r"(?:\$\d|\w+)(?:\.\w+)*\.(?:count|byteCount|utf8CodeUnitCount)|count|byteCount)\)")
-# A byte in a `reduce` that puts a number together.
+# A byte in a `reduce` that builds a number.
 DIGIT = re.compile(rf"U?Int(?:16|32|64)?\(\$1(?: - 0x30)?\)")
 WIDE = re.compile(r"^U?Int(?:64)?\(")
-# Into Int and Int64 only these do not fit: everything else is narrower.
+# Only values of these types may not fit into Int and Int64: everything else is narrower.
 SIGNED = re.compile(r"Int(?:64)?\(")
 TOO_WIDE = re.compile(r"UInt64|UInt\b|Double|varint|hash|fingerprint")
 

@@ -1,1 +1,1 @@
-"""What tools/generate is made of: the schema model and one module per kind of output."""
+"""The parts of tools/generate: the schema model, and one module per kind of output."""

@@ -1,7 +1,7 @@
 """Sources/CMessages: protoc-c's output, the pre-scan's tables and the descriptor set that reflection answers with.
 
-protoc-c gets descriptors, not text: every string as bytes (a C string ends at its first NUL), every map as repeated
-entries, no service, no option of ours.
+protoc-c gets descriptors, not text: with every string as bytes (a C string ends at its first NUL), every map as repeated
+entries, no services, and none of our options.
 """
 
 import subprocess
@@ -220,7 +220,8 @@ def _field_rows(message):
 
 
 def _write_descriptor_set(schema, folder, include):
-    """What reflection publishes: the API, health, reflection, error details, and their imports. Not store and wire."""
+    """Writes the descriptors that reflection publishes: the API, health, reflection, error details, and their imports, but
+    not store and wire."""
     by_name = {f.name: f for f in schema.descriptors.file}
     published = descriptor_pb2.FileDescriptorSet()
     done = set()

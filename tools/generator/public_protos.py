@@ -1,8 +1,8 @@
-"""proto/public: the .proto files of the service for clients in other languages, without an option of ours.
+"""proto/public: the .proto files of the service for clients in other languages, without our options.
 
-A copy says the same on the wire. What the options say is a comment instead: the role, the deadline, the statuses of a
-reason. `idempotency_level`, which protoc knows, marks what may be sent again. Left out is what other packages bring
-(google.rpc, grpc.health) and what never crosses the wire (postern.store).
+A copy says the same on the wire. Comments say what the options said: the role, the deadline, the statuses of a reason.
+`idempotency_level`, which protoc knows, marks calls that may be sent again. The copies leave out what other packages
+bring (google.rpc, grpc.health) and what never crosses the wire (postern.store).
 """
 
 import re
@@ -25,7 +25,7 @@ FILE_OPTIONS = {
     "ruby_package": "Postern::V1",
     "objc_class_prefix": "PST",
 }
-# Options and what only they need.
+# The file of our options, and declarations that only options need.
 OPTIONS_FILE = f"{PACKAGE}/options.proto"
 REFUSAL = re.compile(r"((?://[^\n]*\n)*)message Refusal \{\n.*?\n\}\n\n", re.DOTALL)
 EXTENSION = re.compile(r"((?://[^\n]*\n)*)extend google\.protobuf\.\w+ \{\n.*?\n\}\n\n?", re.DOTALL)
@@ -35,7 +35,7 @@ FIELD_OPTIONS = re.compile(r" \[\((?:secret|updatable)\) = true(?:, \((?:secret|
 
 
 def write(schema, folder):
-    """All copies into `folder`/postern/v1. Refuses one that would say something else than its source."""
+    """Writes all copies into `folder`/postern/v1. Refuses a copy that would mean something else than its source."""
     target = Path(folder) / PACKAGE
     target.mkdir(parents=True)
     for source in sorted((ROOT / PACKAGE).glob("*.proto")):
@@ -101,7 +101,7 @@ def _reason(found):
 
 
 def _check(schema, folder):
-    """The copies are what the sources are but for options, comments and what only options need."""
+    """Checks that the copies equal the sources, except for options, comments and what only options need."""
     files = sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*.proto"))
     with tempfile.NamedTemporaryFile() as output:
         subprocess.run(["protoc", f"-I{folder}", f"-I{SYSTEM_INCLUDE}", f"--descriptor_set_out={output.name}", *files],
@@ -114,7 +114,7 @@ def _check(schema, folder):
 
 
 def _essence(file):
-    """A descriptor without options, places in the text, and imports and types for options."""
+    """A descriptor without options, positions in the text, and imports and types that options need."""
     result = descriptor_pb2.FileDescriptorProto()
     result.CopyFrom(file)
     for name in ("options", "source_code_info", "extension"):

@@ -1,5 +1,5 @@
-"""What follows from the reasons in proto/postern/v1/reasons.proto: the constants that the server throws with, the codes
-that PosternAuth shows for them, and the table in docs/protocol.md."""
+"""Everything that is made from the reasons in proto/postern/v1/reasons.proto: the constants that the server throws with,
+the codes that PosternAuth shows for them, and the table in docs/protocol.md."""
 
 import re
 import textwrap
@@ -86,7 +86,7 @@ def _table(reasons):
 
 
 def _grouped(reasons, key, indent="        "):
-    """Cases of a switch, those with one result together."""
+    """The cases of a switch, with those that have the same result together."""
     groups = {}
     for reason in reasons:
         groups.setdefault(key(reason), []).append(reason)

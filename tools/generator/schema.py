@@ -1,8 +1,8 @@
 """Reads the .proto files through protoc and holds them as a small model; refuses what Postern does not allow.
 
-Refused: proto3 optional (protoc-c 1.4 cannot), groups, messages that contain themselves (protobuf-c has no recursion
-limit), enums without a zero or with values above 1023, field numbers above 255, more than 64 singular fields in a
-message (the pre-scan keeps them in one word), and two types with one Swift name.
+It refuses proto3 optional (protoc-c 1.4 does not support it), groups, messages that contain themselves (protobuf-c has no
+recursion limit), enums without a zero or with values above 1023, field numbers above 255, more than 64 singular fields in
+a message (the pre-scan keeps them in one word), and two types with one Swift name.
 """
 
 import subprocess
@@ -189,7 +189,7 @@ class Schema:
         return result
 
     def _read_reasons(self):
-        """The values of postern.v1.Reason but for the zero, with what their option (refusal) says."""
+        """The values of postern.v1.Reason except the zero, each with the contents of its option (refusal)."""
         found = []
         for file in self.descriptors.file:
             docs = {tuple(l.path): l.leading_comments for l in file.source_code_info.location}
@@ -291,7 +291,7 @@ class Schema:
 
 
 def _only_options(proto):
-    """Files that extend descriptor.proto, and descriptor.proto itself, are for protoc alone."""
+    """Whether a file is for protoc alone: it extends descriptor.proto, or is descriptor.proto itself."""
     return proto.name == "google/protobuf/descriptor.proto" or len(proto.extension) > 0
 
 
@@ -351,8 +351,8 @@ class _OptionReader:
         return [(number, names[number]) for number in refusal.status], refusal.auth_code, refusal.client_only
 
     def rule(self, service_name, method_name):
-        """The fields of the method's rule as Swift literals (those of an empty rule where it has none: health), and
-        whether the method may be sent again."""
+        """The fields of the method's rule as Swift literals, and whether the method may be sent again. A method without a
+        rule (those of health have none) gets the fields of an empty one."""
         options = self._methods.get((service_name, method_name))
         if options is None:
             return [], False

@@ -1,8 +1,8 @@
 """Sources/postern/Generated: the JSON of every message that an answer of postern.v1 can hold, as the CLI prints it.
 
 Names are the proto's, in the order of the field numbers; integers are numbers, enums their proto names, bytes
-hexadecimal, and bytes named ..._json the JSON in them. A message that is not there is null; of a oneof, the member that
-is set is there. A (secret) field is there in the response that hands it out, and nowhere else.
+hexadecimal, and bytes named ..._json the JSON in them. A missing message is null; of a oneof, only the member that is set
+appears. A (secret) field appears in the response that hands it out, and nowhere else.
 """
 
 from pathlib import Path

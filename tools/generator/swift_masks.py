@@ -25,8 +25,8 @@ def write(schema, folder):
 
 
 def _targets(schema):
-    """Each message that updates change, and whether it is the request itself: where the request has no such field, it
-    is the message in it that has."""
+    """Each message that updates change, and whether it is the request itself. Where the request has no updatable field,
+    it is the message inside the request that has them."""
     found = {}
     for request in schema.all_messages():
         if not any(field.target_name == MASK for field in request.fields):

@@ -26,7 +26,7 @@ def _service(service):
 
 
 def _example(service):
-    """A first call: one that changes nothing if there is one."""
+    """An example of a first call: of a method that changes nothing, if there is one."""
     client = f"{service.name}Client(channel: channel)"
     method = min(service.methods, key=lambda method: (not method.idempotent, method.server_streaming))
     call = f"try await client.{escaped(lower_first(method.name))}"

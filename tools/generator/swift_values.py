@@ -24,7 +24,7 @@ def write(schema, folder):
 
 
 def write_descriptor_numbers(schema, folder):
-    """The numbers of descriptor.proto's fields: what reflection reads of the descriptors it publishes."""
+    """The numbers of descriptor.proto's fields, with which reflection reads the descriptors that it publishes."""
     lines = header("google/protobuf/descriptor.proto", [])[:-2]
     file = next(f for f in schema.descriptors.file if f.name == "google/protobuf/descriptor.proto")
     for message in file.message_type:

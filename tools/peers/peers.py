@@ -1,6 +1,6 @@
-"""Builds what Postern is measured against, and measures one figure of it at a time: see README.md beside this file.
+"""Builds the peers that Postern is compared with, and measures one figure at a time: see README.md beside this file.
 
-Everything is on loopback; every server is given a time to live, and only what was started here is killed.
+Everything is on loopback. Every server is given a time to live, and only processes that were started here are killed.
 """
 import contextlib
 import os
@@ -29,7 +29,7 @@ UID = b"u" + b"0" * 27
 
 
 def output_of(command, timeout):
-    """What a command prints. A failure shows what it said and ends the run."""
+    """What a command prints. If the command fails, its output is printed and the run ends."""
     done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           timeout=timeout, cwd=BUILD)
     if done.returncode != 0:
@@ -74,7 +74,7 @@ def cpu_seconds(process):
 
 
 class Peer:
-    """A server that runs, and the load for it: `load(connections, in_flight, seconds)` is (requests, seconds it took)."""
+    """A running server and the load for it: `load(connections, in_flight, seconds)` returns (requests, seconds it took)."""
 
     def __init__(self, process, load):
         self.process, self.load = process, load
@@ -92,7 +92,8 @@ class Peer:
 
 @contextlib.contextmanager
 def serving(command):
-    """A server's process and port, killed at the end. It ends by itself too, so that the wait for its port does."""
+    """Yields a server's process and port, and kills the process at the end. The process also ends by itself, and with it
+    the wait for its port."""
     with subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True, cwd=BUILD) as server:
         try:
             line = server.stdout.readline()
@@ -137,10 +138,10 @@ def grpc(time_to_live):
 
 
 def grpc_load(process, url, tenant, uid, answer_bytes, headers=(), streams_at_first=None):
-    """A server of gRPC, loaded by h2load with gets of one user; an answer has at least so many bytes.
+    """A gRPC server that h2load loads with gets of one user. An answer has at least `answer_bytes` bytes.
 
-    `streams_at_first` is what the server allows a connection that has shown no credential yet: h2load does not wait to be
-    told, as clients of gRPC do, and what is above that is refused and does not count.
+    `streams_at_first` is how many streams the server allows a connection that has shown no credential yet. Clients of gRPC
+    wait until the server tells them; h2load does not, so its calls above that number are refused and do not count.
     """
     message = b"\x0a" + bytes([len(tenant)]) + tenant.encode() + b"\x12" + bytes([len(uid)]) + uid
     BUILD.mkdir(exist_ok=True)
@@ -170,7 +171,7 @@ def limit_program(name):
 
 
 def limit(name, *arguments, seconds):
-    """What a program of limits/ counted."""
+    """The rate, and the CPU time of each operation, that a program of limits/ measured."""
     count, took, cpu = output_of([limit_program(name), *arguments, seconds], timeout=seconds + 60).split()
     return {"per_second": int(count) / float(took), "cpu_microseconds": float(cpu) / int(count) * 1e6}
 
@@ -181,7 +182,7 @@ def commits(batch, seconds):
 
 
 def sign_ins(connections, seconds):
-    """What a server could do that only hashes, signs and commits."""
+    """The sign-ins of a server that only hashes, signs and commits."""
     with tempfile.TemporaryDirectory(dir=BUILD) as store:
         return limit("durable", store, CORES, connections, seconds=seconds)
 

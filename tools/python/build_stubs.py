@@ -1,4 +1,4 @@
-"""The build backend: setuptools, which first makes postern/v1."""
+"""The build backend: makes postern/v1, then calls setuptools."""
 from setuptools import build_meta
 from setuptools.build_meta import (  # noqa: F401
     get_requires_for_build_sdist, get_requires_for_build_wheel, prepare_metadata_for_build_wheel,

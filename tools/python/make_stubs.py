@@ -1,7 +1,7 @@
 """Makes postern/v1 from the repository's proto/public: `python3 make_stubs.py [FOLDER WITH THE PROTO FILES]`.
 
-Stubs are made where they are used, by the compiler of grpcio-tools, else by protoc: generated code has to fit the protobuf
-that it runs with.
+Stubs are made where they are used, by the compiler of grpcio-tools, or else by protoc, because generated code has to fit
+the protobuf that it runs with.
 """
 import importlib.util
 import shutil
@@ -14,7 +14,7 @@ STUBS = HERE / "postern" / "v1"
 
 
 def make(proto=HERE.parent.parent / "proto" / "public"):
-    """Writes postern/v1/*_pb2.py and their type hints. Stubs that came along, as in an sdist, are kept."""
+    """Writes postern/v1/*_pb2.py and their type hints. Without the proto files, as in an sdist, the present stubs stay."""
     if not proto.is_dir():
         if any(STUBS.glob("*_pb2.py")):
             return

@@ -1,1 +1,1 @@
-"""What tools/torture is made of: see docs/torture.md."""
+"""The parts of tools/torture and tools/cluster: see docs/torture.md."""

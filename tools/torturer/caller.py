@@ -7,9 +7,9 @@ from .client import CallFailed, ClientError, connect
 
 # The call may have taken effect: it was cut off, or the store did not say.
 UNKNOWN_CODES = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "ABORTED")
-# Our own mistakes, never an answer to a fault.
+# These codes mean a bug of our own: no fault may cause them.
 WRONG_CODES = ("INTERNAL", "UNKNOWN", "DATA_LOSS")
-# Refused because there is too much, or too little room: nothing was looked at.
+# The call was refused for too much load or too little room, and had no effect.
 BUSY_REASONS = ("STORE_FULL", "SERVER_OVERLOADED", "QUOTA_EXCEEDED", "TOO_MANY_ATTEMPTS_TRY_LATER", "TOO_MANY_STREAMS")
 
 
@@ -28,12 +28,12 @@ class Refused(Exception):
 
     @property
     def is_expiry(self):
-        """Told by the server's time alone, so no ending: under another time the same token is good."""
+        """Expiry depends on the server's time alone, so nothing has ended: at another time the same token is good."""
         return self.failure.metadata.get("cause") == "EXPIRED"
 
 
 class Report:
-    """What was found and what was counted, by all threads."""
+    """The findings and the counts of all threads."""
 
     def __init__(self):
         self.lock, self.findings, self.counts, self.answers = threading.Lock(), [], {}, {}
@@ -53,7 +53,7 @@ class Report:
 
 
 class Caller:
-    """One connection to the server, made again after each loss. One thread."""
+    """One connection to the server, made again after each loss. For one thread."""
 
     def __init__(self, server, report, patience=8.0):
         self.server, self.report, self.patience, self.connection = server, report, patience, None
@@ -83,7 +83,8 @@ class Caller:
             raise Unknown(str(error)) from None
 
     def surely(self, method, seconds=20.0, **fields):
-        """The same of a server that has to work: asks again while it is busy. A call that never ends is a finding."""
+        """As `call`, for a server that has to work: retries while it is busy. If no answer comes in time, that is a
+        finding."""
         end = time.monotonic() + seconds
         for attempt in itertools.count():
             try:

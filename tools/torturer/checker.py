@@ -1,4 +1,4 @@
-"""Recomputes from the raw store what must be true of it: pages, MACs, totals, the event chains; then relations.py.
+"""Checks the raw store by recomputing it: pages, MACs, totals and the event chains here, all else in relations.py.
 
     python3 tools/torturer/checker.py DATA-DIRECTORY [MASTER-KEY-FILE]     with the server stopped
 """
@@ -58,8 +58,8 @@ class Store:
 
 
 def check_totals(store):
-    """`tenant_usage` = the rows of each tenant, counted: key, stored value and 16 bytes of overhead a row; and those of
-    tables whose rows are counted apart (users)."""
+    """Checks `tenant_usage` against the rows of each tenant: their bytes (key, stored value and 16 bytes of overhead a row),
+    their number, and the number in tables whose rows are counted apart (users)."""
     counted = {}
     for name, rows in store.payloads.items():
         table = store.declared[name]
@@ -79,8 +79,8 @@ def check_totals(store):
 
 
 def check_events(store):
-    """Each tenant's events follow each other without a gap, from the first or from behind a checkpoint, refer to each
-    other by hash, and end at the head; with those that were deleted they are as many as the store's sequence says."""
+    """Checks that each tenant's events follow each other without a gap, from the first or from behind a checkpoint, refer to
+    each other by hash, and end at the head. With the deleted ones they are as many as the store's sequence says."""
     chains, numbers, deleted_count = {}, [], 0
     starts = {}
     for prefix, checkpoint in store.rows["event_checkpoints"].items():
@@ -115,7 +115,7 @@ def check_events(store):
 
 
 def check(directory, master_key_file=None):
-    """Everything; the store with what was found."""
+    """Runs every check; returns the store with the findings."""
     store = Store(directory, master_key_file)
     for check_part in (check_totals, check_events, *relations.CHECKS):
         try:

@@ -8,12 +8,12 @@ sys.path.insert(0, str(ROOT / "tools/examples/python"))
 sys.dont_write_bytecode = True
 import postern_client as client  # noqa: E402
 
-client.print = lambda *_, **__: None  # a GOAWAY is what we ask for
+client.print = lambda *_, **__: None  # the tests cause each GOAWAY themselves
 CallFailed, ClientError, Connection = client.CallFailed, client.ClientError, client.Connection
 
 
 class Messages:
-    """Decodes what a table of Sources/Store/Tables.swift says it holds."""
+    """Decodes the records of tables, by the type that the table declares (layout.py)."""
 
     def __init__(self):
         self.classes = {}

@@ -1,4 +1,4 @@
-"""Several nodes of a cluster on loopback, their engine, and who calls them."""
+"""Several nodes of a cluster on loopback, their engine, and a caller that goes from node to node."""
 import os
 import random
 import shutil
@@ -17,8 +17,8 @@ SCHEMA = "torture"
 class Engine:
     """A PostgreSQL of its own (tools/postgres). It ends with this process, however that ends."""
 
-    # Reads until the other end of the pipe is closed, which the system does for a process that was killed. Twice: the
-    # engine may only just be starting.
+    # Reads until the other end of the pipe is closed, which the system does for a process that was killed. Tries twice,
+    # because the engine may only just be starting.
     KEEPER = 'cat >/dev/null; for _ in 1 2; do "$0" kill "$1" && break; sleep 0.5; done; rm -rf "$1"'
 
     def __init__(self, folder):
@@ -37,13 +37,13 @@ class Engine:
             self.is_running = True
 
     def end(self, how):
-        """"kill" as a crash does, "stop" in good order."""
+        """Ends the engine: `how` is "kill", as a crash does, or "stop", in good order."""
         if self.is_running:
             self.is_running = False
             self._run(how, self.folder)
 
     def close(self):
-        """For good, with its files."""
+        """Ends the engine for good, and deletes its files."""
         self.is_running = False
         self.keeper.stdin.close()
         self.keeper.wait(60)
@@ -72,7 +72,7 @@ class Node(Server):
         shutil.copy(other.data / "master-key", self.data / "master-key")
 
     def lose_disk(self):
-        """With the node dead: its store is gone. The master key is kept elsewhere, as it should be."""
+        """Deletes the store of a dead node. The master key stays, as if it were kept elsewhere, as it should be."""
         for path in self.data.iterdir():
             if path.name != "master-key":
                 path.unlink()
@@ -89,12 +89,12 @@ class Node(Server):
 
 
 class Cluster:
-    """What a `Worker` takes for its server: each connection goes to one of the nodes that run."""
+    """Takes the place of a `Worker`'s server: each connection goes to one of the nodes that run."""
 
     def __init__(self, program, shim, folder, count=3, choices=random):
         self.folder, self.choices, self.is_clock_right = Path(folder), choices, True
         self.folder.mkdir(parents=True, exist_ok=True)
-        # The engine runs as an ordinary user, who has to get there.
+        # The engine runs as an ordinary user, who must be able to enter these folders.
         os.chmod(self.folder, 0o711)
         os.chmod(self.folder.parent, 0o711)
         self.engine = Engine(self.folder / "engine")
@@ -131,7 +131,7 @@ class Cluster:
 
 
 class RoamingCaller(Caller):
-    """Goes to another node now and then, and must not notice: each call asks for the latest state there is."""
+    """Goes to another node now and then, and must not see a difference: each call asks for the latest state there is."""
 
     CALLS_PER_NODE = 4
 

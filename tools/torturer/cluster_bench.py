@@ -1,4 +1,4 @@
-"""tools/cluster bench: what a cluster costs, and how long its news take, on this machine."""
+"""tools/cluster bench: what a cluster costs, and how fast a change reaches its nodes, on this machine."""
 import json
 import os
 import statistics
@@ -30,7 +30,7 @@ def run(options, folder):
 
 
 def bench(options, node, *arguments):
-    """postern-bench against one node; what it wrote as JSON."""
+    """Starts postern-bench against one node; returns the process."""
     return subprocess.Popen(
         [options.posternd.with_name("postern-bench"), arguments[0], "--server", node.address, "--key-file",
          node.cluster.nodes[0].data / "admin-key", *map(str, arguments[1:])], stdout=subprocess.DEVNULL)
@@ -43,7 +43,7 @@ def finish(processes):
 
 
 def load(options, cluster, folder):
-    """Refreshes in a closed loop, then creations at a low rate, through all nodes at once."""
+    """Measures refreshes in a closed loop, then creations at a low rate, through all nodes at once."""
     states = [folder / f"state-{len(cluster.nodes)}-{node.number}" for node in cluster.nodes]
     for node, state in zip(cluster.nodes, states):
         finish([bench(options, node, "seed", "--state", state, "--tenant", f"bench-{node.number}", "--users", 1000,
@@ -83,7 +83,7 @@ def cpu(pid):
 
 
 def cpu_of_engine(cluster):
-    """Of its processes that live: connections last as long as the nodes."""
+    """The seconds of the engine's living processes: its connections last as long as the nodes."""
     postmaster = int((cluster.engine.folder / "data/postmaster.pid").read_text().split()[0])
     found = subprocess.run(["pgrep", "-P", str(postmaster)], stdout=subprocess.PIPE, text=True, check=True)
     return sum(cpu(pid) for pid in [postmaster, *map(int, found.stdout.split())])
@@ -113,7 +113,7 @@ def revocations(cluster, report):
 
 
 def fail_overs(cluster, report):
-    """The engine crashes and starts again at once; one writer asks node 0 without pause."""
+    """The engine crashes and starts again at once, while one writer asks node 0 without pause."""
     caller, gaps = Caller(cluster.nodes[0], report), []
     for number in range(FAIL_OVERS):
         cluster.engine.end("kill")

@@ -1,4 +1,4 @@
-"""What a cluster has to survive. A fault begins while the workers work; its end mends what it broke."""
+"""The faults that a cluster has to survive. A fault begins while the workers work; its end mends what it broke."""
 import time
 
 
@@ -30,7 +30,7 @@ class KilledNode(Fault):
         self.restart()
 
     def restart(self):
-        """Beside another fault that ends later, the node may have to wait for its engine."""
+        """Does not wait until the node serves: it may need its engine, which another fault still keeps away."""
         if not self.node.is_running:
             self.node.start(waits=False)
 
@@ -61,7 +61,7 @@ class StoppedInOrder(KilledNode):
 
 
 class FrozenNode(Fault):
-    """SIGSTOP, in a long run now and then for longer than every timeout: what it had begun it ends later, or never."""
+    """SIGSTOP, in a long run now and then for longer than every timeout. What the node had begun ends later, or never."""
     name = "SIGSTOP of a node"
 
     def begin(self):
@@ -122,7 +122,7 @@ class CutConnections(LostAnswers):
 
 
 class SlowEngine(LostAnswers):
-    """Nothing comes and nothing ends, for as long as an engine takes that is in trouble."""
+    """Nothing passes and nothing ends, for as long as an engine in trouble may take."""
     name = "engine frozen for one node"
 
     def begin(self):

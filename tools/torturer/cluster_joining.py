@@ -52,7 +52,7 @@ def seed(options, node, folder):
 
 
 def make_snapshot(cluster, node):
-    """The node says in its log how long it took. Rounds of its keeper come once a minute."""
+    """Seconds that the node took for a snapshot, as its log says. The rounds of its keeper come once a minute."""
     wait_for(lambda: sql(cluster, "SELECT count(*) FROM torture.postern_snapshot WHERE NOT complete") == 0)
     sql(cluster, "DELETE FROM torture.postern_snapshot RETURNING 0")
     made = "made a snapshot of the cluster"
@@ -71,7 +71,7 @@ def wait_for(is_so):
 
 
 def join(node):
-    """From the start of the process until it answers as healthy: it has come to the journal's end then."""
+    """Seconds from the start of the process until it answers as healthy: then it has reached the journal's end."""
     began = time.monotonic()
     node.start(waits=False)
     while True:
@@ -95,7 +95,7 @@ def agree(first, second):
 
 
 def sql(cluster, statement):
-    """The number that a statement says; 0 for none."""
+    """The number that a statement returns; 0 if it returns none."""
     found = subprocess.run([ROOT / "tools/postgres", "sql", cluster.engine.folder, statement], check=True,
                            stdout=subprocess.PIPE, text=True, timeout=60)
     return int((found.stdout.split() or ["0"])[0])
@@ -106,7 +106,8 @@ def mebibytes(count):
 
 
 class Memory:
-    """The anonymous memory of a node, looked at ten times a second: what the store maps is the system's to take back."""
+    """The anonymous memory of a node, sampled ten times a second. What the store maps does not count: the system can take it
+    back."""
 
     def __init__(self, node):
         self.node, self.seen, self.is_over = node, [], threading.Event()
@@ -129,5 +130,5 @@ class Memory:
 
     @property
     def result(self):
-        """The first and the most."""
+        """The first sample and the largest."""
         return [self.seen[0], max(self.seen)] if self.seen else [0, 0]

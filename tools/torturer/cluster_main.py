@@ -41,7 +41,7 @@ def parse():
 
 
 def start(options, folder):
-    """Nodes until somebody presses Ctrl-C, or the time is over."""
+    """Runs nodes until somebody presses Ctrl-C, or the time is over."""
     cluster = Cluster(options.posternd, build_shim(folder), folder / "cluster", options.nodes)
     try:
         cluster.begin()

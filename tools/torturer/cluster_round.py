@@ -14,9 +14,9 @@ from .verify import verify
 from .worker import Worker
 
 WORKERS, NODES, NODE_IS_BACK_SECONDS = 3, 3, 60
-# Seconds that a node or its way to the engine stands still; the last is longer than every timeout, and for long runs.
+# Seconds that a node or its way to the engine stands still. The last is longer than every timeout, and only for long runs.
 FREEZES = (0.5, 2.0, 12.0)
-# What each node knows of itself: it is in no entry.
+# The keys that each node has for itself alone: no entry of the journal writes them.
 OWN_KEYS = {"meta": (b"journal", b"witness", b"schema", b"upgraded", b"usage", b"time")}
 
 
@@ -84,7 +84,7 @@ class ClusterRound:
         self.settle()
 
     def settle(self):
-        """With all faults gone: every node works, and what was acknowledged is there on whichever is asked."""
+        """Checks, with all faults gone, that every node works, and that each has everything that was acknowledged."""
         for node in self.cluster.nodes:
             if not node.is_running:
                 self.report.find(
@@ -117,7 +117,7 @@ class ClusterRound:
             caller.close()
 
     def compare(self):
-        """All nodes are stopped at the same entry: each store is sound, and all are equal."""
+        """Stops all nodes at the same entry, and checks that each store is sound and that all are equal."""
         stores = self.stop_at_one_entry()
         self.tell("stores compared")
         for number, store in stores.items():
@@ -139,7 +139,7 @@ class ClusterRound:
                 if not node.is_running:
                     node.start()
             self.all_must_work()
-            time.sleep(0.2 * (attempt + 1))  # the last entry reaches everybody
+            time.sleep(0.2 * (attempt + 1))  # so that the last entry reaches every node
             for node in self.cluster.nodes:
                 node.kill()
             stores = {node.number: checker.check(node.data) for node in self.cluster.nodes}
@@ -159,7 +159,7 @@ class ClusterRound:
                 self.report.find(f"the last SIGTERM of node {node.number}: status {status}")
 
     def keep(self, target):
-        """Everything for whoever looks for the fault."""
+        """Keeps everything for the person who looks for the bug."""
         shutil.copytree(self.cluster.folder, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("engine"))
         (target / "story").write_text("\n".join([f"seed {self.seed}", *self.story, *self.report.findings]) + "\n")
 

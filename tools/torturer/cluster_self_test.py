@@ -15,7 +15,7 @@ SECONDS = 240  # of torture, in which a bug has to be found
 
 
 def run(only):
-    """The exit status."""
+    """Returns the exit status."""
     patches = [patch for patch in sorted(PLANTED.glob("*.patch")) if only in (None, patch.stem)]
     if not patches:
         raise SystemExit(f"cluster: there is no bug {only} in {PLANTED}")
@@ -46,8 +46,8 @@ def is_found(patch):
 
 
 def copy_sources():
-    """What git knows of, as it is in the working tree. What is the same already keeps its time, so that it is not built
-    again."""
+    """Copies the files that git tracks, as they are in the working tree. Equal files keep their modification time, so that
+    they are not built again."""
     listed = subprocess.run(["git", "ls-files", "-z", "--", "Package.swift", "Sources", "Tests"], cwd=ROOT,
                             stdout=subprocess.PIPE, text=True, check=True)
     names = {name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()}

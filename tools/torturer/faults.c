@@ -1,8 +1,8 @@
 // Preloaded under a posternd: makes its disk fail, fill, hang and forget, and its wall clock step.
 //
 // All orders and counts stand in `struct control`, a file that the test maps too (TORTURE_CONTROL). Only regular files
-// below TORTURE_DIRECTORY are touched. What was written and not yet synced is kept in TORTURE_JOURNAL/<file name>: the
-// old bytes, so that the test can take some of it back and so have a power loss.
+// below TORTURE_DIRECTORY are touched. For each write that is not yet synced, the old bytes are kept in
+// TORTURE_JOURNAL/<file name>, so that the test can take some writes back, as a power loss does.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,10 +23,10 @@
 #include <time.h>
 #include <unistd.h>
 
-// The same order in control.py.
+// `Control` in server.py has the same order.
 struct control {
     volatile int64_t clock_offset_micros;
-    volatile int64_t size_limit;        // files cannot grow beyond; 0 = as they like
+    volatile int64_t size_limit;        // files cannot grow beyond this; 0 = no limit
     volatile int64_t write_error;       // errno of failing writes
     volatile int64_t write_error_count; // how many are still to fail
     volatile int64_t meta_error_count;  // of writes to a meta page, with write_error
@@ -60,7 +60,7 @@ __attribute__((constructor)) static void begin(void) {
     control = mapped;
 }
 
-// Takes one from a count; whether there was one.
+// Takes one from a count. Returns whether there was one.
 static int take(volatile int64_t *count) {
     int64_t present = __atomic_load_n(count, __ATOMIC_SEQ_CST);
     while (present > 0) {
@@ -102,7 +102,7 @@ static int journal_of(const char *name, int flags) {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
 }
 
-// Keeps what lies at [offset, offset + count): offset, count, then as many bytes (zeroes where the file had ended).
+// Keeps what lies at [offset, offset + count): offset, count, then that many bytes (zeroes behind the end of the file).
 static void remember(int file, const char *name, uint64_t offset, uint64_t count) {
     int log = journal_of(name, O_WRONLY | O_CREAT | O_APPEND);
     if (log < 0) return;
@@ -126,7 +126,7 @@ static int is_last(void) {
     return present > 0 && __atomic_sub_fetch(&control->kill_countdown, 1, __ATOMIC_SEQ_CST) == 0;
 }
 
-// A write to one of the server's files, at `offset`; through `parts`, which are put together before.
+// Writes to one of the server's files at `offset`. The parts of a writev are put together before.
 static ssize_t write_at(int file, const char *name, const void *bytes, size_t count, off_t offset) {
     pthread_mutex_lock(&lock);
     control->write_count++;
@@ -220,7 +220,7 @@ static int sync_file(int file, long number) {
 int fdatasync(int file) { return sync_file(file, SYS_fdatasync); }
 int fsync(int file) { return sync_file(file, SYS_fsync); }
 
-// Whether a file may be made so long.
+// Whether a file may grow to `end`.
 static int fits(int file, off_t end) {
     char path[PATH_MAX];
     struct stat status;
@@ -240,7 +240,7 @@ int fallocate64(int file, int mode, off_t offset, off_t count) { return fallocat
 int posix_fallocate(int file, off_t offset, off_t count) { return fallocate(file, 0, offset, count) == 0 ? 0 : errno; }
 int posix_fallocate64(int file, off_t offset, off_t count) { return posix_fallocate(file, offset, count); }
 
-// Names that come and go below the directory: a kill before each of these is one more moment to be killed at.
+// A kill can also come before a name below the directory is made, changed or removed.
 static void before_name(const char *path) {
     if (control && path && strncmp(path, directory, strlen(directory)) == 0 && is_last()) {
         syscall(SYS_kill, getpid(), SIGKILL);
@@ -288,7 +288,7 @@ int mkdir(const char *path, mode_t mode) {
     return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
 }
 
-// The wall clock alone steps, as under a wrong time server; what measures time goes on.
+// Only the wall clock steps, as under a wrong time server; the clocks that measure time go on.
 int clock_gettime(clockid_t clock, struct timespec *time) {
     static int (*original)(clockid_t, struct timespec *);
     if (!original) original = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");

@@ -33,7 +33,7 @@ class FullDisk(Condition):
     name = "full disk"
 
     def begin(self):
-        """Really full where the server has a file system of its own, else by faults.c."""
+        """Usually fills the server's own file system, if it has one. Otherwise faults.c refuses to grow files."""
         pages = self.choices.choice((0, 1, 2, 5, 20, 100, 1000))
         self.ballast = None
         if self.server.disk and self.choices.random() < 0.7:
@@ -43,7 +43,7 @@ class FullDisk(Condition):
                 os.posix_fallocate(file.fileno(), 0, max(1, free.f_bavail - pages) * free.f_frsize)
         else:
             self.server.control.size_limit = (self.server.data / "data.mdb").stat().st_size + 4096 * pages
-        # A call that fails out of the blue on a disk with room is none that a reserve can help.
+        # A reserve cannot help a call that fails at random on a disk with room.
         self.server.filler.begin(expects_relief=not issubclass(self.ending, FailingDisk))
 
     def end(self):
@@ -65,7 +65,7 @@ class WrongClock(Condition):
 
 
 class WrongClockAtStart(WrongClock):
-    """Nothing in the process tells that the clock is wrong, then."""
+    """Then nothing in the process shows that the clock is wrong."""
     name = "wrong clock at a start"
 
     def begin(self):
@@ -110,7 +110,7 @@ CONDITIONS = (WrongClockAtStart, FullDisk, WrongClock, BlockedLog, HangingSync, 
 
 
 class Ending:
-    """What ends a phase. `allowed` are exit statuses; None stands for a server that goes on."""
+    """The event that ends a phase. `allowed` are exit statuses; None stands for a server that goes on."""
     name, allowed = "nothing", (None,)
 
     def __init__(self, server, choices, report, conditions):
@@ -118,10 +118,10 @@ class Ending:
         self.conditions = [type(condition) for condition in conditions]
 
     def strike(self):
-        """While the workers run."""
+        """Called while the workers run."""
 
     def finish(self):
-        """After the workers; the exit status, or None."""
+        """Called after the workers ended. Returns the exit status, or None."""
         return self.server.process.poll()
 
 
@@ -136,7 +136,7 @@ class Kill(Ending):
 
 
 class KillAtWrite(Kill):
-    """At one write or sync, before it or in the middle of it."""
+    """Kills at one write or sync, before it or in the middle of it."""
     name = "kill at a write"
 
     def strike(self):
@@ -173,7 +173,7 @@ class Terminate(Ending):
 
 
 class FailingDisk(Ending):
-    """Some calls fail, then none: the process ends by itself, or all is well again."""
+    """Some calls fail, then no more. The process ends by itself, or all is well again."""
     allowed = (None, STORE_FAILED)
 
     def strike(self):
@@ -187,7 +187,7 @@ class FailingDisk(Ending):
             self.wait_for_outcome(time.monotonic() + 15)
 
     def wait_for_outcome(self, end):
-        """The server ends, or writes work."""
+        """Waits until the server ends, or writes work."""
         caller = Caller(self.server, self.report)
         while self.server.wait(0.2) is None and time.monotonic() < end:
             try:

@@ -1,4 +1,4 @@
-"""Fills a store to the brim with large users, and deletes them again: that must not be refused for want of room."""
+"""Fills a store to the brim with large users, and deletes them again: the deletions must not be refused for lack of room."""
 import threading
 import time
 import uuid
@@ -73,7 +73,7 @@ class Filler:
                     return
 
     def _calls(self, method, requests):
-        """All at once; each answer with its request, those without an answer left out."""
+        """Makes all calls at once. Returns each answer with its request, without the requests that got no answer."""
         answered = []
         try:
             if self.connection is None or self.connection.going_away:

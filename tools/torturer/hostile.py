@@ -1,4 +1,4 @@
-"""Peers that nobody should have: they flood, send halves and rubbish, ask for much and never read."""
+"""Hostile peers: they flood, send half frames and garbage, ask for much and never read."""
 import socket
 import struct
 import threading
@@ -11,7 +11,7 @@ CONNECTIONS_MAX = 60
 
 
 def attack(server, choices, stop):
-    """Until `stop`; every connection is closed at the end."""
+    """Attacks until `stop`. Closes every connection at the end."""
     kind = choices.choice((flood, halves, rubbish, never_read))
     peers = []
     try:
@@ -54,7 +54,7 @@ def rubbish(server, choices):
 
 
 def never_read(server, choices):
-    """A known caller that asks for pages and keeps no room for them."""
+    """A caller with a credential that asks for pages, and has no room for them."""
     connection = client.Connection(server.address, server.key, 1.0)
     connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     for _ in range(choices.randrange(1, 40)):

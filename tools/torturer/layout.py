@@ -1,4 +1,4 @@
-"""What the tables of a store hold: read from the sources that document it, and keyed from the master key file."""
+"""The tables of a store, read from the sources that declare them, and the MACs of records, by the master key file."""
 import ctypes
 import ctypes.util
 import hashlib
@@ -24,7 +24,7 @@ class Table:
     owner_field: int
 
     def tenant(self, key, payload):
-        """Whose row it is; None for nobody's."""
+        """The tenant that the row belongs to, or None."""
         if self.owner in ("keyPrefix", "countedKeyPrefix"):
             return key.split(b"\0", 1)[0] if b"\0" in key else None
         return text_field(payload, self.owner_field) if self.owner == "field" else None
@@ -41,14 +41,14 @@ def declared_tables():
 
 
 def field_number(record, name):
-    """Of a field as Swift spells it: `tenantID`."""
-    from .client import messages  # which finds the checkout here
+    """The number of a field that is spelled as in Swift: `tenantID`."""
+    from .client import messages  # here, because client.py imports this module
     fields = type(messages.decode(record, b"")).DESCRIPTOR.fields
     return next(field.number for field in fields if field.name.replace("_", "") == name.lower())
 
 
 def text_field(record, number):
-    """The last one that lies in an encoded record; nothing where there is none."""
+    """The first field of bytes with this number in an encoded record; empty if there is none."""
     at, found = 0, b""
     while at < len(record):
         tag, at = varint(record, at)

@@ -1,7 +1,7 @@
-"""What the server must hold, as far as its answers tell: a value that was never answered has more than one possibility.
+"""What the server must hold, as far as its answers tell. A value whose change got no answer has several possible values.
 
-acknowledged: one possibility. refused: as before. unknown (the connection was lost in between): old or new, until an
-answer tells which, and from then on always that one.
+After an acknowledged change there is one possible value; after a refused one, they are as before. After an unknown outcome
+(the connection was lost) the value is old or new, until an answer tells which, and from then on always that one.
 """
 from dataclasses import dataclass, field
 
@@ -18,7 +18,7 @@ class Value:
             self.possible.append(value)
 
     def observe(self, value):
-        """Whether it can be; it is known from now on."""
+        """Whether the value is possible. From now on it is the only possible one."""
         fits = value in self.possible
         self.possible = [value]
         return fits

@@ -1,4 +1,4 @@
-"""What stands between a node and the engine of its journal, and loses what it is told to lose."""
+"""A proxy between a node and the engine of its journal, which loses what it is told to lose."""
 import socket
 import threading
 

@@ -1,4 +1,4 @@
-"""Every index against its records, both ways, and counts against what they count."""
+"""Checks every index against its records, both ways, and the counts against what they count."""
 import re
 import struct
 from collections import Counter
@@ -8,7 +8,7 @@ from .layout import sha256
 
 SESSION_BYTES, HASH_BYTES = 16, 32
 NOT_FEDERATED = ("password", "phone")
-REVOCATIONS_KEPT = 10 * 86_400 * 10**6  # two weeks, and less by a clock that steps
+REVOCATIONS_KEPT = 10 * 86_400 * 10**6  # the log keeps two weeks; less after a step of the clock
 
 
 def split(key):
@@ -18,7 +18,7 @@ def split(key):
 
 
 def compare(store, kind, wanted, present, what):
-    """Two sets of rows that must be the same."""
+    """Reports the differences of two sets of rows that must be the same."""
     for row in sorted(wanted - present):
         store.find(kind, f"{what}: {row!r} is missing")
     for row in sorted(present - wanted):
@@ -26,7 +26,7 @@ def compare(store, kind, wanted, present, what):
 
 
 def check_users(store):
-    """Users by email, phone number and identity; how many have which kind of password hash."""
+    """Checks the users by email, phone number and identity, and how many have which kind of password hash."""
     emails, phones, identities, kinds = set(), set(), set(), Counter()
     for key, stored in store.rows["users"].items():
         tenant, uid = split(key)
@@ -65,7 +65,7 @@ def cost(password_hash):
 
 
 def check_sessions(store):
-    """Sessions by user; no session without its user or without its turn at the sweep."""
+    """Checks the sessions by user, that each session has its user, and that a sweep will look at it."""
     sessions, tombs = set(), {key[:-1] for key, tenant in store.rows["tenants"].items() if tenant.deleted}
     scheduled = expiring(store, "sessions")
     for key, session in store.rows["sessions"].items():
@@ -91,7 +91,7 @@ def expiring(store, table):
 
 
 def check_codes(store):
-    """Codes by whom they are for."""
+    """Checks the codes by subject, and that a sweep will look at each."""
     wanted, scheduled = set(), expiring(store, "oob_codes")
     for key, code in store.rows["oob_codes"].items():
         tenant, code_hash = split(key)
@@ -131,7 +131,7 @@ def check_outbox(store):
 
 
 def check_sms(store):
-    """Codes of phone numbers, and what their messages spent, have their turn at the sweep."""
+    """Checks that a sweep will look at the codes of phone numbers, and at the budgets of their messages."""
     for table in ("verification_codes", "sms_budgets"):
         scheduled = expiring(store, table)
         for key in store.rows[table]:
@@ -140,7 +140,8 @@ def check_sms(store):
 
 
 def check_second_factors(store):
-    """The secrets of authenticator apps and the recovery codes against the users that tell of them; sign-ins that wait."""
+    """Checks the secrets of authenticator apps and the recovery codes against the users that tell of them, and that a sweep
+    will look at the pending sign-ins."""
     tombs = {key[:-1] for key, tenant in store.rows["tenants"].items() if tenant.deleted}
     told, stored, totp = set(), set(), 2
     for key, row in store.rows["users"].items():
@@ -165,7 +166,7 @@ def check_second_factors(store):
 
 
 def check_revocations(store):
-    """The log of revocations has no gap, and holds every revocation that accounts and sessions tell of."""
+    """Checks that the log of revocations has no gap, and holds every revocation that accounts and sessions tell of."""
     wanted, users, sessions = set(), {}, set()
     for key, revocation in store.rows["revocations"].items():
         wanted.add((key[-8:], key[:-9]))
@@ -193,7 +194,7 @@ def check_revocations(store):
 
 
 def check_denials(store):
-    """Each tenant's refusals are there from the first that its head names to the last."""
+    """Checks that each tenant's refusals are there, from the first that its head names to the last, and their counts."""
     wanted = set()
     for key, head in store.rows["denial_heads"].items():
         wanted |= {key + struct.pack(">q", number) for number in range(head.first_sequence, head.last_sequence + 1)}
@@ -207,7 +208,7 @@ def check_denials(store):
 
 
 def check_names(store):
-    """Records that hold their own key."""
+    """Checks the records that hold their own key."""
     for table, name in (("tenants", lambda row: row.tenant.tenant_id.encode() + b"\0"),
                         ("api_keys", lambda row: row.api_key.api_key_id.encode()),
                         ("signing_keys", lambda row: row.key_id.encode())):

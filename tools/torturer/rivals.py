@@ -7,7 +7,7 @@ from .cluster import RoamingCaller
 
 
 class Rivals:
-    """In a tenant of their own."""
+    """Callers that compete in a tenant of their own."""
 
     COUNT = 3
 
@@ -35,7 +35,7 @@ class Rivals:
             caller.close()
 
     def race(self, method, fields, metadata=()):
-        """What each of them was answered: an answer, a Refused, or an Unknown."""
+        """The outcome of each rival (an answer, a Refused, or an Unknown), and the answers alone."""
         outcomes = [None] * self.COUNT
         gate = threading.Barrier(self.COUNT)
 
@@ -55,7 +55,7 @@ class Rivals:
         return outcomes, [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
 
     def expect_one(self, what, outcomes, won, lost_reason):
-        """One won; or nobody is known to have won, and then somebody's outcome is unknown."""
+        """Checks that one rival won, or that none is known to have won because an outcome is unknown or the server busy."""
         if len(won) > 1:
             self.report.find(f"{what} was given to {len(won)} at once")
         unknown = any(isinstance(outcome, Unknown) for outcome in outcomes)
@@ -95,7 +95,7 @@ class Rivals:
         self.expect_one("a custom token", outcomes, won, "INVALID_CUSTOM_TOKEN")
 
     def verify(self):
-        """Every email belongs to whom it was given to."""
+        """Checks that every email belongs to the user that it was given to."""
         for email, uid in self.uids.items():
             try:
                 found = self.callers[0].surely("Users/GetByEmail", tenant_id=self.tenant, email=email)

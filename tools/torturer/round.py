@@ -12,7 +12,7 @@ from .verify import verify
 from .worker import Worker
 
 WORKERS, SWEEP_SECONDS = 4, 70
-RIGHT_WITHIN_SECONDS = 900  # the steps of five minutes matter to no session and no token
+RIGHT_WITHIN_SECONDS = 900  # steps of five minutes affect no session and no token
 
 
 class Round:
@@ -23,7 +23,7 @@ class Round:
         self.choices = seeded(seed, "round")
         self.workers = [Worker(number, self.server, seeded(seed, number), report) for number in range(WORKERS)]
         self.before = b""  # the data file as it was at the last stop
-        self.story = []  # what was done, for whoever repeats it
+        self.story = []  # what was done, for the person who repeats it
 
     def run(self, end):
         """Phases until `end` (monotonic) or a finding."""
@@ -52,7 +52,7 @@ class Round:
         shutil.rmtree(self.server.folder, ignore_errors=True)
 
     def first_start(self):
-        """Killed at some of its writes: what is there must be enough for the next one."""
+        """Starts the server, and kills it at some of its writes: what is there must be enough for the next start."""
         for _ in range(0 if "first start" in self.options.without else self.choices.choice((0, 1, 1, 2, 3))):
             self.server.control.kill_tears = self.choices.randrange(2)
             self.server.control.kill_countdown = self.choices.randrange(1, 50)
@@ -83,7 +83,7 @@ class Round:
         picked, ending_kind = self.draw()
         length, pause = self.choices.uniform(0.1, 1.5), 0.0
         if any(issubclass(kind, WrongClock) for kind in picked) and self.choices.random() < 0.04:
-            length, pause = SWEEP_SECONDS, 0.05  # a server sweeps once a minute what it takes for expired
+            length, pause = SWEEP_SECONDS, 0.05  # once a minute a server sweeps what it takes for expired
         length = min(length, max(1.0, self.end - time.monotonic()))
         self.tell(ending_kind.name)
         conditions = [self.begin(kind, ending_kind) for kind in picked]
@@ -115,7 +115,7 @@ class Round:
         """The phase's conditions and its ending."""
         count = self.choices.choices((0, 1, 2, 3), (2, 4, 2, 1))[0]
         ending = self.choices.choices([kind for kind, _ in ENDINGS], [weight for _, weight in ENDINGS])[0]
-        picked = sorted(self.choices.sample(CONDITIONS, count), key=CONDITIONS.index)  # one starts the server anew
+        picked = sorted(self.choices.sample(CONDITIONS, count), key=CONDITIONS.index)  # one restarts the server: first
         picked = [kind for kind in picked if kind.name not in self.options.without]
         return picked, Ending if ending.name in self.options.without else ending
 
@@ -130,7 +130,8 @@ class Round:
         return ", ".join([condition.name for condition in conditions] + [ending.name])
 
     def roll_back(self):
-        """An older store in the place of the present one brings back what was revoked since: it must not be served."""
+        """Puts an older store in the place of the present one. The server must refuse it, because it brings back what was
+        revoked since."""
         path = self.server.data / "data.mdb"
         present = path.read_bytes()
         if not self.before or "rolled back store" in self.options.without:
@@ -147,7 +148,7 @@ class Round:
         path.write_bytes(present)
 
     def settle(self, status, power_was_lost):
-        """After each phase: the raw store if the server is gone, then everything that was acknowledged."""
+        """Checks after each phase the raw store, if the server is gone, and then everything that was acknowledged."""
         if status is not None:
             self.check_store()
             if self.choices.random() < 0.25 and not power_was_lost:
@@ -174,7 +175,7 @@ class Round:
             self.report.find(f"raw store: {kind}: {text}")
 
     def must_work(self):
-        """Writes work again when nothing is wrong any more, without anybody's help."""
+        """Checks that writes work again by themselves when nothing is wrong any more."""
         caller = Caller(self.server, self.report)
         try:
             caller.surely("Tenants/Update", tenant_id="torture-0", tenant={"display_name": "works"},
@@ -188,7 +189,7 @@ class Round:
         self.must_go_right()
 
     def must_go_right(self):
-        """A server that went on looks at the clock once a second: until then its time is still the wrong one."""
+        """Waits for the right time: a server that went on looks at the clock once a second, and is wrong until then."""
         caller, end = Caller(self.server, self.report), time.monotonic() + 20
         while True:
             try:
@@ -214,7 +215,7 @@ class Round:
             self.check_store()
 
     def keep(self, target):
-        """Everything for whoever looks for the fault."""
+        """Keeps everything for the person who looks for the bug."""
         shutil.copytree(self.server.folder, target, dirs_exist_ok=True)
         shutil.copytree(self.server.data, target / "data", dirs_exist_ok=True)
         (target / "story").write_text("\n".join([f"seed {self.seed}", *self.story, *self.report.findings]) + "\n")

@@ -1,4 +1,4 @@
-"""Rounds, one after the other, and what came of them."""
+"""Runs rounds, one after the other, and prints what they found."""
 import json
 import random
 import subprocess
@@ -17,8 +17,8 @@ def release_build():
 
 
 def run(kind, options, folder, command):
-    """Rounds of `kind` for as long as the options say, or to the first finding; the exit status. `command`: how somebody
-    repeats a round."""
+    """Runs rounds of `kind` for as long as the options say, or until the first finding. Returns the exit status. `command`
+    is the program that repeats a round."""
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**9)
     seconds = options.seconds or options.minutes * 60 or (60 if not options.rounds else 10**6)
     began, rounds, report, kept = time.monotonic(), 0, Report(), None

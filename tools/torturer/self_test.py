@@ -30,7 +30,7 @@ class Plant:
         return self.tables[table][number]
 
     def replace(self, table, row, payload):
-        """Another payload of the same length, sealed as the server would."""
+        """Replaces a payload by another of the same length, sealed as the server would."""
         stored = self.seals.seal(self.declared[table].id, row.key, payload)
         assert len(stored) == len(row.value)
         self.bytes[row.offset:row.offset + len(stored)] = stored
@@ -39,7 +39,7 @@ class Plant:
         return row.value[layout.SEAL_BYTES:]
 
     def remove(self, table, number=0):
-        """A row, out of its page and out of the table's count."""
+        """Removes a row from its page and from the table's count."""
         row = self.row(table, number)
         page = row.offset // self.file.page_size * self.file.page_size
         lower = struct.unpack_from("<H", self.bytes, page + 12)[0]
@@ -71,7 +71,7 @@ def flip_value(plant):
 
 
 def swap_records(plant):
-    """Each is genuine, under the other's key."""
+    """Each record is genuine, but under the other's key."""
     rows = plant.tables["session_by_user"]
     left, right = rows[0], rows[-1]
     plant.bytes[left.offset:left.offset + 17] = right.value
@@ -115,7 +115,7 @@ def page_twice(plant):
 
 
 def lost_page(plant):
-    """One that is in no tree any more, nor free."""
+    """A page that is in no tree, and not free either."""
     struct.pack_into("<Q", plant.bytes, plant.file.meta_offset + 136, plant.file.last_page + 1)
     plant.bytes.extend(bytes(4096))
 
@@ -128,19 +128,19 @@ def removed(table, number=0):
 
 
 def without_user(plant):
-    """One who has a session."""
+    """Removes a user who has a session."""
     owner = plant.row("session_by_user").key[:-layout.SEAL_BYTES]
     plant.remove("users", next(at for at, row in enumerate(plant.tables["users"]) if row.key == owner))
 
 
 def without_sign_up(plant):
-    """An idempotency record that counts for its end user."""
+    """Removes an idempotency record that counts for its end user."""
     plant.remove("idempotency", next(at for at, row in enumerate(plant.tables["idempotency"])
                                      if layout.text_field(plant.payload(row), 21)))
 
 
 def without_expiry(plant):
-    """A session that no sweep will look at."""
+    """Leaves a session that no sweep will look at."""
     session = plant.row("sessions").key
     plant.remove("expiry", next(at for at, row in enumerate(plant.tables["expiry"]) if row.key[9:] == session))
 
@@ -159,7 +159,7 @@ DAMAGES = (
 
 
 def work(server, report):
-    """Something of everything in the store; the worker that knows it, and the store as it was a moment before."""
+    """Puts something of everything into the store. Returns the worker that knows it."""
     worker = Worker(0, server, seeded(7), report)
     worker.prepare()
     for number in range(STEPS):
@@ -174,7 +174,7 @@ def work(server, report):
 
 
 def check_model(server, worker, report):
-    """Answers that the server never gave, and a store that was rolled back, are seen by what was acknowledged."""
+    """Changes what the worker knows, as if the server had lost or invented something. Returns which of it was not found."""
     missed = []
     for what, spoil in (
             ("a lost user", lambda: worker.users[0].__setattr__("uid", "nobody")),

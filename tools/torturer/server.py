@@ -1,4 +1,4 @@
-"""One posternd under torture: started with faults.c below it, fed, hurt and ended."""
+"""One posternd under torture: started with faults.c preloaded, fed, hurt and ended."""
 import ctypes
 import fcntl
 import mmap
@@ -33,12 +33,12 @@ class Control(ctypes.Structure):
 
 
 class DidNotStart(Exception):
-    """With the server's exit status, or None when it hangs."""
+    """Carries the server's exit status, or None if it hangs."""
 
 
 class Server:
     def __init__(self, program, shim, folder, disk=None, settings=()):
-        """`disk`: a file system that is small and all the server's; None: the data lies in `folder`."""
+        """`disk`: a small file system for this server alone. If it is None, the data lies in `folder`."""
         self.program, self.shim, self.folder, self.settings = program, shim, Path(folder), list(settings)
         self.disk, self.data, self.journal = disk, Path(disk or folder) / "data", self.folder / "journal"
         self.log_path, self.process, self.reads_log = self.folder / "log", None, True
@@ -60,7 +60,7 @@ class Server:
         return self.process is not None and self.process.poll() is None
 
     def start(self, waits=True):
-        """Returns when the server serves. Raises DidNotStart."""
+        """Returns when the server serves, or at once if it need not wait. Raises DidNotStart."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
         environment |= {"LD_PRELOAD": str(self.shim), "TORTURE_CONTROL": str(self.folder / "control"),
                         "TORTURE_DIRECTORY": str(self.data), "TORTURE_JOURNAL": str(self.journal),
@@ -113,8 +113,8 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
 
     def lose_power(self, choices):
-        """With the server dead: takes back a part of what was written and never synced, in pieces of a sector."""
-        lost, choices = 0, seeded(choices.random())  # how much there is to lose must not change what comes later
+        """Takes back a part of what a dead server wrote and never synced, in pieces of a sector."""
+        lost, choices = 0, seeded(choices.random())  # what comes later must not depend on how much there is to lose
         for log in sorted(self.journal.iterdir()):
             entries, data = [], log.read_bytes()
             while len(data) >= 16:
@@ -140,7 +140,7 @@ class Server:
             log.unlink()
 
     def healthz(self):
-        """The status line's number and the body of /healthz."""
+        """The HTTP status and the body of /healthz."""
         try:
             with socket.create_connection(("127.0.0.1", self.http_port), 5) as connection:
                 connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -182,5 +182,5 @@ def build_shim(folder):
 
 
 def seeded(*parts):
-    """A generator of its own for each use, so that none depends on how the others went."""
+    """A random generator of its own for each use, so that no use depends on how the others went."""
     return random.Random(":".join(map(str, parts)))

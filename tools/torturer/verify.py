@@ -1,4 +1,4 @@
-"""Compares a server that has to work with what a worker knows: all that was acknowledged is there, nothing by half."""
+"""Compares a server that has to work with what a worker knows: everything acknowledged is there, and nothing by half."""
 from .caller import Refused, Unknown
 from .client import ClientError, connect
 
@@ -54,7 +54,7 @@ def check_user(worker, user):
 
 
 def check_password(worker, user):
-    """Only now and then: it is a hash each."""
+    """Tries a known password only now and then, because each try costs a hash."""
     if not user.may_sign_in or (len(user.password.possible) == 1 and worker.choices.random() > 0.05):
         return
     for password in user.password.possible:
@@ -82,7 +82,7 @@ def check_session(worker, user, session):
 
 
 def retry(body):
-    """Once more after an answer that was lost."""
+    """Tries up to three times, as long as answers are lost."""
     for _ in range(3):
         try:
             return body()
@@ -110,7 +110,7 @@ def check_toggle(worker):
 
 
 def check_feed(worker, cursor, expected):
-    """What verifiers are told: a snapshot, or everything since a cursor, has every acknowledged revocation."""
+    """Checks what verifiers are told: a snapshot, or everything since a cursor, has every acknowledged revocation."""
     stream = connect(worker.server.address, worker.server.key).watch(
         "postern.v1.Tokens/WatchRevocations", tenant_id=worker.tenant, cursor=cursor, heartbeat_seconds=10)
     told, is_snapshot = set(), False

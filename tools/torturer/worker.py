@@ -29,7 +29,7 @@ class Worker:
         return answer
 
     def prepare(self):
-        """The tenant, with cheap password hashes."""
+        """Creates the tenant, with cheap password hashes."""
         try:
             self.caller.surely("Tenants/Create", tenant_id=self.tenant, tenant={"synthetic": True},
                                update_mask={"paths": ["synthetic"]})
@@ -79,7 +79,7 @@ class Worker:
         self.finish_creating(user)
 
     def finish_creating(self, user):
-        """Sends the Create, again with the same key when its answer was lost: it may be done only once."""
+        """Sends the Create, and again with the same key if its answer was lost: it may take effect only once."""
         was_possible = user.exists.can_be(True)
         user.exists.maybe(True)
         try:
@@ -165,12 +165,12 @@ class Worker:
         user.sessions = (user.sessions + [session])[-SESSIONS_MAX:]
 
     def not_ended(self):
-        """A session of a time that never came may be over when the time is right again. Nobody ended it: it lives when
-        that time comes."""
+        """Whether a new session has ended. If it began at a wrong time, it may be over when the time is right again. Nobody
+        ended it: it lives when that time comes."""
         return Value(False) if self.is_time_right else Value(False, True)
 
     def sign_in(self):
-        """By a custom token: it counts once, whatever happens meanwhile."""
+        """Signs in with a custom token, which works once, whatever happens meanwhile."""
         if user := self.pick(lambda user: user.may_sign_in):
             token = self.call("Users/CreateCustomToken", uid=user.uid).custom_token
             try:
@@ -188,7 +188,7 @@ class Worker:
             self.keep(user, answer.tokens)
 
     def sign_up(self):
-        """As an end user; the tenant's toggle decides."""
+        """Signs up as an end user. The tenant's toggle decides whether that works."""
         self.index += 1
         email = f"s{self.index}.{uuid.uuid4().hex[:8]}@example.com"
         try:
@@ -248,7 +248,7 @@ class Worker:
             session.ended.set(True)
 
     def replay(self):
-        """A token that was rotated away twice is stolen: refused, and the session ends."""
+        """A refresh token that was rotated away twice counts as stolen: it is refused, and the session ends."""
         user, session = self.pick_session(
             lambda user, session: user.may_sign_in and session.ended.is_surely(False) and len(session.older) > 1
             and not session.attempt)

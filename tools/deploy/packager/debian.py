@@ -25,7 +25,7 @@ Description: multi-tenant authentication server
 
 
 def build(folder, output, release=None, quick=False):
-    """Makes the package and returns its path. `release`: what is added to the version, for an upgrade. `quick`: a package
+    """Makes the package and returns its path. `release` is added to the version, for an upgrade. `quick` makes a package
     that is not compressed, to look into."""
     full_version = version(folder) + (f"+{release}" if release else "")
     architecture = output_of(["dpkg", "--print-architecture"])

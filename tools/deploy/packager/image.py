@@ -65,5 +65,5 @@ def make_root(folder, root, scratch):
     debian.put(root / "etc/postern/posternd.json", (DEPLOY / "debian/posternd.json").read_bytes())
     debian.put(root / "etc/passwd", PASSWD.encode())
     debian.put(root / "etc/group", GROUP.encode())
-    # Who signs the certificates of identity providers and mail servers.
+    # The authorities that sign the certificates of identity providers and mail servers.
     debian.put(root / "etc/ssl/certs/ca-certificates.crt", Path("/etc/ssl/certs/ca-certificates.crt").read_bytes())

@@ -1,4 +1,4 @@
-"""Manual pages, made of what the programs say of themselves."""
+"""Manual pages, made from the programs' help."""
 from .programs import output_of
 
 
@@ -22,7 +22,7 @@ def page(program, name, section, version):
 
 
 def command_page(program, name, version):
-    """A page of one command of postern, made of its help: what it does, an example, its usage and flags."""
+    """A page of one command of postern, made from its help: what it does, an example, its usage and flags."""
     text = output_of([program, *name.split(), "--help"])
     summary, _, rest = text.partition("\n")
     title = "postern-" + name.replace(" ", "-")

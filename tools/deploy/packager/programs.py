@@ -26,5 +26,5 @@ def install(folder, root):
 
 
 def version(folder):
-    """As the server says it: "posternd 0.1.0"."""
+    """The version in what the server prints: "posternd 0.1.0"."""
     return output_of([folder / "posternd", "--version"]).split()[1]

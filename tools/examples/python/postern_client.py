@@ -60,7 +60,7 @@ def enum_name(message, field):
 
 
 class ClientError(Exception):
-    """A call without an answer, or with a failure for one."""
+    """A call got no answer, or its answer is a failure."""
 
 
 class CallFailed(ClientError):
@@ -84,7 +84,7 @@ class CallFailed(ClientError):
 class Connection:
     """A TCP connection that began with HELLO. Calls run on it side by side, each on a stream of its own.
 
-    Of the threads that wait for an answer one reads, and puts what comes into the inbox of whoever it is for."""
+    Of the threads that wait for answers, one reads, and puts each frame into the inbox of its stream."""
 
     def __init__(self, address, api_key, timeout=10.0):
         host, _, port = address.rpartition(":")
@@ -121,7 +121,7 @@ class Connection:
             self.socket.sendall(struct.pack(">IIBB", len(payload), stream, kind, flags) + payload)
 
     def read_frame(self, deadline):
-        """The next frame: type, stream, flags, payload. A TimeoutError keeps what came of it for the next time."""
+        """The next frame: type, stream, flags, payload. After a TimeoutError its first bytes are kept for the next call."""
         while True:
             if len(self.received) >= HEADER_BYTES:
                 length, stream, kind, flags = struct.unpack_from(">IIBB", self.received)
@@ -129,7 +129,7 @@ class Connection:
                     payload = bytes(self.received[HEADER_BYTES:HEADER_BYTES + length])
                     del self.received[:HEADER_BYTES + length]
                     return kind, stream, flags, payload
-            # Not by the socket's timeout: that is for those who send meanwhile.
+            # Does not use the socket's timeout, which is for the threads that send meanwhile.
             if (remaining := deadline - time.monotonic()) <= 0 or not self.readable.select(remaining):
                 raise TimeoutError("the server does not answer")
             if not (chunk := self.socket.recv(65536)):
@@ -215,7 +215,7 @@ class Stream:
         return self.response_class.FromString(response.payload)
 
     def cancel(self, code=CANCELLED):
-        """Ends the call, if it has not ended; what comes of it after this is dropped."""
+        """Ends the call, if it has not ended. Frames of it that come later are dropped."""
         if self.connection.inboxes.pop(self.id, None) is not None:
             self.connection.send(CANCEL, self.id, 0, message("postern.wire.v1.WireCancel")(code=code))
 

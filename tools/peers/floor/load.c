@@ -1,4 +1,4 @@
-// Closed-loop load for the floor: every reply is answered by the next request. One thread, epoll.
+// Closed-loop load for the floor: the next request follows every reply. One thread, epoll.
 //   load PORT CONNECTIONS IN_FLIGHT SECONDS      prints: REQUESTS SECONDS
 #define _GNU_SOURCE
 #include "shape.h"
@@ -58,11 +58,11 @@ static uint8_t *write_request(uint8_t *to, uint32_t stream) {
 static void send_requests(struct connection *connection, int count) {
     uint8_t output[in_flight_max * request_size], *end = output;
     for (; count > 0; count--, connection->next_stream += 2) end = write_request(end, connection->next_stream);
-    // A closed loop never has more outstanding than a socket holds: a short write is a fault.
+    // A closed loop never has more bytes outstanding than a socket holds, so a short write is an error.
     if (send(connection->socket, output, end - output, MSG_NOSIGNAL) != end - output) broken("short write");
 }
 
-// The number of whole replies that came.
+// Returns the number of whole replies that came.
 static int receive(struct connection *connection) {
     size_t room = sizeof connection->input - connection->read, offset = 0;
     ssize_t count = recv(connection->socket, connection->input + connection->read, room, 0);

@@ -1,6 +1,6 @@
-// The floor: the least a lookup over a socket can cost. Threads that share nothing but the store, each with an epoll of its
-// own, protobuf-c, one LMDB get; no authorization, no deadline, no limits, no log, no checksum. Prints its port; ends by
-// itself after the seconds it is given.
+// The floor: the least that a lookup over a socket can cost. Its threads share nothing but the store, each with an epoll of
+// its own. A lookup is protobuf-c and one LMDB get, with no authorization, no deadline, no limits, no log and no checksum.
+// Prints its port; ends by itself after the seconds it is given.
 //   server DIRECTORY THREADS SECONDS
 #define _GNU_SOURCE
 #include "lookup.pb-c.h"
@@ -28,7 +28,7 @@ static MDB_env *environment;
 static MDB_dbi users;
 static _Thread_local MDB_txn *snapshot;
 
-// Messages live until their frame is answered: allocating is adding, freeing is starting again.
+// Messages live until their frame is answered. To allocate is to move an offset forward; the next frame starts again at 0.
 static _Thread_local uint8_t arena[4096];
 static _Thread_local size_t arena_used;
 
@@ -76,7 +76,7 @@ static void fill_store(const char *directory) {
     lmdb(mdb_txn_commit(filling), "mdb_txn_commit");
 }
 
-// Appends the reply to the output, which has room for it. 0: the peer sent what is no request.
+// Appends the reply to the output, which has room for it. Returns 0 if the peer's message is not a request.
 static int answer(struct connection *connection, struct header header, const uint8_t *data) {
     arena_used = 0;
     Peers__GetRequest *request = peers__get_request__unpack(&arena_allocator, header.data_length, data);
@@ -96,7 +96,7 @@ static int answer(struct connection *connection, struct header header, const uin
     return 1;
 }
 
-// Answers every whole frame for whose reply there is room, and keeps the rest. 0: the peer broke the protocol.
+// Answers every whole frame while there is room for a reply, and keeps the rest. Returns 0 if the peer broke the protocol.
 static int answer_all(struct connection *connection) {
     size_t offset = 0;
     while (connection->read - offset >= header_size && buffer_size - connection->answered >= reply_size_max) {
@@ -116,7 +116,7 @@ static void wait_for(int poller, struct connection *connection, int operation, u
     require(epoll_ctl(poller, operation, connection->socket, &event) == 0, "epoll_ctl");
 }
 
-// 1: everything is sent. 0: the socket is full. -1: the peer is gone.
+// Returns 1 if everything is sent, 0 if the socket is full, -1 if the peer is gone.
 static int flush(struct connection *connection) {
     size_t unsent = connection->answered - connection->sent;
     if (unsent == 0) return 1;
@@ -128,7 +128,7 @@ static int flush(struct connection *connection) {
     return 1;
 }
 
-// One turn. While replies wait for a full socket nothing is read. 0: the connection is to be closed.
+// Handles one event. Nothing is read while replies wait for a full socket. Returns 0 if the connection is to be closed.
 static int serve(struct connection *connection, uint32_t events) {
     if (events & EPOLLOUT) {
         int flushed = flush(connection);
@@ -165,7 +165,7 @@ static int listen_on_loopback(void) {
     return listener;
 }
 
-// The threads take turns.
+// Gives each new connection to the next thread in turn.
 static void accept_one(int listener, int thread_count) {
     static unsigned accepted;
     int socket = accept4(listener, NULL, NULL, SOCK_NONBLOCK), on = 1;

@@ -1,4 +1,4 @@
-// What server and load agree on: the frame header, the stored users, and who is asked for.
+// The definitions that server and load share: the frame header, the stored users, and the tenant and uids to look up.
 #pragma once
 #include <arpa/inet.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// gRPC C++ doing nothing: every Get is answered at once with a record of the floor's size.
+// A gRPC C++ server that does no work: it answers every Get at once with a record of the floor's size.
 // Prints its port; ends by itself after the seconds it is given.
 //   server SECONDS
 #include "lookup.grpc.pb.h"

@@ -1,5 +1,5 @@
-// How many argon2id hashes THREADS threads make together, alone or with one RSA-2048 signature after each, which is what a
-// sign-in cannot do without.
+// Counts the argon2id hashes that THREADS threads make together, alone or with one RSA-2048 signature after each. A hash and
+// a signature are what a sign-in needs at least.
 //   argon2id hash|sign-in THREADS SECONDS
 #include "hash.h"
 #include "stopwatch.h"

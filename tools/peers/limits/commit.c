@@ -1,4 +1,4 @@
-// How many durable LMDB writes there can be: BATCH records per commit.
+// Counts durable LMDB writes, with BATCH records per commit.
 //   commit DIRECTORY BATCH SECONDS
 #include "records.h"
 #include "stopwatch.h"

@@ -1,5 +1,6 @@
-// How far apart two processors are: the time in which a cache line goes from one to the other, in nanoseconds. The host of
-// a virtual machine moves its processors, and what threads share costs several times as much when they are far apart.
+// Measures how far apart two processors are: the time in which a cache line goes from one to the other, in nanoseconds. The
+// host of a virtual machine moves its processors, and memory that threads share costs several times as much when the
+// processors are far apart.
 //   distance SECONDS
 #define _GNU_SOURCE
 #include "stopwatch.h"
@@ -35,14 +36,14 @@ int main(int argument_count, char **arguments) {
     stay_on(0);
     pthread_t other;
     if (pthread_create(&other, NULL, answer, NULL) != 0) return 1;
-    // The best of short rounds: whoever else runs makes a round longer, never shorter.
+    // The best of short rounds counts: other programs make a round longer, never shorter.
     double best = 1;
     struct stopwatch watch = start_stopwatch(atof(arguments[1]));
     while (is_running(&watch)) {
         double begin = seconds_of(CLOCK_MONOTONIC);
         for (int count = 0; count < round_trips; count++) {
             turn = turn + 1;
-            // Looks at the clock seldom: that takes as long as a line's way.
+            // Reads the clock rarely, because that takes as long as the cache line's way.
             for (long spins = 0; turn % 2 == 1 && (spins % 65536 != 65535 || is_running(&watch)); spins++) {}
         }
         double took = (seconds_of(CLOCK_MONOTONIC) - begin) / (2.0 * round_trips);

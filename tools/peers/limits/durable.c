@@ -1,9 +1,9 @@
-// How many sign-ins a server can do: for each a request by TCP, an argon2id hash, an RSA-2048 signature, a synced commit of
-// its session, and the answer. Nothing is looked up, checked, encoded or counted.
+// Counts the sign-ins that a server can do: for each a request by TCP, an argon2id hash, an RSA-2048 signature, a synced
+// commit of its session, and the answer. There are no look-ups, checks, encoding or metrics.
 //   durable DIRECTORY THREADS CONNECTIONS SECONDS
 //
-// A loop reads and answers, THREADS threads hash and sign, and one commits all that is ready, because LMDB has one writer.
-// The clients are a process of their own, each with one request on its way; their time does not count.
+// A loop reads, THREADS threads hash and sign, and one thread commits all that is ready and answers, because LMDB has one
+// writer. The clients are a process of their own, each with one request on its way; their time does not count.
 #include "hash.h"
 #include "records.h"
 #include "stopwatch.h"
@@ -16,7 +16,7 @@
 
 enum { threads_max = 64, connections_max = 256, request_size = 200, answer_size = 1400 };
 
-// Connections whose sign-in is to be done next. As many as there are connections at most.
+// Connections whose sign-in waits for its next step. There are never more than all connections.
 struct queue {
     pthread_mutex_t lock;
     pthread_cond_t filled;
@@ -35,7 +35,7 @@ static void add(struct queue *queue, int connection) {
     pthread_mutex_unlock(&queue->lock);
 }
 
-// Waits for one, and takes as many as there are, at most `most`.
+// Waits until the queue has an item, and takes all items, but at most `most`.
 static int take(struct queue *queue, int *items, int most) {
     pthread_mutex_lock(&queue->lock);
     while (queue->count == 0) pthread_cond_wait(&queue->filled, &queue->lock);
@@ -78,7 +78,6 @@ static void read_all(int connection, char *bytes, ssize_t size) {
     }
 }
 
-// Each connection sends again when it was answered, until the server is gone.
 static int watch_all(const int *connections, int count) {
     int poll = epoll_create1(0);
     for (int index = 0; index < count; index++) {
@@ -88,6 +87,7 @@ static int watch_all(const int *connections, int count) {
     return poll;
 }
 
+// Each connection sends its next request when it was answered, until the server is gone.
 static void run_clients(const int *connections, int count) {
     char request[request_size] = {0}, answer[answer_size];
     for (int index = 0; index < count; index++) require(write(connections[index], request, sizeof request) > 0);

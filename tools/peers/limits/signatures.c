@@ -1,4 +1,4 @@
-// How often THREADS threads together sign or verify a SHA-256 digest, the key and each thread's context being ready.
+// Counts how often THREADS threads together sign or verify a SHA-256 digest. The key and each thread's context are ready.
 //   signatures RSA-2048|P-256 sign|verify THREADS SECONDS
 #include "stopwatch.h"
 #include <openssl/ec.h>

@@ -1,6 +1,6 @@
 // Counts operations until the seconds are over, then prints: OPERATIONS SECONDS CPU_SECONDS.
-// CPU time is the process clock's, which stays exact when others want the CPUs too; times(2), by which `openssl speed`
-// goes, guesses the user's share from samples and was found 50 % off on a busy machine.
+// CPU time comes from the process clock, which stays exact while other programs use the CPUs too. times(2), which `openssl
+// speed` uses, guesses the user's share from samples and was found 50 % off on a busy machine.
 #pragma once
 #include <stdio.h>
 #include <time.h>

@@ -30,7 +30,7 @@ Metadata = Sequence[Tuple[str, str]]
 class TLS:
     """How the connection is secured. Each file is PEM."""
 
-    #: The authorities to trust; None: those of gRPC.
+    #: The authorities to trust; None means those of gRPC.
     ca_file: Optional[str] = None
     #: A client certificate and its key.
     certificate_file: Optional[str] = None
@@ -50,9 +50,10 @@ class TLS:
 
 
 class _JournalMemory:
-    """The place in a cluster's journal that a client's servers told of. Servers outside of a cluster tell none. Any thread."""
+    """The highest position in a cluster's journal that a client's servers sent. Servers outside of a cluster send none. Any
+    thread may use it."""
 
-    # The cluster's id and a number without zeros in front, which has at most as many digits as 64 bits.
+    # The cluster's id, and a number without leading zeros that has at most as many digits as a 64-bit number.
     _PATTERN = re.compile(r"([0-9a-f]{32})\.(0|[1-9][0-9]{0,19})", re.ASCII)
 
     def __init__(self) -> None:
@@ -60,13 +61,13 @@ class _JournalMemory:
 
     @property
     def position(self) -> str:
-        """Empty: nothing was told."""
+        """Empty while no position is known."""
         with self._lock:
             cluster, number = self._told
         return f"{cluster}.{number}" if cluster else ""
 
     def note(self, text: str) -> None:
-        """Takes over a position, unless it is before the one that is known. Another cluster's takes its place."""
+        """Stores a position, unless it is before the known one. A position of another cluster replaces the known one."""
         match = self._PATTERN.fullmatch(text)
         if match is None:
             return
@@ -76,23 +77,23 @@ class _JournalMemory:
                 self._told = new
 
     def forget(self) -> None:
-        """A server refused it: the cluster is another one, or was begun anew."""
+        """Forgets the position, because a server refused it: the cluster is another one, or was begun anew."""
         with self._lock:
             self._told = ("", 0)
 
 
 class Client:
-    """Calls the server's methods. Any thread.
+    """Calls the server's methods. Any thread may use it.
 
         with Client("127.0.0.1:7400", api_key=key) as client:
             user = client.users.get(tenant_id="acme", uid="ada").user
             client.users.delete(uid="ada", idempotency_key="delete-ada-1")
 
-    A service is an attribute (`client.users`), a method its name in lower case (`get_by_email`, `import_`); see `Service`. Without
-    `tls` key and tokens cross the network in clear: for loopback, or inside a tunnel.
+    A service is an attribute (`client.users`), a method its name in lower case (`get_by_email`, `import_`); see `Service`.
+    Without `tls`, key and tokens cross the network in the clear: use that only on loopback, or inside a tunnel.
 
-    In a cluster, whichever node answers has seen what this client changed before: the client sends the highest position of the
-    journal that it was told with each call, unless the call's metadata say `x-postern-position` or `x-postern-consistency`.
+    In a cluster, every node that answers has seen this client's earlier changes: with each call the client sends the highest
+    journal position it knows, unless the call's metadata has `x-postern-position` or `x-postern-consistency`.
     """
 
     def __init__(
@@ -100,8 +101,8 @@ class Client:
         tls: Optional[TLS] = None, timeout: float = 10.0, channel: Optional[grpc.Channel] = None,
         reads_own_writes: bool = True
     ) -> None:
-        """`authorization`: instead of a key, makes the value of that metadata for each call, such as `Bearer <JWT>`.
-        `timeout`: seconds for a call that names none. `reads_own_writes`: whether positions are sent."""
+        """`authorization`, instead of a key, returns the value of that metadata for each call, such as `Bearer <JWT>`.
+        `timeout`: the seconds for a call that names none. `reads_own_writes`: whether positions are sent."""
         self._reads_own_writes, self._journal = reads_own_writes, _JournalMemory()
         self._authorization = authorization or (None if api_key is None else lambda: f"Bearer {api_key}")
         self.timeout = timeout
@@ -173,12 +174,12 @@ class Client:
 class Service:
     """The methods of a service.
 
-    `client.users.get(uid="ada")` takes the request's fields, or one request message. `timeout` (seconds, for all attempts),
-    `idempotency_key` and `metadata` may come with each call. Answers a message; of a streaming method an iterator with
-    `cancel()`, whose client side takes an iterator of requests. Raises `PosternError`.
+    `client.users.get(uid="ada")` takes the request's fields, or one request message. Each call may have a `timeout`
+    (seconds, for all attempts), an `idempotency_key` and `metadata`. It returns a message, or for a streaming method an
+    iterator with `cancel()`. A client-streaming method takes an iterator of requests. A call raises `PosternError`.
 
     A call that is safe to send again, by its method or by an idempotency key, is sent up to four times: when the server is
-    not available, or says when to come back and the time is not over by then.
+    not available, or when it says after which time to retry and that time ends before the timeout.
     """
 
     def __init__(self, client: Client, descriptor: Any) -> None:
@@ -275,7 +276,7 @@ def _unary(client: Client, unary: Any, request: Any, timeout: float, metadata: M
 
 
 def _delay(error: PosternError, attempt: int) -> Optional[float]:
-    """Seconds before the next attempt; None: another attempt would end as this one did."""
+    """Seconds before the next attempt; None if another attempt would fail as this one did."""
     if error.retry_after is not None:
         return error.retry_after
     if error.status != "UNAVAILABLE":

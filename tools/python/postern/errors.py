@@ -1,4 +1,4 @@
-"""What a refused call raises, and how it is read from a gRPC failure."""
+"""The error that a refused call raises, and how it is read from a gRPC failure."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ _TYPE_PREFIX = "type.googleapis.com/google.rpc."
 class PosternError(Exception):
     """A refused call, or a token that is not accepted.
 
-    `reason` is what to switch on: the name of a `postern.v1.Reason`, or one that only a newer server knows. `message` says
-    what happened and what to do. Empty where the failure did not come from a Postern server.
+    `reason` is what to switch on: the name of a `postern.v1.Reason`, or a name that only a newer server knows. It is empty
+    where the failure did not come from a Postern server. `message` says what happened and what to do.
     """
 
     status: str
@@ -80,7 +80,7 @@ def _number(value: object) -> int:
 
 
 def _fields(message: bytes) -> Iterator[Tuple[int, object]]:
-    """The fields of a protobuf message: numbers and bytes. google.rpc's own stubs would be one dependency more."""
+    """The fields of a protobuf message: numbers and bytes. google.rpc's own stubs would be one more dependency."""
     position = 0
 
     def varint() -> int:

@@ -1,7 +1,7 @@
-"""ID tokens and session cookies, checked with the project's published keys. No input or output, no clock of its own.
+"""Verifies ID tokens and session cookies with the project's published keys. No input or output, no clock of its own.
 
-The same rules as the server's own verifier: the header has to be, byte for byte, the one that a published key's tokens
-are made with, so nothing in it is believed and the algorithm is the key's own.
+The rules are those of the server's own verifier: the header has to be, byte for byte, the one that a published key's tokens
+are made with. So nothing in the header is trusted, and the algorithm is the key's own.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DecodedToken:
     """The contents of a verified token."""
 
     uid: str
-    #: Empty: the default pool.
+    #: Empty for the default pool.
     tenant_id: str
     #: 32 hexadecimal digits, the claim `sid`.
     session_id: str
@@ -49,10 +49,10 @@ class DecodedToken:
 
 
 class KeySet:
-    """The keys of a JWK set as the server publishes it; those that are not sound or not named are left out."""
+    """The keys of a JWK set as the server publishes it, without those that are not sound or have no id."""
 
     def __init__(self, jwks: bytes) -> None:
-        """ValueError for what is no JWK set."""
+        """Raises ValueError if `jwks` is not a JWK set."""
         keys = _parsed(jwks)
         keys = keys.get("keys") if isinstance(keys, dict) else None
         if not isinstance(keys, list) or len(keys) > _KEYS_MAX:
@@ -72,12 +72,12 @@ class KeySet:
         return next((entry for entry in self._entries if token.startswith(entry[0])), None)
 
     def knows(self, token: str) -> bool:
-        """Whether there is a key whose tokens begin as this one; the signature is still to be checked."""
+        """Whether there is a key whose tokens begin as this one does. The signature is not checked."""
         return self._entry_of(token.encode("utf-8", "replace")) is not None
 
 
 class OfflineVerifier:
-    """Verifies signature, issuer, audience and times, and nothing that was revoked: see `TokenVerifier` for that.
+    """Verifies signature, issuer, audience and times, but not revocations: see `TokenVerifier` for those.
 
         verifier = OfflineVerifier(KeySet(jwks), "https://auth.example.com", "my-project")
         token = verifier.verify(id_token, now=time.time())
@@ -206,7 +206,7 @@ def _decode(text: bytes) -> Optional[bytes]:
 
 
 def _parsed(text: bytes) -> Any:
-    """JSON without duplicate members, NaN, lone surrogates or deep nesting. ValueError."""
+    """Parses JSON without duplicate members, NaN, lone surrogates or deep nesting. Raises ValueError."""
 
     def members(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
         result = dict(pairs)
@@ -223,6 +223,9 @@ def _parsed(text: bytes) -> Any:
         depth += (character in "[{") - (character in "]}")
         deepest = max(deepest, depth)
     if deepest > _DEPTH_MAX:
-        # Brackets within strings count too: no token of ours has so many.
+        # Brackets within strings count too, which is harmless: no token of ours has so many.
         raise ValueError("too deep")
-    return json.loads(decoded, object_pairs_hook=members, parse_constant=refuse)
+    parsed = json.loads(decoded, object_pairs_hook=members, parse_constant=refuse)
+    # An escaped lone surrogate has no form in UTF-8: UnicodeEncodeError is a ValueError.
+    json.dumps(parsed, ensure_ascii=False).encode("utf-8")
+    return parsed

@@ -1,4 +1,4 @@
-"""What tokens have to be refused although they are genuine and have not expired. No input or output, no clock."""
+"""Knows which tokens to refuse although they are genuine and have not expired. No input or output, no clock."""
 from __future__ import annotations
 
 import threading
@@ -38,7 +38,7 @@ class RevocationState:
         self._previous: Tuple[Dict[Tuple[str, str], int], Set[str]] = ({}, set())
         self._disabled: Set[str] = set()
         self._deleted: Set[str] = set()
-        # Never forgotten: whoever has a revoked key makes tokens with it at any time.
+        # Never forgotten: somebody who has a revoked key can make tokens with it at any time.
         self._revoked_keys: Set[str] = set()
 
     def apply(self, revocation: Revocation, now: float) -> None:
@@ -61,7 +61,7 @@ class RevocationState:
             self._revoked_keys.add(revocation.key_id)
 
     def refusal(self, token: DecodedToken) -> Optional[str]:
-        """Why the token is refused; None: the feed has no reason."""
+        """Why the token is refused; None if the feed has no reason to."""
         if token.key_id in self._revoked_keys:
             return KEY_REVOKED
         if self._only_tenant_id is not None and token.tenant_id != self._only_tenant_id:
@@ -82,11 +82,11 @@ class RevocationFeed:
     """The feed's contents, shared between the thread that follows it and those that verify."""
 
     def __init__(self, retention: float, now: float) -> None:
-        """Here and below `now` is a clock that only goes forward and counts the time that the machine sleeps."""
+        """Here and below, `now` comes from a clock that only goes forward and also counts while the machine sleeps."""
         self._lock = threading.Lock()
         self._retention = retention
         self._state = RevocationState(retention, now)
-        # A snapshot that is still coming in; it replaces the state when it is whole.
+        # A snapshot that is still arriving. It replaces the state when it is complete.
         self._incoming: Optional[RevocationState] = None
         self._cursor = ""
         self._is_complete = False
@@ -107,7 +107,7 @@ class RevocationFeed:
         self, revocations: Iterable[Revocation], *, cursor: str, server_time: float, begins_snapshot: bool,
         continues: bool, only_tenant_id: Optional[str], now: float
     ) -> None:
-        """Takes in a message of the feed. `only_tenant_id`: of a snapshot; None is every tenant."""
+        """Takes in a message of the feed. `only_tenant_id`: the only tenant of a snapshot; None means every tenant."""
         with self._lock:
             if begins_snapshot:
                 self._incoming = RevocationState(self._retention, now, only_tenant_id)
@@ -119,7 +119,7 @@ class RevocationFeed:
                     return
                 self._state, self._incoming = self._incoming, None
             self._cursor = cursor
-            # While more follows, something that is not told yet may have been revoked long ago.
+            # While more messages follow, one of them may tell of a revocation of long ago.
             if not continues:
                 self._is_complete = True
                 self._heard_at = (server_time, now)
@@ -130,7 +130,7 @@ class RevocationFeed:
             self._incoming = None
 
     def heard(self, now: float) -> Optional[Tuple[float, float]]:
-        """Seconds since the feed was heard, and the server's time now; None before the first snapshot is whole."""
+        """Seconds since the feed was heard, and the server's time now; None before the first snapshot is complete."""
         with self._lock:
             if self._heard_at is None:
                 return None

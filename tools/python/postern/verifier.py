@@ -1,4 +1,4 @@
-"""Verifies tokens inside a service, without a call per token: the server pushes what it revokes."""
+"""Verifies tokens inside a service, without a call per token: the server pushes its revocations."""
 from __future__ import annotations
 
 import random
@@ -31,7 +31,7 @@ class Feed(Protocol):
 
 
 class Source(Protocol):
-    """What a verifier asks of the server. `Client` is one."""
+    """The calls that a verifier makes to the server. `Client` implements them."""
 
     def issuer_and_audience(self) -> Tuple[str, str]: ...
     def published_keys(self, token_kind: str) -> bytes: ...
@@ -47,9 +47,9 @@ class TokenVerifier:
             token = verifier.verify(bearer_token)
 
     The credential needs the role `verifier` and nothing more. One verifier serves a process; any thread may use it. Times
-    are the server's, carried on by a clock that counts sleep: a wrong clock here changes nothing.
+    are the server's, continued by a local clock that also counts sleep, so a wrong wall clock here changes nothing.
 
-    When the feed was not heard for `stale_after` seconds, `when_stale` decides: "refuse" (VERIFIER_STALE, the default),
+    If the feed was not heard for `stale_after` seconds, `when_stale` decides: "refuse" (VERIFIER_STALE, the default),
     "accept", or "ask_server" (one call per token).
     """
 
@@ -58,7 +58,7 @@ class TokenVerifier:
         stale_after: float = 30.0, heartbeat: int = 10, key_refresh_interval: float = 300.0,
         key_refresh_floor: float = 10.0
     ) -> None:
-        """Fetches the keys and the first snapshot of revocations. Raises what the calls for them raise."""
+        """Fetches the keys and the first snapshot of revocations. Raises the errors of these calls."""
         if when_stale not in (REFUSE, ACCEPT, ASK_SERVER) or token_kind not in (ID_TOKEN, SESSION_COOKIE):
             raise ValueError("when_stale is refuse, accept or ask_server; token_kind is id_token or session_cookie")
         self._source, self._kind, self._when_stale, self._stale_after = source, token_kind, when_stale, stale_after
@@ -102,12 +102,12 @@ class TokenVerifier:
 
     @property
     def staleness(self) -> float:
-        """Seconds since the feed was heard: what was revoked since may be unknown here."""
+        """Seconds since the feed was heard: later revocations may be unknown here."""
         heard = self._feed.heard(boot_time())
         return heard[0] if heard else 0.0
 
     def verify(self, token: str) -> DecodedToken:
-        """The token's contents. For a token of an unknown key the keys are fetched first, every 10 s at most.
+        """The token's contents. For a token of an unknown key, the keys are fetched first, every 10 s at most.
 
         Raises `PosternError`: INVALID_ID_TOKEN or INVALID_SESSION_COOKIE, TOKEN_EXPIRED (metadata `cause` EXPIRED or
         REVOKED), TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE.
@@ -123,7 +123,7 @@ class TokenVerifier:
         raise self._stale()
 
     def verify_now(self, token: str) -> DecodedToken:
-        """The same with what is known here: makes no call. While it is stale, "ask_server" refuses."""
+        """As `verify`, but without a call, only with what is known here. While the feed is stale, "ask_server" refuses."""
         decoded, is_stale = self._check(token)
         if is_stale and self._when_stale != ACCEPT:
             raise self._stale()
@@ -161,7 +161,7 @@ class TokenVerifier:
     # Keys
 
     def _may_fetch(self) -> bool:
-        """Once per floor, so that forged tokens cost the server nothing."""
+        """True at most once per floor, so that forged tokens cost the server nothing."""
         with self._keys_lock:
             if boot_time() - self._fetched_at < self._floor:
                 return False
@@ -169,7 +169,7 @@ class TokenVerifier:
             return True
 
     def _refresh(self) -> None:
-        """The keys of before stay when they cannot be fetched."""
+        """Fetches the keys. The present ones stay if that fails."""
         try:
             keys = KeySet(self._source.published_keys(self._kind))
         except (PosternError, ValueError):
@@ -190,7 +190,7 @@ class TokenVerifier:
         return self._stream
 
     def _take(self, message: object) -> bool:
-        """Returns whether a signing key was revoked."""
+        """Takes in a message of the feed. Returns whether a signing key was revoked."""
         told = [
             Revocation(r.kind, r.tenant_id, r.uid, r.session_id, r.valid_after_micros, r.key_id)
             for r in message.revocations  # type: ignore[attr-defined]
@@ -217,7 +217,7 @@ class TokenVerifier:
                 failures += 1
             messages = None
             self._feed.stream_ended()
-            # Quickly at first: revocations are not heard meanwhile.
+            # The first retries come quickly, because revocations are not heard meanwhile.
             longest = min(5.0, 0.05 * 2 ** min(failures, 7))
             self._stopped.wait(random.uniform(longest / 2, longest))
 

@@ -136,7 +136,7 @@ class ClientTests(unittest.TestCase):
         self.server.script["Delete"] = [refused, answers(users_pb2.UsersDeleteResponse())]
         self.client.users.delete(uid="ada")
         self.assertEqual([self.sent_position(-2), self.sent_position()], ["a" * 32 + ".9", None])
-        # Without a position of the client's own, it is the caller's mistake.
+        # If the caller gave the position, the refusal is the caller's mistake.
         self.server.script["Delete"] = [refused]
         count = len(self.server.calls)
         with self.assertRaises(postern.PosternError):
@@ -168,14 +168,14 @@ class ClientTests(unittest.TestCase):
         self.server.script["Get"] = [away]
         self.assertRaises(postern.PosternError, self.client.users.get, uid="ada")
         self.assertEqual(len(self.server.calls), 7)
-        # A change is sent again with a key only.
+        # A change is sent again only with an idempotency key.
         self.server.script["Delete"] = [away]
         self.assertRaises(postern.PosternError, self.client.users.delete, uid="ada")
         self.assertEqual(len(self.server.calls), 8)
         self.server.script["Delete"] = [away, answers(users_pb2.UsersDeleteResponse())]
         self.client.users.delete(uid="ada", idempotency_key="key-1")
         self.assertEqual([call[1].get("idempotency-key") for call in self.server.calls[8:]], ["key-1", "key-1"])
-        # Another failure ends it.
+        # Another failure ends the retries.
         self.server.script["Get"] = [fails(grpc.StatusCode.NOT_FOUND, "USER_NOT_FOUND"), self.ada]
         self.assertRaises(postern.PosternError, self.client.users.get, uid="ada")
 

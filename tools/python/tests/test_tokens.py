@@ -100,7 +100,7 @@ class TokenTests(unittest.TestCase):
                        '{"kid":"k1","alg":"ES256","typ":"JWT"}', '{"alg":"ES256","kid":"k2","typ":"JWT"}',
                        '{"alg":"ES256","kid":"k1","typ":"JWT","crit":["x"]}', '{"alg": "ES256","kid":"k1","typ":"JWT"}'):
             self.refused(signer.token(header=header))
-        # The key set says what a key is for; one that says otherwise is no key.
+        # A key's `alg` must fit the kind of key; otherwise the key is left out.
         self.assertEqual(KeySet(json.dumps({"keys": [{**signer.jwk, "alg": "RS256"}]}).encode()).key_ids, [])
 
     def test_claims_have_to_be_there_and_of_their_type(self):
@@ -132,6 +132,8 @@ class TokenTests(unittest.TestCase):
         for payload in (b"", b"[]", b"{", b"null", b"\xff", b'{"a":1,"a":2}', b'{"a":NaN}', b"[" * 4000):
             self.refused(self.signer.token(payload=payload))
         self.refused(self.signer.token(plan="x" * 9000))
+        # json.dumps escapes it, so that the payload is good UTF-8.
+        self.refused(self.signer.token(plan="\ud800"))
         self.assertRaises(ValueError, KeySet, b"{}")
         self.assertRaises(ValueError, KeySet, b'{"keys":[' + b",".join([b"{}"] * 65) + b"]}")
         self.assertEqual(KeySet(b'{"keys":[{},1,null,{"kty":"RSA"},{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]}').key_ids, [])
@@ -204,13 +206,13 @@ class RevocationTests(unittest.TestCase):
         self.assertEqual(feed.refusal(self.token()), revocations.REVOKED)
         apply([], "5", begins=True)
         self.assertIsNone(feed.refusal(self.token()))
-        # What came behind a cursor is not all there before the message that ends it.
+        # What follows a cursor is not complete before the message that ends it.
         apply([], "6", continues=True)
         self.assertEqual((feed.cursor, feed.heard(9)), ("6", (4, NOW + 4)))
 
 
 class FakeSource:
-    """A server whose feed says its first message, and then what the test has it say."""
+    """A server whose feed sends its first message, and then the messages that the test gives it."""
 
     def __init__(self, signer, time):
         self.signer, self.time, self.asked, self.fetched = signer, time, [], 0
