@@ -145,24 +145,25 @@ struct WorkQueue: Sendable {
         return min(turnedAwayCount, queue.count)
     }
 
-    /// Returns the answers to give now that a work has ended with `answer`: none, or `answer` and the held answer.
+    /// Appends the answers to give now that a work has ended with `answer`: none, or the held answer and `answer`.
     ///
     /// The steps after a hash cost half a millisecond, because the hash has displaced everything from the caches, and
     /// they cost a commit. Two sign-ins that take them together share both. An answer waits only while another work
     /// runs, a further work waits for each worker, and the machine is not crowded.
-    mutating func pair(_ answer: @escaping Answer) -> [Answer] {
+    mutating func pair(_ answer: @escaping Answer, into answers: inout [Answer]) {
         let isBehind = counts.running > 0 && queue.count >= limits.workers && !demand.isCrowded
         if limits.pairsAnswers, isBehind, heldAnswer == nil {
             heldAnswer = answer
-            return []
+        } else {
+            takeHeldAnswer(into: &answers)
+            answers.append(answer)
         }
-        return takeHeldAnswer() + [answer]
     }
 
-    /// The held answer, for a worker that finds no more work to give.
-    mutating func takeHeldAnswer() -> [Answer] {
-        defer { heldAnswer = nil }
-        return heldAnswer.map { [$0] } ?? []
+    /// Appends the held answer, for a worker that finds no more work.
+    mutating func takeHeldAnswer(into answers: inout [Answer]) {
+        if let heldAnswer { answers.append(heldAnswer) }
+        heldAnswer = nil
     }
 
     /// Takes `work` out if it still waits.

@@ -156,18 +156,20 @@ public final class WorkerPool: Sendable {
                 guard let work = next else { continue }
                 if !work.isShort { give(&answers) }
                 let start = Instant.now
-                let answer = GivingWay.until(givesWayUntil) { work.execute() }
+                GivingWay.begin(until: givesWayUntil)
+                let answer = work.execute()
+                GivingWay.end()
                 let use = meter.use(since: start)
                 let (calls, isBehind) = shared.queue.withLock { queue in
                     let calls = queue.finished(work, lane: lane, use: use)
-                    answers += work.isShort ? [answer] : queue.pair(answer)
+                    if work.isShort { answers.append(answer) } else { queue.pair(answer, into: &answers) }
                     return (calls, queue.backlog > longBacklog)
                 }
                 for _ in 0..<calls { shared.callAll() }
                 if !work.isShort || !isBehind || answers.count == answersTogetherMax { give(&answers) }
             } while wakeup.takeSignal()
             let isClosed = shared.queue.withLock { queue in
-                answers += queue.takeHeldAnswer()
+                queue.takeHeldAnswer(into: &answers)
                 return queue.isClosed
             }
             give(&answers)

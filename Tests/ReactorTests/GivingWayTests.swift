@@ -8,18 +8,18 @@ import Testing
     /// Computes until it was interrupted three times, or for five seconds.
     private func compute(until end: Instant?) -> Int64 {
         let (before, begin) = (GivingWay.count, Instant.now)
-        GivingWay.until(end) {
-            while GivingWay.count < before + 3, Instant.now.nanoseconds(since: begin) < 5_000_000_000 {}
-        }
+        GivingWay.begin(until: end)
+        while GivingWay.count < before + 3, Instant.now.nanoseconds(since: begin) < 5_000_000_000 {}
+        GivingWay.end()
         return GivingWay.count - before
     }
 
     /// Computes for ten turns' time.
     private func computeShortly(until end: Instant?) -> Int64 {
         let (before, begin) = (GivingWay.count, Instant.now)
-        GivingWay.until(end) {
-            while Instant.now.nanoseconds(since: begin) < 10_000_000 {}
-        }
+        GivingWay.begin(until: end)
+        while Instant.now.nanoseconds(since: begin) < 10_000_000 {}
+        GivingWay.end()
         return GivingWay.count - before
     }
 
@@ -58,7 +58,9 @@ import Testing
     @Test func aWaitIsNotCutShort() {
         let semaphore = Base.Semaphore()
         let (before, begin) = (GivingWay.count, Instant.now)
-        let cameThrough = GivingWay.until(.distantFuture) { semaphore.wait(for: .milliseconds(20)) }
+        GivingWay.begin(until: .distantFuture)
+        let cameThrough = semaphore.wait(for: .milliseconds(20))
+        GivingWay.end()
         #expect(!cameThrough && Instant.now.nanoseconds(since: begin) >= 20_000_000)
         #expect(GivingWay.count >= before)
     }

@@ -84,7 +84,9 @@ import Testing
         /// Pairs the answer of this letter, and returns the letters of the answers that are given now.
         func pair(_ letter: Character, in queue: inout WorkQueue) -> String {
             letters.withLock { $0 = "" }
-            for answer in queue.pair({ self.letters.withLock { $0.append(letter) } }) { answer() }
+            var answers: [WorkQueue.Answer] = []
+            queue.pair({ self.letters.withLock { $0.append(letter) } }, into: &answers)
+            for answer in answers { answer() }
             return letters.withLock { $0 }
         }
     }
@@ -109,7 +111,9 @@ import Testing
         #expect(given.pair("d", in: &queue) == "cd")
         #expect(given.pair("e", in: &queue).isEmpty)
         // A worker that has nothing to do gives it.
-        #expect(queue.takeHeldAnswer().count == 1 && queue.takeHeldAnswer().isEmpty)
+        var answers: [WorkQueue.Answer] = []
+        for _ in 0..<2 { queue.takeHeldAnswer(into: &answers) }
+        #expect(answers.count == 1)
     }
 
     @Test func noAnswerWaitsAloneOrWithoutProcessors() throws {
