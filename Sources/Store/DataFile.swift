@@ -22,6 +22,12 @@ struct DataFile: ~Copyable {
         var freePagesRoot: UInt64
         var lastPage: UInt64
         var transactionID: UInt64
+        /// Of the other meta page.
+        var otherTransactionID: UInt64 = 0
+
+        /// LMDB writes the two pages in turn, so that one is a transaction behind the other. If it is not, a number was
+        /// damaged, and which page is the newest is not known.
+        var isNextToOther: Bool { transactionID == 0 || transactionID - otherTransactionID == 1 }
     }
 
     private let file: Int32
@@ -61,7 +67,9 @@ struct DataFile: ~Copyable {
     func newestMeta() throws(StoreError) -> Meta {
         let first = try meta(at: 0)
         let second = try meta(at: first.pageByteCount)
-        return second.transactionID > first.transactionID ? second : first
+        var (newest, other) = second.transactionID > first.transactionID ? (second, first) : (first, second)
+        newest.otherTransactionID = other.transactionID
+        return newest
     }
 
     private func meta(at offset: UInt64) throws(StoreError) -> Meta {
@@ -76,7 +84,7 @@ struct DataFile: ~Copyable {
             lastPage: try load(UInt64.self, at: offset + 136),
             transactionID: try load(UInt64.self, at: offset + 144))
         guard meta.pageByteCount.nonzeroBitCount == 1, (512...65_536).contains(meta.pageByteCount),
-            meta.lastPage < 1 << 40
+            meta.lastPage < 1 << 40, meta.transactionID < 1 << 56
         else { throw .damaged(operation: "meta page") }
         // A file this much shorter than its last page has lost more than unused pages; this bounds the set above.
         guard meta.lastPage < byteCount / meta.pageByteCount + 1 << 18 else { throw .truncated }

@@ -1,28 +1,43 @@
+internal import CLMDB
+
 /// Reads every page of a data file that is in use, by pread(2), and checks it against LMDB's format (mdb.c of 0.9). A
 /// damaged page is a finding here; through LMDB's mapping it would be a fault.
 ///
 /// A page must state its own number and kind, be used once, and hold its keys in order and within the bounds that the
-/// pages above give. A tree must have the depth and the counts that its record states.
+/// pages above give. A tree must have the depth and the counts that its record states. No flag may be set that the
+/// store never sets: LMDB follows a flag without looking further, even into memory that is not there.
 final class PageWalk {
     /// A tree's record in LMDB (`MDB_db`, 48 bytes).
     struct Tree {
         static let byteCount = 48
 
+        /// What the values of its rows are.
+        enum Content {
+            case records, trees
+            /// Lists of page numbers, under keys that are numbers of 8 bytes in this machine's order.
+            case freePages
+        }
+
         var name: String
+        var content: Content
+        /// `md_flags`: how LMDB is to compare keys.
+        var flags: UInt16
         var depth: Int
         var branchPageCount: UInt64
         var leafPageCount: UInt64
         var overflowPageCount: UInt64
         var rowCount: UInt64
         var root: UInt64
-        /// Whether keys are numbers of 8 bytes in this machine's order, as in the list of free pages.
-        var hasNumberKeys = false
 
-        init(name: String, bytes: UnsafeRawBufferPointer) {
+        var hasNumberKeys: Bool { content == .freePages }
+
+        init(name: String, content: Content = .records, bytes: UnsafeRawBufferPointer) {
             func number<Number: FixedWidthInteger>(_: Number.Type, _ offset: Int) -> Number {
                 Number(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Number.self))
             }
             self.name = name
+            self.content = content
+            self.flags = number(UInt16.self, 4)
             self.depth = Int(number(UInt16.self, 6))
             self.branchPageCount = number(UInt64.self, 8)
             self.leafPageCount = number(UInt64.self, 16)
@@ -36,8 +51,6 @@ final class PageWalk {
     struct Row {
         var key: UnsafeRawBufferPointer
         var value: UnsafeRawBufferPointer
-        /// `value` is a `Tree`.
-        var isTree: Bool
         var page: UInt64
     }
 
@@ -67,9 +80,11 @@ final class PageWalk {
     func roots() throws(StoreError) -> (free: Tree, main: Tree) {
         let bytes = try file.bytes(at: meta.offset + 40, count: 2 * Tree.byteCount)
         return bytes.withUnsafeBytes { bytes in
-            var free = Tree(name: "free pages", bytes: UnsafeRawBufferPointer(rebasing: bytes[..<Tree.byteCount]))
-            free.hasNumberKeys = true
-            return (free, Tree(name: "tables", bytes: UnsafeRawBufferPointer(rebasing: bytes[Tree.byteCount...])))
+            let (free, main) = (bytes[..<Tree.byteCount], bytes[Tree.byteCount...])
+            return (
+                Tree(name: "free pages", content: .freePages, bytes: UnsafeRawBufferPointer(rebasing: free)),
+                Tree(name: "tables", content: .trees, bytes: UnsafeRawBufferPointer(rebasing: main))
+            )
         }
     }
 
@@ -94,6 +109,11 @@ final class PageWalk {
     /// Visits every row of `tree` in order.
     func walk(_ tree: Tree, _ body: (Row) -> Void) {
         var counts = Counts()
+        // LMDB keeps the environment's flags where this tree's are: at most the one that `DataFile` makes a file with.
+        let flags = tree.content == .freePages ? tree.flags & ~UInt16(MDB_NOSUBDIR) : tree.flags
+        guard flags == (tree.hasNumberKeys ? UInt16(MDB_INTEGERKEY) : 0) else {
+            return findings.add("\(tree.name): impossible flags", at: "root")
+        }
         if tree.root != .max {
             guard (1...DataFile.depthMax).contains(tree.depth) else {
                 return findings.add("\(tree.name): impossible depth", at: "root")
@@ -126,7 +146,7 @@ extension PageWalk {
         }
         let isLeaf = level == tree.depth
         bytes.withUnsafeBytes { bytes in
-            guard let page = Page(bytes, number: number, isLeaf: isLeaf) else {
+            guard let page = TreePage(bytes, number: number, isLeaf: isLeaf) else {
                 return findings.add("\(tree.name): page is no \(isLeaf ? "leaf" : "branch")", at: "page \(number)")
             }
             if isLeaf {
@@ -147,7 +167,7 @@ extension PageWalk {
     }
 
     private func visitRows(
-        _ page: Page, _ tree: Tree, _ bounds: Bounds, _ previous: inout [UInt8]?, _ counts: inout Counts,
+        _ page: TreePage, _ tree: Tree, _ bounds: Bounds, _ previous: inout [UInt8]?, _ counts: inout Counts,
         _ body: (Row) -> Void
     ) {
         for index in 0..<page.nodeCount {
@@ -160,37 +180,39 @@ extension PageWalk {
                 && isAscending(bounds.low, key, tree, orEqual: true)
             if !isInOrder { findings.add("\(tree.name): keys out of order", at: "page \(page.number)") }
             previous = [UInt8](key)
-            guard page.isBig(index) else {
-                guard let value = page.value(index) else {
-                    findings.add("\(tree.name): row leaves its page", at: "page \(page.number)")
-                    continue
-                }
-                body(Row(key: key, value: value, isTree: page.isTree(index), page: page.number))
-                continue
+            switch (page.kind(index), tree.content) {
+            case (.value, .records), (.value, .freePages), (.tree, .trees):
+                body(Row(key: key, value: page.value(index), page: page.number))
+            case (.bigValue, .records), (.bigValue, .freePages):
+                guard let value = bigValue(page, index, tree, &counts) else { continue }
+                value.withUnsafeBytes { body(Row(key: key, value: $0, page: page.number)) }
+            default:
+                findings.add("\(tree.name): row of a kind that is not stored here", at: "page \(page.number)")
             }
-            guard let value = bigValue(page, index, tree, &counts) else { continue }
-            value.withUnsafeBytes { body(Row(key: key, value: $0, isTree: false, page: page.number)) }
         }
     }
 
     /// A value that has pages of its own.
-    private func bigValue(_ page: Page, _ index: Int, _ tree: Tree, _ counts: inout Counts) -> [UInt8]? {
+    private func bigValue(_ page: TreePage, _ index: Int, _ tree: Tree, _ counts: inout Counts) -> [UInt8]? {
         let byteCount = page.valueByteCount(index)
-        guard let first = page.bigPage(index) else {
-            findings.add("\(tree.name): row leaves its page", at: "page \(page.number)")
-            return nil
-        }
-        let pageCount = (UInt64(byteCount) + DataFile.pageHeaderByteCount + meta.pageByteCount - 1) / meta.pageByteCount
-        guard claim(first, count: pageCount, for: tree.name, at: page.number) else { return nil }
-        counts.overflowPages += pageCount
+        let first = page.bigPage(index)
+        let needed = (UInt64(byteCount) + DataFile.pageHeaderByteCount + meta.pageByteCount - 1) / meta.pageByteCount
         do {
+            guard first <= meta.lastPage else {
+                findings.add("\(tree.name): page number out of range", at: "page \(page.number)")
+                return nil
+            }
             let start = first * meta.pageByteCount
+            // More than it needs, if it became shorter in the transaction that wrote it.
+            let pageCount = UInt64(clamping: try file.load(UInt32.self, at: start + 12))
             guard try file.load(UInt64.self, at: start) == first,
-                try file.load(UInt16.self, at: start + 10) & DataFile.PageFlag.overflow != 0
+                try file.load(UInt16.self, at: start + 10) == DataFile.PageFlag.overflow, pageCount >= needed
             else {
                 findings.add("\(tree.name): page is no value", at: "page \(first)")
                 return nil
             }
+            guard claim(first, count: pageCount, for: tree.name, at: page.number) else { return nil }
+            counts.overflowPages += pageCount
             return try file.bytes(at: start + DataFile.pageHeaderByteCount, count: byteCount)
         } catch {
             findings.add("\(tree.name): page cannot be read", at: "page \(first)")
@@ -210,64 +232,5 @@ extension PageWalk {
         let one = first.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
         let other = second.loadUnaligned(as: UInt64.self)
         return one < other || (orEqual && one == other)
-    }
-}
-
-/// A branch or a leaf whose nodes lie within it.
-private struct Page {
-    private static let nodeHeaderByteCount = 8
-
-    let number: UInt64
-    let nodeCount: Int
-    private let bytes: UnsafeRawBufferPointer
-
-    init?(_ bytes: UnsafeRawBufferPointer, number: UInt64, isLeaf: Bool) {
-        func number16(_ offset: Int) -> Int { Int(bytes.loadUnaligned(fromByteOffset: offset, as: UInt16.self)) }
-        let kind = Int(truncatingIfNeeded: isLeaf ? DataFile.PageFlag.leaf : DataFile.PageFlag.branch)
-        let (lower, upper) = (number16(12), number16(14))
-        guard bytes.loadUnaligned(as: UInt64.self) == number, number16(10) & 0x6F == kind, lower >= 16,
-            lower & 1 == 0, lower <= upper, upper <= bytes.count
-        else { return nil }
-        let nodeCount = (lower - 16) / 2
-        guard nodeCount >= (isLeaf ? 1 : 2) else { return nil }
-        for index in 0..<nodeCount {
-            let node = number16(16 + 2 * index)
-            guard node >= upper, node + Self.nodeHeaderByteCount <= bytes.count,
-                node + Self.nodeHeaderByteCount + number16(node + 6) <= bytes.count
-            else { return nil }
-        }
-        self.number = number
-        self.nodeCount = nodeCount
-        self.bytes = bytes
-    }
-
-    private func number16(_ offset: Int) -> Int { Int(bytes.loadUnaligned(fromByteOffset: offset, as: UInt16.self)) }
-    private func node(_ index: Int) -> Int { number16(16 + 2 * index) }
-    private func flags(_ index: Int) -> Int { number16(node(index) + 4) }
-
-    func key(_ index: Int) -> UnsafeRawBufferPointer {
-        let start = node(index) + Self.nodeHeaderByteCount
-        return UnsafeRawBufferPointer(rebasing: bytes[start..<start + number16(node(index) + 6)])
-    }
-
-    /// The child of a branch's node.
-    func child(_ index: Int) -> UInt64 { UInt64(clamping: valueByteCount(index) | flags(index) << 32) }
-
-    func isBig(_ index: Int) -> Bool { flags(index) & 1 != 0 }
-    func isTree(_ index: Int) -> Bool { flags(index) & 2 != 0 }
-    func valueByteCount(_ index: Int) -> Int { number16(node(index)) | number16(node(index) + 2) << 16 }
-
-    private func valueStart(_ index: Int) -> Int { node(index) + Self.nodeHeaderByteCount + number16(node(index) + 6) }
-
-    func value(_ index: Int) -> UnsafeRawBufferPointer? {
-        let start = valueStart(index)
-        guard valueByteCount(index) <= bytes.count - start else { return nil }
-        return UnsafeRawBufferPointer(rebasing: bytes[start..<start + valueByteCount(index)])
-    }
-
-    func bigPage(_ index: Int) -> UInt64? {
-        let start = valueStart(index)
-        guard start + 8 <= bytes.count else { return nil }
-        return bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self)
     }
 }

@@ -11,6 +11,7 @@ extension Store {
         let (storeID, event) = try readIdentity()
         environment.noteEvent(event)
         if let rollback = Rollback(storeID: storeID, try environment.position(), found) { return rollback }
+        if let rollback = try Rollback(metaPagesIn: environment.configuration.directory) { return rollback }
         if let storeID {
             environment.setWitness(
                 try Witness(
@@ -81,6 +82,14 @@ extension Rollback {
             guard let rollback = Self.behind(position, witness) else { return nil }
             self = rollback
         }
+    }
+
+    /// Nil if one meta page follows the other.
+    init?(metaPagesIn directory: String) throws(StoreError) {
+        guard let file = try DataFile(path: directory + "/data.mdb") else { throw .missing }
+        let newest = try file.newestMeta()
+        guard !newest.isNextToOther else { return nil }
+        self = .metaPagesApart(newest: newest.transactionID, other: newest.otherTransactionID)
     }
 
     private static func behind(_ store: Witness.Position, _ witness: Witness.Position) -> Rollback? {

@@ -20,6 +20,9 @@ public struct StoreReport: Sendable {
         let byteCount = file.byteCount
         let walk = try PageWalk(file)
         lines.append("data.mdb: \(byteCount) bytes, transaction \(walk.meta.transactionID)")
+        if let rollback = try Rollback(metaPagesIn: configuration.directory) {
+            walk.findings.add("\(rollback)", at: "meta pages")
+        }
         try readPages(walk, configuration, authenticator)
         add(walk.findings)
         guard isSound else {
@@ -67,10 +70,16 @@ extension StoreReport {
             uniqueKeysWithValues: Schema.tables(with: configuration.tables).map { ($0.name.description, $0.id) })
         let (free, main) = try walk.roots()
         var freeCount: UInt64 = 0
-        walk.walk(free) { row in freeCount += Self.claimFreePages(row, walk) }
+        var newest: UInt64 = 0
+        walk.walk(free) { row in freeCount += Self.claimFreePages(row, walk, &newest) }
+        // Every transaction but a file's first frees pages. If a number is too high, it was damaged, and its meta page
+        // may be the older one.
+        if newest != walk.meta.transactionID, walk.meta.transactionID > 1 {
+            walk.findings.add("free pages: not those of the newest transaction", at: "root")
+        }
         var tables: [PageWalk.Tree] = []
         walk.walk(main) { row in
-            guard row.isTree, row.value.count == PageWalk.Tree.byteCount else {
+            guard row.value.count == PageWalk.Tree.byteCount else {
                 return walk.findings.add("tables: row that is no table", at: "page \(row.page)")
             }
             tables.append(PageWalk.Tree(name: String(decoding: row.key, as: UTF8.self), bytes: row.value))
@@ -92,7 +101,7 @@ extension StoreReport {
     }
 
     /// transaction id → count and page numbers.
-    private static func claimFreePages(_ row: PageWalk.Row, _ walk: PageWalk) -> UInt64 {
+    private static func claimFreePages(_ row: PageWalk.Row, _ walk: PageWalk, _ newest: inout UInt64) -> UInt64 {
         let numbers = row.value.count / 8
         guard numbers >= 1 else {
             walk.findings.add("free pages: empty row", at: "page \(row.page)")
@@ -103,9 +112,15 @@ extension StoreReport {
             walk.findings.add("free pages: row leaves its value", at: "page \(row.page)")
             return 0
         }
+        newest = row.key.count == 8 ? row.key.loadUnaligned(as: UInt64.self) : 0
+        if newest == 0 { walk.findings.add("free pages: no number of a transaction", at: "page \(row.page)") }
+        var previous = UInt64.max
         for index in 0..<Int(clamping: count) {
             let page = row.value.loadUnaligned(fromByteOffset: 8 + 8 * index, as: UInt64.self)
             _ = walk.claim(page, for: "free pages", at: row.page)
+            // LMDB takes the pages between two that lie as far apart in the list as in the file.
+            if page >= previous { walk.findings.add("free pages: numbers out of order", at: "page \(row.page)") }
+            previous = page
         }
         return count
     }

@@ -25,27 +25,39 @@ import Testing
         }
     }
 
-    private static func usedByteCount(_ path: String) throws -> Int {
-        guard let file = try DataFile(path: path) else { throw StoreError.missing }
-        return Int(try file.newestMeta().lastPage + 1) * 4_096
-    }
-
-    private func report(_ directory: String) throws -> StoreReport {
+    fileprivate func report(_ directory: String) throws -> StoreReport {
         try StoreReport(
             StoreConfiguration(directory: directory, tables: testTables), authenticator: TestAuthenticator(),
             eventHash: testEventHash, records: { _, _ in })
     }
 
-    /// Everything that the store answers, in one text.
-    private func everything(_ directory: String) throws -> [[UInt8]] {
+    private static let tables = [blobs.id, users.id, Schema.events.id].map {
+        Table<[UInt8], [UInt8]>(id: $0, name: "", owner: .nobody, purge: .noTenant)
+    }
+
+    /// Everything that the store answers: row by row, then each row by its key, then after every row was written anew.
+    fileprivate func everything(_ directory: String) throws -> [[UInt8]] {
         let store = try openTestStore(at: directory, tables: testTables)
         defer { store.close() }
-        return try store.read { transaction in
-            var rows: [[UInt8]] = []
-            for table in [blobs.id, users.id, Schema.events.id] {
-                let table = Table<[UInt8], [UInt8]>(id: table, name: "", owner: .nobody, purge: .noTenant)
+        let rows = try scanned(store)
+        try store.writeBlocking { transaction in
+            for (table, key, value) in rows {
+                #expect(try transaction.get(table, key) == value)
+                try transaction.put(table, key, value + [1])
+                try transaction.put(table, key, value)
+            }
+        }
+        return (rows + (try scanned(store))).map { $0.key + [0] + $0.value }
+    }
+
+    private func scanned(
+        _ store: Store
+    ) throws -> [(table: Table<[UInt8], [UInt8]>, key: [UInt8], value: [UInt8])] {
+        try store.read { transaction in
+            var rows: [(table: Table<[UInt8], [UInt8]>, key: [UInt8], value: [UInt8])] = []
+            for table in Self.tables {
                 try transaction.scan(table) { row in
-                    rows.append(try row.key + [0] + [UInt8](row.value))
+                    rows.append((table, try row.key, [UInt8](row.value)))
                     return true
                 }
             }
@@ -69,48 +81,79 @@ import Testing
     /// before. Nothing ends the process.
     @Test func noDamageIsCalledSoundThatChangesAnAnswer() throws {
         try withTemporaryDirectory { directory in
-            let path = directory + "/data.mdb"
             try makeStore(directory)
-            let whole = contents(of: path)
-            let answers = try everything(directory)
-            // The file is grown ahead of what it holds: what lies behind the last page is nobody's.
-            let usedByteCount = try Self.usedByteCount(path)
-            let kept = Array(whole[..<min(whole.count, usedByteCount)])
-            let witness = contents(of: directory + "/witness")
+            let trial = try DamageTrial(self, directory)
             var random = SeededRandom.printed()
-            let pageCount = kept.count / 4_096
-            var (caseCount, soundCount) = (0, 0)
-            func check(_ damaged: [UInt8], _ name: String) throws {
-                caseCount += 1
-                write(damaged, to: path)
-                write(witness, to: directory + "/witness")
-                guard (try? report(directory).isSound) == true else { return }
-                soundCount += 1
-                #expect(try everything(directory) == answers, "\(name)")
-            }
+            let pageCount = trial.kept.count / 4_096
             for page in 2..<pageCount {
                 let range = page * 4_096..<(page + 1) * 4_096
                 let other = Int.random(in: 2..<pageCount, using: &random) * 4_096
                 for kind in 0..<5 {
-                    var damaged = kept
-                    switch kind {
-                    case 0: damaged.replaceSubrange(range, with: [UInt8](repeating: 0, count: 4_096))
-                    case 1: damaged.replaceSubrange(range, with: [UInt8](repeating: 0xFF, count: 4_096))
-                    case 2: damaged.replaceSubrange(range, with: kept[other..<other + 4_096])
-                    case 3: for _ in 0..<16 { damaged[page * 4_096 + Int.random(in: 0..<24, using: &random)] ^= 0x11 }
-                    default: damaged.replaceSubrange(page * 4_096 + 2_048..<range.upperBound, with: damaged[0..<2_048])
+                    try trial.check("page \(page), kind \(kind)") { damaged in
+                        switch kind {
+                        case 0: damaged.replaceSubrange(range, with: [UInt8](repeating: 0, count: 4_096))
+                        case 1: damaged.replaceSubrange(range, with: [UInt8](repeating: 0xFF, count: 4_096))
+                        case 2: damaged.replaceSubrange(range, with: trial.kept[other..<other + 4_096])
+                        case 3:
+                            for _ in 0..<16 { damaged[range.lowerBound + random.below(24)] ^= 0x11 }
+                        default: damaged.replaceSubrange(range.suffix(2_048), with: trial.kept[0..<2_048])
+                        }
                     }
-                    try check(damaged, "page \(page), kind \(kind)")
                 }
             }
             for _ in 0..<400 {
-                var damaged = kept
-                let index = Int.random(in: 0..<kept.count, using: &random)
-                damaged[index] ^= UInt8(1) << UInt8.random(in: 0..<8, using: &random)
-                try check(damaged, "byte \(index)")
+                let index = Int.random(in: 0..<trial.kept.count, using: &random)
+                let bit = UInt8(1) << UInt8.random(in: 0..<8, using: &random)
+                try trial.check("byte \(index), bit \(bit)") { $0[index] ^= bit }
             }
-            print("\(caseCount) damaged files, \(soundCount) of them in free space")
-            #expect(soundCount < caseCount)
+            trial.finish()
+        }
+    }
+
+    /// Every bit of what LMDB believes without a MAC: meta pages, headers of pages and rows, the tables' records, and
+    /// lists of free pages. Of rows alike in one page, the first and the last.
+    @Test func noBitOfTheLayoutIsCalledSoundThatChangesAnAnswer() throws {
+        try withTemporaryDirectory { directory in
+            let store = try openTestStore(at: directory, tables: testTables)
+            for round in UInt8(0)..<2 {
+                try store.writeBlocking { transaction in
+                    for index in UInt8(0)..<40 {
+                        try transaction.put(blobs, [index], [UInt8](repeating: round, count: index == 7 ? 5_000 : 100))
+                    }
+                }
+            }
+            store.close()
+            let trial = try DamageTrial(self, directory)
+            let layout = trial.layout()
+            for part in ["free pages: leaf, list", "table: branch, row", "table: leaf, value's page"] {
+                #expect(layout.contains { $0.name == part })
+            }
+            for part in layout {
+                for byte in part.range {
+                    for bit in 0..<8 {
+                        try trial.check("\(part.name), byte \(byte - part.range.lowerBound), bit \(bit)") {
+                            $0[byte] ^= UInt8(1) << bit
+                        }
+                    }
+                }
+            }
+            trial.finish()
+        }
+    }
+
+    /// A value that is written twice in one transaction keeps the pages of the longer one.
+    @Test func aValueWithMorePagesThanItNeedsIsSound() throws {
+        try withTemporaryDirectory { directory in
+            let store = try openTestStore(at: directory, tables: testTables)
+            for count in [9_000, 3_000, 10] {
+                try store.writeBlocking { transaction in
+                    try transaction.put(blobs, [UInt8(count & 0xFF)], [UInt8](repeating: 1, count: 30_000))
+                    try transaction.put(blobs, [UInt8(count & 0xFF)], [UInt8](repeating: 2, count: count))
+                }
+            }
+            store.close()
+            let report = try report(directory)
+            #expect(report.isSound, "\(report.lines)")
         }
     }
 
@@ -123,6 +166,94 @@ import Testing
             let report = try report(directory)
             #expect(!report.isSound)
             #expect(report.lines.contains { $0.hasPrefix("damaged: events: broken chain") }, "\(report.lines)")
+        }
+    }
+}
+
+/// A store that is damaged again and again, each time from the same state.
+private final class DamageTrial {
+    private let tests: StoreReportTests
+    private let directory: String
+    private let witness: [UInt8]
+    private let answers: [[UInt8]]
+    /// The file up to its last page. It is grown ahead of what it holds: what lies behind is nobody's.
+    let kept: [UInt8]
+    private var caseCount = 0
+    private var soundCount = 0
+
+    init(_ tests: StoreReportTests, _ directory: String) throws {
+        (self.tests, self.directory) = (tests, directory)
+        guard let file = try DataFile(path: directory + "/data.mdb") else { throw StoreError.missing }
+        let pageCount = Int(try file.newestMeta().lastPage + 1)
+        self.kept = Array(contents(of: directory + "/data.mdb").prefix(pageCount * 4_096))
+        self.witness = contents(of: directory + "/witness")
+        self.answers = try tests.everything(directory)
+    }
+
+    /// What is called sound answers as before.
+    func check(_ name: String, _ damage: (inout [UInt8]) -> Void) throws {
+        caseCount += 1
+        var damaged = kept
+        damage(&damaged)
+        write(damaged, to: directory + "/data.mdb")
+        write(witness, to: directory + "/witness")
+        guard (try? tests.report(directory).isSound) == true else { return }
+        soundCount += 1
+        #expect(try tests.everything(directory) == answers, "\(name)")
+    }
+
+    func finish() {
+        print("\(caseCount) damaged files, \(soundCount) of them called sound")
+        #expect(soundCount < caseCount)
+    }
+
+    struct Part {
+        var name: String
+        var range: Range<Int>
+    }
+
+    /// Where the bytes lie that no MAC covers, by mdb.c of 0.9: the meta pages, and from the newest of them down.
+    func layout() -> [Part] {
+        let meta = number(144, 8) > number(4_096 + 144, 8) ? 0 : 4_096
+        var parts = [0, 4_096].map { Part(name: "meta page at \($0)", range: $0..<$0 + 152) }
+        addTree("free pages", recordAt: meta + 40, to: &parts)
+        addTree("tables", recordAt: meta + 88, to: &parts)
+        return parts
+    }
+
+    private func number(_ offset: Int, _ byteCount: Int) -> Int {
+        (0..<byteCount).reduce(0) { $0 | Int(kept[offset + $1]) << (8 * $1) }
+    }
+
+    private func addTree(_ name: String, recordAt record: Int, to parts: inout [Part]) {
+        parts.append(Part(name: "\(name): record", range: record..<record + 48))
+        if number(record + 6, 2) > 0 { addPage(name, number(record + 40, 8) * 4_096, to: &parts) }
+    }
+
+    private func addPage(_ tree: String, _ page: Int, to parts: inout [Part]) {
+        let isLeaf = number(page + 10, 2) == 2
+        let name = "\(tree): \(isLeaf ? "leaf" : "branch")"
+        parts.append(Part(name: name, range: page..<page + 16))
+        let nodeCount = (number(page + 12, 2) - 16) / 2
+        for index in 0..<nodeCount {
+            let offset = page + 16 + 2 * index
+            let node = page + number(offset, 2)
+            let keyEnd = node + 8 + number(node + 6, 2)
+            let kind = isLeaf ? number(node + 4, 2) : -1
+            if index == 0 || index == nodeCount - 1 || kind == 1 {
+                parts.append(Part(name: "\(name), offset", range: offset..<offset + 2))
+                parts.append(Part(name: "\(name), row", range: node..<(isLeaf ? node + 8 : keyEnd)))
+                if kind == 1 {
+                    let place = number(keyEnd, 8) * 4_096
+                    parts.append(Part(name: "\(name), place of a value", range: keyEnd..<keyEnd + 8))
+                    parts.append(Part(name: "\(name), value's page", range: place..<place + 16))
+                } else if tree == "free pages", isLeaf {
+                    parts.append(Part(name: "\(name), list", range: node + 8..<keyEnd + number(node, 4)))
+                }
+            }
+            // Of tables without rows, one is enough.
+            if kind == 2, index == 0 || number(keyEnd + 6, 2) > 0 { addTree("table", recordAt: keyEnd, to: &parts) }
+            if !isLeaf { addPage(tree, (number(node, 4) | number(node + 4, 2) << 32) * 4_096, to: &parts) }
         }
     }
 }

@@ -84,6 +84,35 @@ private struct MetaPages {
         }
     }
 
+    /// As above, where the last transaction wrote no event: only the two numbers themselves tell.
+    @Test(arguments: 0..<64) func anOlderMetaPageWithOneFlippedBitIsRefused(bit: Int) async throws {
+        try await withTemporaryDirectory { directory in
+            let path = directory + "/data.mdb"
+            let store = try open(directory)
+            for number in 0..<5 { try put(store, number) }
+            Self.close(store)
+            var damaged = contents(of: path)
+            let older = 1 - MetaPages.newest(damaged)
+            let number = MetaPages.transaction(damaged, older) ^ 1 << UInt64(bit)
+            MetaPages.set(&damaged, older, number)
+            write(damaged, to: path)
+            guard MetaPages.newest(damaged) == older else { return }
+            guard number < 1 << 56 else {
+                #expect(throws: StoreError.damaged(operation: "meta page")) { _ = try open(directory) }
+                return
+            }
+            #expect {
+                _ = try open(directory)
+            } throws: {
+                if case StoreError.rolledBack(.metaPagesApart) = $0 { true } else { false }
+            }
+            let accepted = try open(directory) { $0.acceptsRollback = true }
+            try await accepted.acceptRollback { try $0.put(blobs, [9, 9, 9], [1]) }
+            Self.close(accepted)
+            Self.close(try open(directory))
+        }
+    }
+
     @Test func anAcceptedRollbackGoesOnAndIsNotAskedAgain() async throws {
         try await withTemporaryDirectory { directory in
             let path = directory + "/data.mdb"
