@@ -3,7 +3,8 @@
 
 /// Why a call was refused: `Failure.reason` and `ErrorInfo.reason` are `name`.
 public enum Reason: Int32, Sendable, CaseIterable {
-    /// The server failed at this call. Quote the request id to the operator: the server's log has more under it.
+    /// The server failed to process this call. Quote the request id to the operator: the server's log has the details
+    /// under this id.
     case `internal` = 1
     /// The deadline passed before the answer. Whether the call took effect is not known: repeat a change with the
     /// same idempotency-key.
@@ -18,8 +19,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case storeFull = 6
     /// The server's database is not available. Try again later.
     case storeUnavailable = 7
-    /// This node of the cluster cannot ask the journal whether it knows what other nodes wrote. Nothing was done. Try
-    /// again, or ask another node.
+    /// This node of the cluster cannot find out from the journal whether it has the changes of other nodes. Nothing
+    /// was done. Try again, or ask another node.
     case nodeBehind = 450
     /// A stored record is damaged. The operator must restore it from a backup.
     case corruptRecord = 8
@@ -29,7 +30,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case noSigningKey = 10
     /// The signing key was revoked as soon as it was made. Try again.
     case signingKeyRevoked = 11
-    /// The account changed while the call was at work. Try again.
+    /// The account changed while the call was processed. Try again.
     case accountChanged = 12
     /// The tenant or the caller has spent the quota that metadata `quota` names. Delete something, wait, or ask
     /// `required_role` for a higher `limit`.
@@ -43,7 +44,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case backupInProgress = 250
     /// Another digest of the store is being computed. Wait until it has ended.
     case digestInProgress = 451
-    /// The server is in no cluster. Ask a node of one.
+    /// The server is in no cluster. Ask a node of a cluster.
     case notInCluster = 456
     /// This node or another is making a snapshot of the cluster, or the server stops. Wait until the snapshot is
     /// there.
@@ -65,17 +66,17 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case tenantSuspended = 18
     /// Authentication is switched off for the tenant (`disable_auth`). An admin of the tenant can switch it on.
     case projectDisabled = 19
-    /// The payload of the frame is not the protobuf message that the frame's type needs. Mend the client.
+    /// The payload of the frame is not the protobuf message that the frame's type needs. Correct the client.
     case malformedEnvelope = 20
     /// The request has more metadata than 64 entries or 8 KiB. Send fewer or shorter entries.
     case metadataTooLarge = 21
     /// The stream id is even, too large or not above the one before. Take the next odd number.
     case invalidStreamID = 22
-    /// The frame's flags contradict its type, its payload or each other. Mend the client.
+    /// The frame's flags contradict its type, its payload or each other. Correct the client.
     case invalidFlags = 23
-    /// DATA came for a stream that no REQUEST had begun. Mend the client.
+    /// DATA came for a stream that no REQUEST had begun. Correct the client.
     case unknownStream = 24
-    /// DATA came on a stream that takes none from the client, or no more. Mend the client.
+    /// DATA came on a stream that takes no DATA from the client, or no more DATA. Correct the client.
     case dataNotExpected = 25
     /// The client sent more DATA than the stream's window allowed. Wait for WINDOW.
     case windowExceeded = 26
@@ -85,7 +86,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case answerTooLarge = 28
     /// As many calls or streams are open as the connection or the credential may have. End some of them.
     case tooManyStreams = 29
-    /// The server stops. Connect again and go on where this ended.
+    /// The server stops. Connect again and continue where this connection ended.
     case shuttingDown = 30
     /// The connection showed no valid credential for too long, or authenticated callers needed its place. Connect
     /// again and send `authorization` in HELLO.
@@ -96,19 +97,19 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case wrongMethodShape = 33
     /// Health has no service with this name. The empty name stands for the whole server.
     case unknownService = 34
-    /// The message is not valid protobuf. Mend the client.
+    /// The message is not valid protobuf. Correct the client.
     case malformedMessage = 35
     /// The message has too many fields, too many unknown fields or too many levels. Send less.
     case messageLimit = 36
     /// The message takes too much memory. Send less at once.
     case messageTooLarge = 37
-    /// A singular field occurs more than once. Mend the client.
+    /// A singular field occurs more than once. Correct the client.
     case duplicateField = 38
     /// A field has an enum value that this server does not know. Use a value of the server's version.
     case invalidEnum = 39
     /// A text is not UTF-8, or holds a NUL character.
     case invalidText = 40
-    /// An identifier is longer than any can be. Check which value the client sent.
+    /// An identifier is longer than any valid one. Check which value the client sent.
     case valueTooLong = 41
     /// `update_mask` is empty, names a field twice, or names a field that this method cannot change. Name each field
     /// to change once.
@@ -153,7 +154,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case phoneNumberExists = 59
     /// Another user has this uid. Choose another, or leave it empty.
     case duplicateLocalID = 60
-    /// The password has fewer than 6 characters. Choose a longer one.
+    /// The password has fewer than 6 bytes. Choose a longer one.
     case weakPassword = 61
     /// The password has more than 4,096 bytes. Choose a shorter one.
     case passwordTooLong = 62
@@ -192,7 +193,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case tenantIDMismatch = 78
     /// The credential is not one of the signed-in user's. Use a credential of this account.
     case userMismatch = 79
-    /// The tenant has no such user: check the uid, or the account was deleted.
+    /// The tenant has no such user. Check the uid; the account may have been deleted.
     case userNotFound = 80
     /// The user has no session with this id. List the sessions to see those that are left.
     case sessionNotFound = 81
@@ -352,7 +353,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case passwordHashTooCostly = 153
     /// There is no API key with this id.
     case apiKeyNotFound = 154
-    /// This is the last project-admin key that is good for ever and from everywhere. Create another one first.
+    /// This is the last project-admin key that never expires and may be used from every address. Create another one
+    /// first.
     case lastAdminKey = 155
     /// The role must be verifier, app, tenant-admin or project-admin.
     case invalidRole = 156
@@ -382,35 +384,35 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case invalidAlgorithm = 165
     /// There is no signing key with this id. It may have been retired.
     case signingKeyNotFound = 166
-    /// The request has no code of a message or of an authenticator app.
+    /// The request needs the code of a message or of an authenticator app.
     case missingVerificationCode = 206
     /// The code is wrong, or was used before. Try another; five wrong ones end the sign-in or the enrolment.
     case invalidCode = 207
-    /// The request does not say which code it answers.
+    /// The request needs `session_info`, which says which code the request answers.
     case missingSessionInfo = 208
-    /// What was begun has expired, was begun anew, is somebody else's, or ended with too many wrong codes. Begin
-    /// again.
+    /// The `session_info` has expired, was used, was replaced by a newer one, is somebody else's, or ended with too
+    /// many wrong codes. Begin again.
     case invalidSessionInfo = 209
     /// The request names no phone number.
     case missingPhoneNumber = 220
     /// The code is older than five minutes, or five others were tried (metadata `cause`: EXPIRED, TRIES). Ask for
     /// another.
     case sessionExpired = 221
-    /// The tenant sends no codes to numbers of this region (metadata `region`). Its admin sets which regions there
-    /// are.
+    /// The tenant sends no codes to numbers of this region (metadata `region`). The tenant's admin sets the regions.
     case smsRegionNotAllowed = 222
     /// The temporary proof is not this tenant's or this number's, was used, or is older than ten minutes. Ask for a
     /// code.
     case invalidTemporaryProof = 223
-    /// A region is written as two capital letters of ISO 3166-1, for example DE, and has phone numbers.
+    /// A region is not written as two capital letters of ISO 3166-1, for example DE, or has no phone numbers.
     case invalidSMSRegion = 224
-    /// A test phone number needs a number in E.164 form and six digits of a code; each number once, at most 10.
+    /// A test phone number needs a number in E.164 form and a code of six digits. Each number may occur once, and
+    /// there are at most 10.
     case invalidTestPhoneNumber = 225
-    /// The user has a second factor. Go on with FinalizeMfaSignIn, metadata `pending_credential` and one of the
+    /// The user has a second factor. Continue with FinalizeMfaSignIn, metadata `pending_credential` and one of the
     /// `second_factors`.
     case secondFactorRequired = 230
     /// The tenant lets nobody in without a second factor, and the user has none. Enroll one with metadata
-    /// `enrollment_credential` in the place of an ID token.
+    /// `enrollment_credential` in place of an ID token.
     case secondFactorEnrollmentRequired = 231
     /// The request needs `pending_credential`.
     case missingMFAPendingCredential = 232
@@ -429,11 +431,11 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case unverifiedEmail = 238
     /// The tenant allows no second factors, or not this kind. An admin of the tenant can allow it.
     case secondFactorsNotAllowed = 239
-    /// `second_factor_state` must be DISABLED, ENABLED or MANDATORY, and a kind is allowed once.
+    /// `second_factor_state` must be DISABLED, ENABLED or MANDATORY, and each allowed kind must be named once.
     case invalidSecondFactorPolicy = 240
     /// The settings were changed after they were read. Read them again, and decide anew.
     case revisionMismatch = 400
-    /// The tenant has as many API keys that are in force as its admins may make. Revoke some of them.
+    /// The tenant has as many valid API keys as its admins may make. Revoke some of them.
     case tooManyAPIKeys = 402
     /// A hook's deadline is 0 or 100 to 5,000 ms, and a hook needs a URL and a secret. Correct the field that
     /// `fieldViolations` names.
@@ -445,32 +447,34 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case hookFailed = 405
     /// There is no tenant with the id of the template. Correct template_tenant_id.
     case templateNotFound = 401
-    /// A condition of a query is too long, or is not what its field holds. Correct the field that `fieldViolations`
+    /// A condition of a query is too long, or is not valid for its field. Correct the field that `fieldViolations`
     /// names.
     case invalidQuery = 300
-    /// The store was made by an older server and was too full to be upgraded: users are not counted and not in order
-    /// of creation. The operator must make room and start the server again.
+    /// The store was made by an older server and was too full to be upgraded, so users are neither counted nor in
+    /// order of creation. The operator must make room and start the server again.
     case upgradePending = 301
     /// A batch names more items than the method takes. Split it.
     case tooManyItems = 302
-    /// A batch deletes users that are disabled; this one is not. Disable the user first, or send `force`.
+    /// Without `force`, a batch deletes only disabled users, and this user is not disabled. Disable the user first,
+    /// or send `force`.
     case userNotDisabled = 303
-    /// A batch names the same user before.
+    /// The batch names this user more than once.
     case namedTwice = 304
     /// The credential may not export password hashes. Use an API key that was made with export_password_hashes, or
     /// leave include_password_hashes out.
     case passwordHashExportNotAllowed = 305
-    /// The event log of the default pool is the project's as well: it tells of credentials, signing keys and other
+    /// The event log of the default pool is also the project's: it tells of credentials, signing keys and other
     /// tenants. Ask with the credential of a project-admin.
     case projectEventsNotAllowed = 330
-    /// The time of the API key is over, or that of a secret that was rotated. Use the present secret, or another key.
+    /// The API key has expired, or the secret was replaced in a rotation and is no longer valid. Use the present
+    /// secret, or another key.
     case apiKeyExpired = 331
     /// The API key may be used from other addresses only.
     case addressNotAllowed = 332
-    /// `expires_at_micros` is past. Send a time in the future, or 0 for never.
+    /// `expires_at_micros` is in the past. Send a time in the future, or 0 for never.
     case invalidExpiry = 333
-    /// An address range is not an address or a prefix such as 192.0.2.0/24, has bits behind the prefix, or there are
-    /// more than 32.
+    /// An address range is not an address or a prefix such as 192.0.2.0/24, or has bits after the prefix, or there
+    /// are more than 32 ranges.
     case invalidAddressRange = 334
     /// The API key was revoked, and cannot be used again. Make another one.
     case apiKeyRevoked = 335
@@ -497,8 +501,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case invalidAddress = 175
     /// The API key is not UTF-8, or holds a NUL character.
     case invalidAPIKey = 176
-    /// The verifier did not hear of the server for too long to know what was revoked. Try again when the server is
-    /// back.
+    /// The verifier did not hear from the server for too long, so it cannot know what was revoked. Try again when the
+    /// server is back.
     case verifierStale = 177
     /// Nobody is signed in.
     case noCurrentUser = 178
@@ -510,7 +514,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case authorizationRefused = 181
     /// The redirect has no code. Begin the sign-in again.
     case missingCode = 182
-    /// What keeps the signed-in user, a file, cannot be read or written.
+    /// The file that keeps the signed-in user cannot be read or written.
     case storageFailed = 183
 }
 

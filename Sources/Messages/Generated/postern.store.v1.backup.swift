@@ -4,17 +4,17 @@
 public import Base
 import CMessages
 
-/// What a backup says of itself, at its beginning.
+/// The header at the beginning of a backup.
 public struct BackupHeader: Message {
-    /// Of the file's form.
+    /// The version of the file's format.
     public var formatVersion: UInt32 = 0
-    /// Of the store's records.
+    /// The version of the format of the store's records.
     public var schemaVersion: UInt32 = 0
     public var projectID: Text = .empty
     public var createdAtMicros: Int64 = 0
-    /// The number of the newest event as the backup began; it may hold a few more.
+    /// The number of the newest event when the backup began. The backup may hold a few newer events.
     public var newestEvent: UInt64 = 0
-    /// 8 bytes by which the store's master key is known.
+    /// 8 bytes that identify the store's master key.
     public var masterKeyID: [UInt8] = []
 
     public init() {}

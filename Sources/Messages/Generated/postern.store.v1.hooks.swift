@@ -6,7 +6,7 @@ import CMessages
 
 public struct StoredHookConfig: Message {
     public var config: HookConfig?
-    /// Under the master key.
+    /// This secret and the next one are sealed under the master key.
     public var sealedBeforeCreateSecret: [UInt8] = []
     public var sealedBeforeSignInSecret: [UInt8] = []
 

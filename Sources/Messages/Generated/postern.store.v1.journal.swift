@@ -4,15 +4,15 @@
 public import Base
 import CMessages
 
-/// What one entry of the journal does to a store: every node of a cluster makes these changes, in the journal's order.
+/// One entry of the journal. Every node of a cluster makes the entry's changes in its own store, in the journal's order.
 public struct JournalEntry: Message {
-    /// Of the entry's form. A server that finds a newer one than it knows does not go on.
+    /// The version of the entry's format. A server that finds a newer version than it knows does not go on.
     public var formatVersion: UInt32 = 0
-    /// `Schema.version` of the server that wrote it: the form of the records in it.
+    /// `Schema.version` of the server that wrote the entry: the version of the records in it.
     public var schemaVersion: UInt32 = 0
-    /// In the order in which they were made.
+    /// The changes, in the order in which they were made.
     public var changes: [JournalChange] = []
-    /// Announced besides what the changed rows announce by themselves.
+    /// Topics that are announced besides those that the changed rows announce by themselves.
     public var topics: [JournalTopic] = []
 
     public init() {}
@@ -69,7 +69,7 @@ extension JournalEntry: ConvertibleToC {
 public struct JournalChange: Message {
     public var tableID: UInt32 = 0
     public var key: [UInt8] = []
-    /// Without the MAC, which each node adds by itself. Nothing in it if the record was deleted.
+    /// The value without its MAC, which each node adds by itself. Empty if the record was deleted.
     public var value: [UInt8] = []
     public var isDeleted: Bool = false
 
@@ -116,7 +116,7 @@ extension JournalChange: ConvertibleToC {
     }
 }
 
-/// `ChangeTopic`.
+/// A `ChangeTopic` in the journal.
 public struct JournalTopic: Message {
     public var kind: Text = .empty
     public var name: [UInt8] = []

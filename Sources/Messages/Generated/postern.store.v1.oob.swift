@@ -9,24 +9,26 @@ public struct StoredOobCode: Message {
     public var requestType: OobRequestType = .unspecified
     /// "" where the address has no account yet.
     public var uid: Text = .empty
-    /// The account's email when the code was made; for a sign-in the address.
+    /// The account's email when the code was made; for EMAIL_SIGNIN, the address that the code was sent to.
     public var email: Text = .empty
     public var newEmail: Text = .empty
     public var createdAtMicros: Int64 = 0
     public var expiresAtMicros: Int64 = 0
-    /// Made so that an address without an account costs as much; nobody was sent it.
+    /// A decoy: made for an address without an account, so that such a request takes as much work. It was sent to nobody.
     public var decoy: Bool = false
-    /// Of a RECOVER_EMAIL: whether `email` had been proved when it was the account's. Where it had not, the code is void;
-    /// the server makes none of that kind any more. Of a REJECT_EMAIL whose twin was used: the same.
+    /// For RECOVER_EMAIL: whether `email` had been proved when it was the account's. If it had not, the code is void; the
+    /// server no longer makes such codes. For a REJECT_EMAIL whose twin was used: whether the account's email had been
+    /// proved before that.
     public var emailVerified: Bool = false
-    /// Of a RECOVER_EMAIL: its place among the account's open ways back, from 1. An older address has a lower place.
+    /// For RECOVER_EMAIL: the code's place among the account's open ways back (`WaysBack`), from 1. The code of an older
+    /// address has a lower place.
     public var recoveryPlace: Int64 = 0
-    /// The hash of the other code of the same mail: of a VERIFY_EMAIL or VERIFY_AND_CHANGE_EMAIL its REJECT_EMAIL, and the
-    /// other way round.
+    /// The hash of the other code in the same mail: the twin of a VERIFY_EMAIL or VERIFY_AND_CHANGE_EMAIL is a
+    /// REJECT_EMAIL, and the other way round.
     public var twinHash: [UInt8] = []
-    /// Of a REJECT_EMAIL: its twin was used, and the address has been the account's ever since.
+    /// For REJECT_EMAIL: its twin was used, and the address has been the account's ever since.
     public var applied: Bool = false
-    /// Of a REVERT_SECOND_FACTOR_ADDITION.
+    /// For REVERT_SECOND_FACTOR_ADDITION: the factor that the code removes.
     public var factorID: Text = .empty
 
     public init() {}
@@ -119,13 +121,14 @@ extension StoredOobCode: ConvertibleToC {
 
 public struct StoredOutboxMessage: Message {
     public var message: OutboxMessage?
-    /// OutboxContents under the master key: the link in it is as good as a password.
+    /// OutboxContents, sealed under the master key because the link in it is as good as a password.
     public var sealedContents: [UInt8] = []
-    /// Made so that an address without an account costs as much; listed nowhere, sent to nobody.
+    /// A decoy: made for an address without an account, so that such a request takes as much work. It is listed nowhere
+    /// and sent to nobody.
     public var decoy: Bool = false
-    /// When what it carries is worth nothing any more: it is not delivered later. 0 = no such time.
+    /// When the contents become useless. The message is not delivered after that. 0 = no such time.
     public var deliverUntilMicros: Int64 = 0
-    /// In a cluster: the server that delivers it at the moment. The claim is over when the next attempt is due.
+    /// In a cluster: the server that is delivering the message. Its claim ends when the next attempt is due.
     public var claimant: [UInt8] = []
 
     public init() {}
@@ -183,7 +186,7 @@ extension StoredOutboxMessage: ConvertibleToC {
 
 public struct StoredEmailConfig: Message {
     public var config: EmailConfig?
-    /// Under the master key.
+    /// This password and the webhook secret are sealed under the master key.
     public var sealedSmtpPassword: [UInt8] = []
     public var sealedWebhookSecret: [UInt8] = []
 

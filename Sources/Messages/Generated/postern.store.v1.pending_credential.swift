@@ -4,8 +4,8 @@
 public import Base
 import CMessages
 
-/// What a pending token holds, sealed: an identity that a provider proved, for one tenant and a short time. It is handed
-/// to the application, never stored.
+/// The sealed content of a pending token: an identity that a provider proved, valid for one tenant and a short time. The
+/// token is given to the application and never stored.
 public struct SealedPendingCredential: Message {
     public var tenantID: Text = .empty
     public var providerID: Text = .empty
@@ -16,11 +16,13 @@ public struct SealedPendingCredential: Message {
     public var displayName: Text = .empty
     public var photoURL: Text = .empty
     public var expiresAtMicros: Int64 = 0
-    /// Of the provider's configuration that the identity was proved under.
+    /// When the provider's configuration, under which the identity was proved, was last updated.
     public var providerUpdatedAtMicros: Int64 = 0
-    /// 16 random bytes that name the proof: every pending token of one proof carries them, and one use ends them all.
+    /// 16 random bytes that identify the proof. All pending tokens of one proof have the same bytes, and using one of the
+    /// tokens ends them all.
     public var proofID: [UInt8] = []
-    /// Empty in tokens of older servers: the provider's, which did not change since.
+    /// The issuer of the identity. Empty in tokens from older servers: then it is the provider's issuer, which has not
+    /// changed since.
     public var issuer: Text = .empty
 
     public init() {}

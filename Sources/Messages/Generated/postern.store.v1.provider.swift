@@ -4,11 +4,11 @@
 public import Base
 import CMessages
 
-/// Whose identities count for a provider besides those of its present issuer.
+/// The issuers whose identities count for a provider, besides its present issuer.
 public struct StoredIdentityIssuers: Message {
-    /// The issuer of identities that name none. Empty: the present one, until another one takes its place.
+    /// The issuer of identities that name no issuer. Empty: the provider's present issuer, until another one replaces it.
     public var unnamedIssuer: Text = .empty
-    /// What admins said by Providers.Rebind, oldest first.
+    /// The rebindings that admins made with Providers.Rebind, oldest first.
     public var rebindings: [StoredRebinding] = []
 
     public init() {}
@@ -47,7 +47,7 @@ extension StoredIdentityIssuers: ConvertibleToC {
     }
 }
 
-/// Identities of `from_issuer` count as those of `to_issuer`: it is the same provider, under another name.
+/// Identities of `from_issuer` count as identities of `to_issuer`, because both are names of the same provider.
 public struct StoredRebinding: Message {
     public var fromIssuer: Text = .empty
     public var toIssuer: Text = .empty
@@ -90,7 +90,7 @@ extension StoredRebinding: ConvertibleToC {
 public struct StoredProvider: Message {
     /// Without the client secret.
     public var provider: Provider?
-    /// Under the master key, for this tenant and provider only; empty = none.
+    /// Sealed under the master key, for this tenant and provider only; empty = there is no client secret.
     public var sealedClientSecret: [UInt8] = []
 
     public init() {}

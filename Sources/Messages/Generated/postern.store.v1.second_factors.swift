@@ -4,19 +4,19 @@
 public import Base
 import CMessages
 
-/// What a pending sign-in waits for.
+/// The condition that a pending sign-in waits for.
 public enum PendingSignInKind: Int32, Sendable, CaseIterable {
     case unspecified = 0
-    /// A second factor.
+    /// The user shows one of the second factors.
     case factor = 1
-    /// That the user enrolls a first one.
+    /// The user, who has no second factor yet, enrolls one.
     case enrollment = 2
 }
 
-/// What is secret about a user's second factors; the user itself lists them.
+/// The secrets of a user's second factors. The user's own record lists the factors.
 public struct StoredSecondFactors: Message {
     public var totps: [StoredTotp] = []
-    /// HMACs of the recovery codes that are left.
+    /// HMACs of the recovery codes that were not used yet.
     public var recoveryCodes: [[UInt8]] = []
     /// The authenticator app that is being enrolled.
     public var enrollment: StoredTotpEnrollment?
@@ -66,7 +66,7 @@ public struct StoredTotp: Message {
     public var factorID: Text = .empty
     /// Under the master key.
     public var sealedSecret: [UInt8] = []
-    /// The latest step whose code was used: no code of it or of an earlier one is good.
+    /// The latest time step whose code was used. Codes of this step and of earlier steps are refused.
     public var lastStep: Int64 = 0
 
     public init() {}
@@ -171,7 +171,8 @@ public struct StoredPendingSignIn: Message {
     public var uid: Text = .empty
     public var createdAtMicros: Int64 = 0
     public var expiresAtMicros: Int64 = 0
-    /// The account's when the sign-in began. Whatever ends the account's sessions moves it, and ends this, too.
+    /// The account's value when the sign-in began. Whatever ends the account's sessions changes that value, and so ends
+    /// this sign-in, too.
     public var tokensValidAfterMicros: Int64 = 0
     /// As in StoredSession.
     public var signInProvider: Text = .empty
@@ -180,12 +181,12 @@ public struct StoredPendingSignIn: Message {
     public var endUserIP: Text = .empty
     /// As in StoredUser.known_addresses; 0 = not known.
     public var addressHash: UInt64 = 0
-    /// The session whose login is proved again; empty: a session is to begin.
+    /// The session whose user reauthenticates. Empty: the sign-in begins a new session.
     public var sessionID: [UInt8] = []
     /// How many codes were tried.
     public var tries: Int32 = 0
     public var isNewUser: Bool = false
-    /// What the sign-in changes in the account, once it is finished.
+    /// The change that the sign-in makes to the account when it is finished.
     public var change: PendingAccountChange?
 
     public init() {}
@@ -287,7 +288,7 @@ extension StoredPendingSignIn: ConvertibleToC {
 }
 
 public struct PendingAccountChange: Message {
-    /// SHA-256 of the account that was changed, and the account as it becomes.
+    /// SHA-256 of the account before the change; `account` is the account after it.
     public var accountHash: [UInt8] = []
     public var account: StoredUser?
     public var kind: EventKind = .unspecified

@@ -48,7 +48,7 @@ public struct StoredServiceAccountKey: Message {
     public var key: ServiceAccountKey?
     /// DER SubjectPublicKeyInfo.
     public var publicKey: [UInt8] = []
-    /// PKCS#8 DER under the master key; of the built-in account only.
+    /// PKCS#8 DER, sealed under the master key; set for the built-in account only.
     public var sealedPrivateKey: [UInt8] = []
 
     public init() {}
@@ -90,7 +90,8 @@ extension StoredServiceAccountKey: ConvertibleToC {
     }
 }
 
-/// What counts once and was used, kept until it would have expired: the id of a JWT, the proof in a pending token.
+/// A value that was used and is valid only once: the id of a JWT, or the proof in a pending token. The record is kept
+/// until the value would have expired.
 public struct StoredUsedTokenID: Message {
     public var expiresAtMicros: Int64 = 0
 

@@ -8,9 +8,10 @@ import CMessages
 public struct StoredVerificationCode: Message {
     public var phoneNumber: Text = .empty
     public var purpose: VerificationPurpose = .unspecified
-    /// Who may use the code: a uid, or the name of a pending sign-in; empty for whoever has the session_info.
+    /// The subject that may use the code: a uid, or the id of a pending sign-in. Empty: anybody who has the session_info
+    /// may use it.
     public var subject: [UInt8] = []
-    /// HMAC over the session's hash and the code; empty where nobody was sent a code.
+    /// HMAC over the hash of the session_info and the code; empty for a decoy, whose code was sent to nobody.
     public var codeTag: [UInt8] = []
     /// Wrong codes that were tried.
     public var wrongTries: Int32 = 0
@@ -80,9 +81,9 @@ extension StoredVerificationCode: ConvertibleToC {
     }
 }
 
-/// What was spent of a budget of SMS, leaking away evenly.
+/// The spent part of an SMS budget, which drains evenly like a leaky bucket.
 public struct StoredSmsBudget: Message {
-    /// How long the budget takes to be whole again, counted from `at_micros`.
+    /// How long the budget takes to be full again, counted from `at_micros`.
     public var fillMicros: Int64 = 0
     public var atMicros: Int64 = 0
 
@@ -123,7 +124,7 @@ extension StoredSmsBudget: ConvertibleToC {
 
 public struct StoredSmsConfig: Message {
     public var config: SmsConfig?
-    /// Under the master key.
+    /// Sealed under the master key.
     public var sealedWebhookSecret: [UInt8] = []
 
     public init() {}
@@ -161,12 +162,13 @@ extension StoredSmsConfig: ConvertibleToC {
     }
 }
 
-/// What a temporary proof holds, sealed: a phone number that somebody proved to have, who may sign in to its account
-/// with it. It is handed to the application, never stored.
+/// The sealed content of a temporary proof: a phone number that somebody proved to have. With the proof that person may
+/// sign in to the number's account. The proof is given to the application and never stored.
 public struct SealedTemporaryProof: Message {
     public var tenantID: Text = .empty
     public var phoneNumber: Text = .empty
-    /// The hash of the session whose code proved it: all proofs of one code are one, and end with the code.
+    /// The hash of the session_info whose code proved the number. All proofs from one code count as one, and end with the
+    /// code.
     public var sessionHash: [UInt8] = []
     public var expiresAtMicros: Int64 = 0
 

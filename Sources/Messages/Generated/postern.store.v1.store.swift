@@ -16,21 +16,21 @@ public enum SessionEnd: Int32, Sendable, CaseIterable {
 public enum GuessOutcome: Int32, Sendable, CaseIterable {
     case unspecified = 0
     case wrong = 1
-    /// What was counted of the account and source before is forgotten.
+    /// The guesses counted for the account and source before are forgotten.
     case right = 2
-    /// The owner came in by other means: what was counted of the account is forgotten.
+    /// The owner signed in by other means: the guesses counted for the account are forgotten.
     case forgiven = 3
 }
 
 public struct StoredUser: Message {
-    /// A postern.v1.User as encoded: Users.Get copies these bytes. Must stay field 1.
+    /// An encoded postern.v1.User: Users.Get copies these bytes. Must stay field 1.
     public var user: [UInt8] = []
     /// The hash as Crypto writes it; empty = no password.
     public var passwordHash: Text = .empty
     public var passwordUpdatedAtMicros: Int64 = 0
     /// The user proved the email with a sign-in link and may do so again: a way in like a password.
     public var emailLinkSignIn: Bool = false
-    /// Why `tokens_valid_after_micros` was moved to where it is: what an older ID token is told.
+    /// Why `tokens_valid_after_micros` has its present value: the refusal of an older ID token names this cause.
     public var tokensRevokedFor: SessionEnd = .unspecified
     /// Hashes of the addresses the user signed in from, 8 bytes each, the latest last; at most 16.
     public var knownAddresses: [UInt8] = []
@@ -110,18 +110,20 @@ public struct StoredSession: Message {
     public var endedAtMicros: Int64 = 0
     /// A JSON object: claims of the custom token that began the session; every ID token of the session has them.
     public var claimsJSON: [UInt8] = []
-    /// When `counter` came to be what it is: a second holder of the token before it has a moment from then on.
+    /// When `counter` got its present value. A second holder of the previous token may still use it for a short time from
+    /// then on.
     public var rotatedAtMicros: Int64 = 0
     public var deviceName: Text = .empty
     public var endUserIP: Text = .empty
-    /// Why the session has the tokens it has.
+    /// Why the session was given its present tokens.
     public var refreshCause: TokenRefreshCause = .unspecified
-    /// Refresh tokens with a smaller counter ended with a change that its user made, for the reason below. One that is
-    /// presented is refused and changes nothing: it is no replay.
+    /// Refresh tokens with a smaller counter were ended by a change that the user made, for the reason in
+    /// `older_tokens_end`. Such a token is refused when it is presented. It does not count as a replay, and nothing
+    /// changes.
     public var counterValidFrom: UInt64 = 0
     public var olderTokensEnd: SessionEnd = .unspecified
-    /// Which second factor the user showed in this session ("phone", "totp", "recovery_code"), and its id: the claims
-    /// firebase.sign_in_second_factor and second_factor_identifier. Empty: none.
+    /// The second factor that the user showed in this session ("phone", "totp", "recovery_code"), and its id: the claims
+    /// firebase.sign_in_second_factor and second_factor_identifier. Empty: the user showed no second factor.
     public var secondFactor: Text = .empty
     public var secondFactorID: Text = .empty
 
@@ -254,7 +256,7 @@ public struct StoredTenant: Message {
     public var deleted: Bool = false
     /// 32 random bytes; keys the tenant's hashes of identifiers.
     public var secret: [UInt8] = []
-    /// Of a deleted tenant: nothing but this tombstone is left.
+    /// For a deleted tenant: only this tombstone is left.
     public var purged: Bool = false
 
     public init() {}
@@ -304,7 +306,8 @@ public struct StoredApiKey: Message {
     public var apiKey: ApiKey?
     /// SHA-256 of the secret key.
     public var secretHash: [UInt8] = []
-    /// The same of the secret before it, which is good until `previous_secret_until_micros` of the key; empty: none.
+    /// SHA-256 of the previous secret key, which is valid until the key's `previous_secret_until_micros`. Empty: there is
+    /// no previous secret.
     public var previousSecretHash: [UInt8] = []
 
     public init() {}
@@ -346,7 +349,8 @@ extension StoredApiKey: ConvertibleToC {
     }
 }
 
-/// When an API key was last seen in use. Apart from the key, whose changes every connection hears of.
+/// When an API key was last seen in use. The record is separate from the key, because every connection is told of a
+/// change of the key.
 public struct StoredApiKeyUse: Message {
     public var lastUsedAtMicros: Int64 = 0
 
@@ -424,10 +428,10 @@ public struct StoredSigningKey: Message {
     public var signsFromMicros: Int64 = 0
     public var retiresAtMicros: Int64 = 0
     public var tokenUse: TokenUse = .unspecified
-    /// The order in which keys were made: a newer one has a greater number, whatever the clock said. 0 in records of
-    /// before there were numbers; they are older than all others.
+    /// The order in which keys were made: a newer key has a greater number, whatever the clock said. 0 in records from
+    /// before there were numbers; those keys are older than all others.
     public var sequence: Int64 = 0
-    /// Of a key that an admin revoked: it verifies nothing, and its private part is gone. 0 = not revoked.
+    /// When an admin revoked the key: it verifies nothing, and its private part is deleted. 0 = not revoked.
     public var revokedAtMicros: Int64 = 0
 
     public init() {}
@@ -503,7 +507,7 @@ extension StoredSigningKey: ConvertibleToC {
     }
 }
 
-/// A secret of an import that verifying the imported hashes needs: Firebase's signer key.
+/// A secret from an import that is needed to verify the imported hashes: Firebase's signer key.
 public struct StoredHashSecret: Message {
     public var sealed: [UInt8] = []
 
@@ -538,7 +542,7 @@ extension StoredHashSecret: ConvertibleToC {
     }
 }
 
-/// How many refusals in an hour, how many users with a kind of password hash.
+/// A count, for example of refusals in an hour, or of users with one kind of password hash.
 public struct StoredCount: Message {
     public var count: Int64 = 0
 
@@ -573,7 +577,7 @@ extension StoredCount: ConvertibleToC {
     }
 }
 
-/// Where a tenant's denial sequence stands.
+/// The first and the last number in a tenant's sequence of denials.
 public struct StoredDenialHead: Message {
     public var lastSequence: Int64 = 0
     public var firstSequence: Int64 = 0
@@ -613,22 +617,24 @@ extension StoredDenialHead: ConvertibleToC {
     }
 }
 
-/// What a mutation that carried an idempotency-key did. Never holds a secret.
+/// The result of a mutation that was sent with an idempotency-key. Never holds a secret.
 public struct StoredIdempotency: Message {
     /// HMAC of the request's bytes.
     public var requestHash: [UInt8] = []
-    /// The answer's message, for an answer that may be given again as it is.
+    /// The answer's message, if the answer may be given again as it is.
     public var answer: [UInt8] = []
-    /// For an answer of tokens: the session they are issued again from.
+    /// For an answer with tokens: the session from which tokens are issued again.
     public var sessionID: [UInt8] = []
-    /// The credential whose share of records this counts against.
+    /// The credential, in records of older servers, which counted records by credential. Newer servers leave it empty.
     public var caller: Text = .empty
-    /// The counter of the refresh token that the answer held: while it is the session's newest, nobody went on from it.
+    /// The counter of the refresh token in the answer. While it is the session's newest counter, nobody has used that
+    /// token.
     public var counter: UInt64 = 0
     public var madeAtMicros: Int64 = 0
-    /// The tenant whose stored bytes it counts for.
+    /// The tenant whose stored bytes include this record.
     public var tenantID: Text = .empty
-    /// Hash of the caller and of whom the request was about: the share of records this counts against. Empty = none.
+    /// Hash of the caller and the end user that the request was about; the record counts against the limit for this pair.
+    /// Empty = the request was about no end user.
     public var subject: [UInt8] = []
     /// For a sign-in that waits for its second factor: the id of the pending sign-in.
     public var pendingID: [UInt8] = []
@@ -706,7 +712,7 @@ extension StoredIdempotency: ConvertibleToC {
     }
 }
 
-/// What the rows of a tenant take.
+/// The space that a tenant's rows take in the store.
 public struct StoredTenantUsage: Message {
     public var bytes: Int64 = 0
     public var rows: Int64 = 0
@@ -752,10 +758,11 @@ extension StoredTenantUsage: ConvertibleToC {
     }
 }
 
-/// One kind of guess within a second, and how often. Everything is a hash under a key of the project.
+/// One kind of guess within a second, and how often it was made. Accounts, sources, addresses, tenants and callers are
+/// hashes under a key of the project.
 public struct StoredGuess: Message {
     public var outcome: GuessOutcome = .unspecified
-    /// Not a password, but a question whose answer tells whether an email has an account.
+    /// The guess is not at a password: it is a question whose answer tells whether an email has an account.
     public var isProbe: Bool = false
     public var account: UInt64 = 0
     public var source: UInt64 = 0
@@ -838,7 +845,7 @@ extension StoredGuess: ConvertibleToC {
     }
 }
 
-/// What one server counted in a second.
+/// The guesses that one server counted within a second.
 public struct StoredGuesses: Message {
     public var guesses: [StoredGuess] = []
 
@@ -874,13 +881,13 @@ extension StoredGuesses: ConvertibleToC {
     }
 }
 
-/// Who does a piece of work for all servers of a cluster.
+/// The server that does a piece of work for all servers of a cluster.
 public struct StoredLease: Message {
-    /// Drawn by the server at its start.
+    /// A random id that the server draws at its start.
     public var holder: [UInt8] = []
-    /// How often the holder said that it is there.
+    /// How often the holder renewed the lease.
     public var renewals: UInt64 = 0
-    /// By the holder's clock. Nothing is decided by it.
+    /// The time by the holder's clock. Nothing is decided by it.
     public var renewedAtMicros: Int64 = 0
 
     public init() {}
@@ -922,7 +929,8 @@ extension StoredLease: ConvertibleToC {
     }
 }
 
-/// What an entry of a tenant's event log says; the store adds its sequence and the hash of the entry before it.
+/// The content of an entry in a tenant's event log. The store adds the entry's sequence and the hash of the entry before
+/// it.
 public struct EventRecord: Message {
     public var timeMicros: Int64 = 0
     public var kind: EventKind = .unspecified
@@ -931,9 +939,9 @@ public struct EventRecord: Message {
     /// The API key (its id) or service account (its email) that asked, or "" for the server itself.
     public var actor: Text = .empty
     public var requestID: Text = .empty
-    /// What else there is to know, never a secret: changed fields, a key id.
+    /// Further details, never a secret: changed fields, a key id.
     public var detail: Text = .empty
-    /// Of a change of the tenant's settings.
+    /// Set for a change of the tenant's settings.
     public var settingsChange: SettingsChange?
 
     public init() {}

@@ -135,7 +135,7 @@ public struct AccountsSignInWithPasswordRequest: Message {
     public var endUserIP: Text = .empty
     /// What the session list calls the device that signs in, for example "Ada's laptop"; at most 256 bytes.
     public var deviceName: Text = .empty
-    /// The newest device_token that was answered to this device, if any. One that counts for nothing is ignored.
+    /// The newest device_token that this device was given, if any. A token that is not valid is ignored.
     public var deviceToken: Text = .empty
 
     public init() {}
@@ -309,8 +309,8 @@ public struct AccountsSignInWithIdpResponse: Message {
     public var user: User?
     public var tokens: TokenPair?
     public var isNewUser: Bool = false
-    /// What the provider told this time; the user's own profile may say otherwise. The repeat of a link leaves it out: the
-    /// provider is not asked again.
+    /// The identity as the provider described it this time; the user's own profile may differ. The answer to a repeated
+    /// link request leaves it out, because the provider is not asked again.
     public var provider: ProviderInfo?
     /// Keep it, and send it with the next SignInWithPassword or Reauthenticate: docs/protocol.md, "Devices".
     public var deviceToken: Text = .empty
@@ -370,7 +370,7 @@ extension AccountsSignInWithIdpResponse: ConvertibleToC {
 
 public struct AccountsSignInWithEmailLinkRequest: Message {
     public var tenantID: Text = .empty
-    /// The address the link was sent to: who holds a link must know whose it is.
+    /// The address that the link was sent to. Whoever holds the link has to know it.
     public var email: Text = .empty
     public var oobCode: Secret = .empty
     /// Links to this user instead of signing in.
@@ -490,10 +490,10 @@ extension AccountsSignInWithEmailLinkResponse: ConvertibleToC {
 
 public struct AccountsSendVerificationCodeRequest: Message {
     public var tenantID: Text = .empty
-    /// With its country's calling code: "+14155550123". Blanks, hyphens, dots and parentheses do not count:
-    /// "+1 (415) 555-0123". At most 32 bytes.
+    /// The number with its country's calling code: "+14155550123". Blanks, hyphens, dots and parentheses are ignored, as
+    /// in "+1 (415) 555-0123". At most 32 bytes.
     public var phoneNumber: Text = .empty
-    /// The user whose number it becomes.
+    /// The ID token of the user whose number it becomes.
     public var idToken: Text = .empty
     public var endUserIP: Text = .empty
     /// The language of the message, BCP 47, at most 35 bytes.
@@ -556,7 +556,7 @@ extension AccountsSendVerificationCodeRequest: ConvertibleToC {
 public struct AccountsSendVerificationCodeResponse: Message {
     /// Belongs to the code: keep it in the application that asked, and send it with the code.
     public var sessionInfo: Secret = .empty
-    /// The number without what does not count, as the account will have it.
+    /// The number without the ignored characters, as the account will have it.
     public var phoneNumber: Text = .empty
     public var expiresAtMicros: Int64 = 0
 
@@ -604,7 +604,7 @@ public struct AccountsSignInWithPhoneNumberRequest: Message {
     /// Both session_info and code, or both temporary_proof and phone_number.
     public var sessionInfo: Secret = .empty
     public var code: Secret = .empty
-    /// From the metadata of CREDENTIAL_ALREADY_IN_USE: good once, for ten minutes.
+    /// The proof from the metadata of CREDENTIAL_ALREADY_IN_USE. It is valid once, for ten minutes.
     public var temporaryProof: Secret = .empty
     public var phoneNumber: Text = .empty
     /// Links to this user instead of signing in.
@@ -748,8 +748,8 @@ public struct AccountsSendOobCodeRequest: Message {
     /// Where the action page sends the user afterwards; an https URL with a host, at most 2,048 bytes.
     public var continueURL: Text = .empty
     public var endUserIP: Text = .empty
-    /// The language of the mail, BCP 47, at most 35 bytes; a template of it or of its primary language is used if the
-    /// tenant has one.
+    /// The language of the mail, BCP 47, at most 35 bytes. A template in this language or in its primary language is used
+    /// if the tenant has one.
     public var locale: Text = .empty
 
     public init() {}
@@ -822,7 +822,7 @@ extension AccountsSendOobCodeRequest: ConvertibleToC {
 }
 
 public struct AccountsSendOobCodeResponse: Message {
-    /// As it was asked for.
+    /// The email as in the request; if the request has none, the address that the mail goes to.
     public var email: Text = .empty
 
     public init() {}
@@ -900,7 +900,7 @@ public struct AccountsCheckOobCodeResponse: Message {
     public var requestType: OobRequestType = .unspecified
     public var email: Text = .empty
     public var newEmail: Text = .empty
-    /// Of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL and REJECT_EMAIL.
+    /// Set for VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL and REJECT_EMAIL.
     public var account: OobAccount?
 
     public init() {}
@@ -951,8 +951,8 @@ extension AccountsCheckOobCodeResponse: ConvertibleToC {
     }
 }
 
-/// The account that an address is about to join, or has joined. Shown to whoever was mailed about it, who may never have
-/// heard of it: is this me?
+/// The account that an address is about to join, or has joined. It is shown to the person who was sent the mail, who may
+/// never have heard of the account and has to decide: is this me?
 public struct OobAccount: Message {
     public var displayName: Text = .empty
     public var createdAtMicros: Int64 = 0
@@ -1051,7 +1051,7 @@ extension AccountsApplyOobCodeRequest: ConvertibleToC {
 
 public struct AccountsApplyOobCodeResponse: Message {
     public var requestType: OobRequestType = .unspecified
-    /// The account's email as it is now; of a REJECT_EMAIL the address that was rejected.
+    /// The account's email as it is now; for REJECT_EMAIL, the address that was rejected.
     public var email: Text = .empty
 
     public init() {}
@@ -1180,10 +1180,11 @@ public struct AccountsCreateAuthUriRequest: Message {
     public var identifier: Text = .empty
     /// "google.com", "oidc.<name>", …
     public var providerID: Text = .empty
-    /// With provider_id: where the provider sends the browser back, as it is registered there. https, http to this machine,
-    /// or an application's own scheme (com.example.app:/…), without a fragment, at most 2,048 bytes.
+    /// With provider_id: where the provider sends the browser back, as it is registered there. https, http to this
+    /// machine, or an application's own scheme (com.example.app:/…), without a fragment, at most 2,048 bytes.
     public var continueURI: Text = .empty
-    /// Beyond the provider's usual ones (for OpenID Connect openid, email and profile). At most 20 of 256 bytes.
+    /// Scopes besides the provider's usual ones (for OpenID Connect openid, email and profile). At most 20, of 256 bytes
+    /// each.
     public var scopes: [Text] = []
     /// Further parameters of the authorization request: `prompt`, `login_hint`, `hd`, … At most 20.
     public var customParameters: [AuthUriParameter] = []
@@ -1256,7 +1257,7 @@ extension AccountsCreateAuthUriRequest: ConvertibleToC {
 }
 
 public struct AuthUriParameter: Message {
-    /// 1..64 characters of [A-Za-z0-9_.-]; none that the server sets itself.
+    /// 1..64 characters of [A-Za-z0-9_.-]; not a name that the server sets itself.
     public var name: Text = .empty
     /// At most 1,024 bytes.
     public var value: Text = .empty
@@ -1304,9 +1305,9 @@ public struct AccountsCreateAuthUriResponse: Message {
     public var authURI: Text = .empty
     /// The `state` in auth_uri: the browser must bring it back unchanged.
     public var sessionID: Text = .empty
-    /// Empty for a provider that puts none into ID tokens.
+    /// Empty for a provider that puts no nonce into ID tokens.
     public var nonce: Text = .empty
-    /// RFC 7636. Empty for a provider that takes none.
+    /// RFC 7636. Empty for a provider that takes no code verifier.
     public var codeVerifier: Secret = .empty
 
     public init() {}
@@ -1373,7 +1374,7 @@ public struct AccountsUnlinkRequest: Message {
     public var idToken: Text = .empty
     /// "password" (a password and sign-in by link), "phone", "google.com", …
     public var providerID: Text = .empty
-    /// Also the last way to sign in.
+    /// Removes the way to sign in even if it is the last one.
     public var force: Bool = false
 
     public init() {}
@@ -1472,7 +1473,7 @@ public struct AccountsReauthenticateRequest: Message {
     public var idToken: Text = .empty
     public var credential: Credential?
     public var endUserIP: Text = .empty
-    /// The newest device_token that was answered to this device, if any. One that counts for nothing is ignored.
+    /// The newest device_token that this device was given, if any. A token that is not valid is ignored.
     public var deviceToken: Text = .empty
 
     public init() {}
@@ -1604,7 +1605,7 @@ extension AccountsReauthenticateResponse: ConvertibleToC {
 
 public struct AccountsSignInWithCustomTokenRequest: Message {
     public var tenantID: Text = .empty
-    /// docs/protocol.md lists what it says.
+    /// The custom token; docs/protocol.md lists its claims.
     public var token: Secret = .empty
     public var endUserIP: Text = .empty
     /// What the session list calls the device that signs in, for example "Ada's laptop"; at most 256 bytes.
@@ -1787,7 +1788,8 @@ public struct AccountsUpdateRequest: Message {
     public var photoURL: Text = .empty
     public var password: Secret = .empty
     public var validateOnly: Bool = false
-    /// Not verified then. OPERATION_NOT_ALLOWED where email-enumeration protection is on: send VERIFY_AND_CHANGE_EMAIL.
+    /// The new email is not verified. If email-enumeration protection is on, the refusal is OPERATION_NOT_ALLOWED: send
+    /// VERIFY_AND_CHANGE_EMAIL instead.
     public var email: Text = .empty
     public var endUserIP: Text = .empty
 

@@ -4,7 +4,7 @@
 public import Base
 import CMessages
 
-/// What an event is about. Numbers are never used again. Those from 128 on take a byte more in the store, nothing else.
+/// What an event is about. Numbers are never reused. A number from 128 on only takes one byte more in the store.
 public enum EventKind: Int32, Sendable, CaseIterable {
     case unspecified = 0
     case userCreated = 1
@@ -37,7 +37,7 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case emailConfigTested = 161
     case providerLinked = 27
     case providerUnlinked = 28
-    /// Whoever proved the account's unverified email took it over: what was unproved is gone.
+    /// Somebody proved the account's unverified email and took the account over; everything unproved was removed.
     case credentialsRemoved = 29
     case reauthenticated = 30
     case serviceAccountCreated = 31
@@ -45,7 +45,7 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case serviceAccountDeleted = 33
     case serviceAccountKeyCreated = 34
     case serviceAccountKeyRevoked = 35
-    /// An admin had a token made by which somebody can sign in as the user.
+    /// An admin had a custom token made, with which somebody can sign in as the user.
     case customTokenCreated = 36
     case tenantSuspended = 66
     case tenantResumed = 67
@@ -53,15 +53,16 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     /// Identities of the provider's former issuer count as those of the present one.
     case providerRebound = 72
     case signingKeyRevoked = 73
-    /// An unproved email was taken from the account: its mailbox proved to be somebody else's.
+    /// An unproved email was taken from the account, because its mailbox proved to be somebody else's.
     case emailReleased = 80
-    /// Who has the mailbox said "this was not me"; `detail` says whether the address was the account's already.
+    /// The owner of the mailbox said "this was not me"; `detail` says whether the address was the account's already.
     case emailRejected = 81
-    /// The store was older than its witness, or had none any more, and that was accepted; `detail` says which.
+    /// The store was older than its witness, or the witness was missing, and the store was accepted all the same; `detail`
+    /// says which.
     case storeRolledBack = 86
-    /// A backup was begun; it holds every password hash. `detail` says by which way: rpc or schedule.
+    /// A backup was begun; it holds every password hash. `detail` says how it was started: rpc or schedule.
     case backupTaken = 82
-    /// The store comes from a backup; `detail` says of when, and up to which event.
+    /// The store was restored from a backup; `detail` has the backup's time and its newest event.
     case backupRestored = 83
     /// An operator started the server with --accept-clock: the machine's clock counts, whatever time the store had seen.
     case clockAccepted = 88
@@ -73,10 +74,10 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case verificationCodeExhausted = 111
     case phoneNumberChanged = 112
     case smsConfigUpdated = 113
-    /// `detail` of these is the kind and the factor's id.
+    /// For this kind and the next, `detail` is the factor's kind and its id.
     case secondFactorEnrolled = 120
     case secondFactorRemoved = 121
-    /// Whoever has the mailbox took a factor back that was enrolled.
+    /// The owner of the mailbox removed a factor again that had been enrolled.
     case secondFactorReverted = 122
     /// A first factor was proved, and a second one is asked for.
     case secondFactorAsked = 123
@@ -86,13 +87,13 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case recoveryCodesRenewed = 126
     /// A tenant's sessions that had shown no second factor were ended; `detail` says how many.
     case sessionsWithoutFactorEnded = 127
-    /// An admin had the tenant's users exported with what their passwords are checked with.
+    /// An admin exported the tenant's users with their password hashes and the secrets of their authenticator apps.
     case passwordHashesExported = 45
     case certificateMappingCreated = 116
     case certificateMappingDeleted = 117
-    /// A caller with a valid credential was refused: its role does not reach, or the tenant is another one's. `detail` is the
-    /// method, the reason, and the tenant that was asked for. Where refusals of one caller come fast, one event tells of many:
-    /// `detail` then says how many were not written one by one.
+    /// A caller with a valid credential was refused, for example because its role is not sufficient or the tenant is
+    /// another one's. `detail` is the method, the reason, and the tenant that was asked for. When refusals of one caller
+    /// come fast, one event stands for many: `detail` then says how many were not written one by one.
     case callDenied = 140
     case apiKeyRotated = 141
     case hookConfigUpdated = 160
@@ -107,11 +108,11 @@ public struct AuditEvent: Message {
     /// The API key (its id), service account (its email) or certificate mapping that called; empty: the server itself.
     public var caller: Text = .empty
     public var requestID: Text = .empty
-    /// What else there is to know, never a secret: changed fields, a key's id.
+    /// Further details, never a secret: changed fields, a key's id.
     public var detail: Text = .empty
     /// Only with `include_proof`.
     public var proof: EventProof?
-    /// Of TENANT_CREATED and TENANT_UPDATED: what the settings were and what they are.
+    /// For TENANT_CREATED and TENANT_UPDATED: the old and the new settings.
     public var settingsChange: SettingsChange?
 
     public init() {}
@@ -187,13 +188,13 @@ extension AuditEvent: ConvertibleToC {
     }
 }
 
-/// What the hash of an event is made of, beside the tenant and the sequence.
+/// The values that the hash of an event is computed from, besides the tenant and the sequence.
 public struct EventProof: Message {
     /// Counts the events of all tenants.
     public var globalSequence: Int64 = 0
-    /// The hash of the tenant's event before this one; zeros before the first.
+    /// The hash of the tenant's previous event; zeros for the first event.
     public var previousHash: [UInt8] = []
-    /// The event as it was committed: what the other fields say is read from it.
+    /// The event as it was committed. The other fields of the event are read from it.
     public var payload: [UInt8] = []
 
     public init() {}
@@ -235,10 +236,10 @@ extension EventProof: ConvertibleToC {
     }
 }
 
-/// Which events are meant: those that fulfil every condition that is set.
+/// Selects the events that fulfil every condition that is set.
 public struct EventFilter: Message {
     public var uid: Text = .empty
-    /// Any of these.
+    /// The event is of one of these kinds.
     public var kinds: [EventKind] = []
     /// The caller's id, as AuditEvent has it.
     public var caller: Text = .empty
@@ -516,7 +517,7 @@ extension AuditListSettingsChangesResponse: ConvertibleToC {
 
 public struct AuditWatchEventsRequest: Message {
     public var tenantID: Text = .empty
-    /// Start behind this event; 0 = only new ones, -1 = all that are kept.
+    /// Start after this event; 0 = only new events, -1 = all events that are kept.
     public var afterSequence: Int64 = 0
     public var filter: EventFilter?
     public var includeProof: Bool = false
@@ -604,14 +605,14 @@ extension AuditWatchEventsResponse: ConvertibleToC {
     }
 }
 
-/// Where a tenant's log stood at a moment.
+/// The position of a tenant's log at one moment.
 public struct AuditCheckpoint: Message {
     public var projectID: Text = .empty
     public var tenantID: Text = .empty
     /// The newest event; 0: there was none.
     public var sequence: Int64 = 0
-    /// Its hash: SHA-256 over tenant id, a zero byte, sequence and global sequence (8 bytes each, big-endian), previous hash
-    /// and payload.
+    /// The hash of the newest event: SHA-256 over tenant id, a zero byte, sequence and global sequence (8 bytes each,
+    /// big-endian), previous hash and payload.
     public var hash: [UInt8] = []
     /// By the server's clock.
     public var timeMicros: Int64 = 0
@@ -759,7 +760,7 @@ extension AuditSignCheckpointRequest: ConvertibleToC {
 
 public struct AuditSignCheckpointResponse: Message {
     public var signed: SignedAuditCheckpoint?
-    /// What was signed, to be read.
+    /// The checkpoint that was signed, in readable form.
     public var checkpoint: AuditCheckpoint?
 
     public init() {}

@@ -4,7 +4,7 @@
 public import Base
 import CMessages
 
-/// What a client's certificate may do: the holder of a certificate that carries exactly this name, and that this
+/// The role of a client's certificate: the holder of a certificate that carries exactly this name, and that this
 /// authority issued, has this role. See docs/tls.md.
 public struct CertificateMapping: Message {
     /// The name in the certificate's subjectAltName, byte for byte. The common name is never looked at.
@@ -15,7 +15,7 @@ public struct CertificateMapping: Message {
         case dnsName(Text)
     }
 
-    /// Follows from the name and the authority.
+    /// The id is derived from the name and the authority.
     public var certificateMappingID: Text = .empty
     /// The name in the certificate's subjectAltName, byte for byte. The common name is never looked at.
     public var name: Name?
@@ -24,7 +24,7 @@ public struct CertificateMapping: Message {
     public var role: Role = .unspecified
     public var scope: Scope?
     public var displayName: Text = .empty
-    /// Its word on end users' addresses counts, as with an API key.
+    /// The holder's statements about end users' addresses are believed, as with an API key.
     public var trustedEndUserIP: Bool = false
     public var createdAtMicros: Int64 = 0
     public var quotas: CallerQuotas?

@@ -43,7 +43,7 @@ extension EmailPasswordCredential: ConvertibleToC {
     }
 }
 
-/// What an identity provider handed to the application.
+/// A credential that an identity provider gave to the application.
 public struct IdpCredential: Message {
     public enum Credential: Sendable, Equatable {
         /// An OpenID Connect ID token.
@@ -52,16 +52,17 @@ public struct IdpCredential: Message {
         case providerAccessToken(Secret)
         /// Exchanged at the provider's token endpoint with the configured client secret.
         case authorizationCode(Secret)
-        /// From an earlier refusal that asked for linking or named another account: the identity it proved, for 10 minutes,
-        /// once: signing in, linking or reauthenticating with it uses it up.
+        /// A token from an earlier refusal that asked for linking or named another account. It stands for the identity that
+        /// was proved then, and is valid for 10 minutes and once: signing in, linking or reauthenticating with it uses it
+        /// up.
         case pendingToken(Secret)
     }
 
     /// "google.com", "oidc.<name>", …; not needed with a pending token.
     public var providerID: Text = .empty
     public var credential: Credential?
-    /// What the application sent to the provider: the ID token must carry it, as it is or as its SHA-256 in hex. Required
-    /// for an ID token that carries a nonce, unless the provider is configured with accept_unknown_nonce.
+    /// The nonce that the application sent to the provider. The ID token must carry it, as it is or as its SHA-256 in hex.
+    /// Required for an ID token that carries a nonce, unless the provider is configured with accept_unknown_nonce.
     public var nonce: Text = .empty
     /// With authorization_code: the same as in the authorization request.
     public var redirectURI: Text = .empty

@@ -30,7 +30,7 @@ public struct SmtpConfig: Message {
     public var security: SmtpSecurity = .unspecified
     /// Empty = no authentication.
     public var username: Text = .empty
-    /// At most 1,024 bytes. Written, never read.
+    /// Write-only, at most 1,024 bytes.
     public var password: Secret = .empty
     public var hasPassword: Bool = false
 
@@ -93,9 +93,10 @@ extension SmtpConfig: ConvertibleToC {
 }
 
 public struct WebhookConfig: Message {
-    /// https; or http to this machine, with allow_private_addresses. Each mail is one POST of JSON; docs/operations.md has its form and how to check the signature.
+    /// https, or http to this machine with allow_private_addresses. Each mail is one POST of JSON; docs/operations.md
+    /// describes its form and how to check the signature.
     public var url: Text = .empty
-    /// 32..256 bytes that sign each request. Written, never read.
+    /// Write-only, 32..256 bytes that sign each request.
     public var signingSecret: Secret = .empty
     public var hasSigningSecret: Bool = false
 
@@ -138,14 +139,14 @@ extension WebhookConfig: ConvertibleToC {
     }
 }
 
-/// The words of one kind of mail in one language. Placeholders: %LINK% (required in text and html), %EMAIL%,
-/// %NEW_EMAIL%, %DISPLAY_NAME%, %APP_NAME%; in html they are escaped. VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL have
-/// %NOT_ME_LINK% as well, the link that takes the address away from the account again. Where text or html lacks it, an
-/// English sentence with it is appended: no mail goes out without it. A template is refused when a mail of it could have
-/// more than 64 KiB with the longest names and links there can be: a link is up to 6 KiB longer than action_url.
+/// The text of one kind of mail in one language. Placeholders: %LINK% (required in text and html), %EMAIL%, %NEW_EMAIL%,
+/// %DISPLAY_NAME%, %APP_NAME%; in html they are escaped. VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL also have
+/// %NOT_ME_LINK%, the link that takes the address away from the account again. If text or html lacks it, an English
+/// sentence with the link is appended, so that no mail goes out without it. A template is refused if a mail made from it
+/// could have more than 64 KiB with the longest possible names and links; a link is up to 6 KiB longer than action_url.
 public struct EmailTemplate: Message {
     public var requestType: OobRequestType = .unspecified
-    /// BCP 47, for example "de"; "" serves every language that has none of its own.
+    /// BCP 47, for example "de"; "" serves every language that has no template of its own.
     public var locale: Text = .empty
     /// At most 200 bytes.
     public var subject: Text = .empty
@@ -216,9 +217,9 @@ public struct EmailConfig: Message {
     public var replyTo: Text = .empty
     /// The page that links lead to; https, or http to this machine. Empty = the server's own setting.
     public var actionURL: Text = .empty
-    /// At most 50; a mail without one has our English words.
+    /// At most 50. A mail without a template has the server's English text.
     public var templates: [EmailTemplate] = []
-    /// Mail servers and webhooks in private networks or on this machine. Needs a project-admin.
+    /// Allows mail servers and webhooks in private networks or on this machine. Needs a project-admin.
     public var allowPrivateAddresses: Bool = false
     public var updatedAtMicros: Int64 = 0
     public var revision: Int64 = 0
@@ -379,7 +380,8 @@ extension EmailConfigsGetResponse: ConvertibleToC {
 public struct EmailConfigsUpdateRequest: Message {
     public var tenantID: Text = .empty
     public var config: EmailConfig?
-    /// A masked smtp or webhook without a secret keeps the present one, unless it would be sent to another host.
+    /// A masked smtp or webhook without a secret keeps the present secret, unless the secret would be sent to another
+    /// place: another host, port or security of smtp, or another URL of the webhook.
     public var updateMask: ProtobufFieldMask?
     public var validateOnly: Bool = false
 
@@ -468,7 +470,7 @@ extension EmailConfigsUpdateResponse: ConvertibleToC {
 
 public struct EmailConfigsTestRequest: Message {
     public var tenantID: Text = .empty
-    /// Who gets the mail.
+    /// The address that gets the mail.
     public var to: Text = .empty
 
     public init() {}
@@ -508,9 +510,9 @@ extension EmailConfigsTestRequest: ConvertibleToC {
 }
 
 public struct EmailConfigsTestResponse: Message {
-    /// The mail server or the webhook took the mail.
+    /// The mail server or the webhook accepted the mail.
     public var ok: Bool = false
-    /// What became of it, in words; of a mail server that refused also the code of its answer.
+    /// The result in words; if a mail server refused the mail, also the code of its answer.
     public var message: Text = .empty
     public var delivery: EmailDelivery = .unspecified
     public var durationNanos: Int64 = 0
@@ -565,7 +567,7 @@ extension EmailConfigsTestResponse: ConvertibleToC {
 
 public struct EmailConfigsPreviewTemplateRequest: Message {
     public var tenantID: Text = .empty
-    /// The kind of mail; of a template in the request its own counts.
+    /// The kind of mail. If the request has a template, the template's kind counts.
     public var requestType: OobRequestType = .unspecified
     /// BCP 47, as the application asks for it.
     public var locale: Text = .empty
@@ -625,7 +627,7 @@ public struct EmailConfigsPreviewTemplateResponse: Message {
     public var subject: Text = .empty
     public var text: Text = .empty
     public var html: Text = .empty
-    /// The words are a template's, and not our own.
+    /// Whether the text is a template's, and not the server's own.
     public var fromTemplate: Bool = false
 
     public init() {}

@@ -10,7 +10,7 @@ public struct Hook: Message {
     public var webhook: WebhookConfig?
     /// How long an answer may take: 100 to 5,000 ms; 0 = 5,000.
     public var timeoutMillis: Int32 = 0
-    /// Whether sign-ins go on, unchanged, where the hook does not answer or its answer cannot be used. Otherwise they are
+    /// Whether sign-ins go on unchanged if the hook does not answer or its answer cannot be used. Otherwise they are
     /// refused with HOOK_FAILED.
     public var allowOnFailure: Bool = false
 
@@ -54,11 +54,11 @@ extension Hook: ConvertibleToC {
 }
 
 public struct HookConfig: Message {
-    /// Asked before an end user's first sign-in makes an account. Accounts that admins make or import do not ask it.
+    /// Asked before an end user's first sign-in makes an account. It is not asked when admins make or import accounts.
     public var beforeCreate: Hook?
     /// Asked when an end user has proved the first factor, before a session begins; for a new user after before_create.
     public var beforeSignIn: Hook?
-    /// Endpoints in a private network or on this machine. Needs a project-admin.
+    /// Allows endpoints in a private network or on this machine. Needs a project-admin.
     public var allowPrivateAddresses: Bool = false
     public var updatedAtMicros: Int64 = 0
     public var revision: Int64 = 0

@@ -6,13 +6,13 @@ import CMessages
 
 public struct AccountsStartMfaEnrollmentRequest: Message {
     public enum Factor: Sendable, Equatable {
-        /// E.164. The number is sent a code.
+        /// E.164. A code is sent to this number.
         case phoneNumber(Text)
         case totp(TotpEnrollment)
     }
 
     public var tenantID: Text = .empty
-    /// Or the enrollment_credential of SECOND_FACTOR_ENROLLMENT_REQUIRED.
+    /// An ID token, or the enrollment_credential of SECOND_FACTOR_ENROLLMENT_REQUIRED.
     public var idToken: Text = .empty
     public var factor: Factor?
     /// The end user's address, as in AccountsSignUpRequest.
@@ -87,7 +87,7 @@ extension AccountsStartMfaEnrollmentRequest: ConvertibleToC {
     }
 }
 
-/// An authenticator app is to be enrolled.
+/// Asks for the enrolment of an authenticator app.
 public struct TotpEnrollment: Message {
     public init() {}
 
@@ -111,9 +111,9 @@ extension TotpEnrollment: ConvertibleToC {
 
 public struct AccountsStartMfaEnrollmentResponse: Message {
     public var sessionInfo: Secret = .empty
-    /// Of an authenticator app.
+    /// Set for an authenticator app.
     public var totp: TotpSecret?
-    /// In good form; of a phone number.
+    /// Set for a phone number: the number in E.164 form.
     public var phoneNumber: Text = .empty
     public var expiresAtMicros: Int64 = 0
 
@@ -167,7 +167,7 @@ extension AccountsStartMfaEnrollmentResponse: ConvertibleToC {
 
 public struct AccountsFinalizeMfaEnrollmentRequest: Message {
     public var tenantID: Text = .empty
-    /// What StartMfaEnrollment was called with.
+    /// The id_token that StartMfaEnrollment was called with.
     public var idToken: Text = .empty
     public var sessionInfo: Secret = .empty
     /// The code of the SMS, or of the authenticator app.
@@ -175,7 +175,7 @@ public struct AccountsFinalizeMfaEnrollmentRequest: Message {
     /// What the user calls the factor; at most 64 bytes.
     public var displayName: Text = .empty
     public var endUserIP: Text = .empty
-    /// The newest device_token that was answered to this device, if any. One that counts for nothing is ignored.
+    /// The newest device_token that this device was given, if any. A token that is not valid is ignored.
     public var deviceToken: Text = .empty
 
     public init() {}
@@ -244,12 +244,12 @@ extension AccountsFinalizeMfaEnrollmentRequest: ConvertibleToC {
 
 public struct AccountsFinalizeMfaEnrollmentResponse: Message {
     public var user: User?
-    /// The session goes on with these; with an enrollment credential the session begins with them.
+    /// The session continues with these tokens; with an enrollment credential, it begins with them.
     public var tokens: TokenPair?
-    /// Of the new factor.
+    /// The id of the new factor.
     public var factorID: Text = .empty
-    /// Where the user has none, as at the first factor: ten codes, each good for one sign-in in place of a factor. They
-    /// are answered once.
+    /// Ten codes, each valid for one sign-in in place of a factor, if the user had no recovery codes, as with the first
+    /// factor. They are returned only once.
     public var recoveryCodes: [Secret] = []
     /// Keep it, and send it with the next SignInWithPassword or Reauthenticate: docs/protocol.md, "Devices".
     public var deviceToken: Text = .empty
@@ -433,7 +433,7 @@ extension AccountsRenewRecoveryCodesRequest: ConvertibleToC {
 }
 
 public struct AccountsRenewRecoveryCodesResponse: Message {
-    /// Those of before are void.
+    /// The new codes. All older codes are void.
     public var recoveryCodes: [Secret] = []
 
     public init() {}
@@ -470,7 +470,7 @@ extension AccountsRenewRecoveryCodesResponse: ConvertibleToC {
 
 public struct AccountsStartMfaSignInRequest: Message {
     public var tenantID: Text = .empty
-    /// Of the refusal SECOND_FACTOR_REQUIRED.
+    /// The credential from the metadata of SECOND_FACTOR_REQUIRED.
     public var pendingCredential: Secret = .empty
     /// A factor of the kind PHONE.
     public var factorID: Text = .empty
@@ -575,20 +575,20 @@ public struct AccountsFinalizeMfaSignInRequest: Message {
     public enum Proof: Sendable, Equatable {
         /// Six digits of the authenticator app.
         case totpCode(Secret)
-        /// What StartMfaSignIn answered, and the code that was sent.
+        /// The session_info that StartMfaSignIn returned, and the code that was sent.
         case phone(PhoneCredential)
         /// One of the user's recovery codes; case, spaces and hyphens do not matter.
         case recoveryCode(Secret)
     }
 
     public var tenantID: Text = .empty
-    /// Of the refusal SECOND_FACTOR_REQUIRED.
+    /// The credential from the metadata of SECOND_FACTOR_REQUIRED.
     public var pendingCredential: Secret = .empty
-    /// Which factor is proved; not needed with a recovery code.
+    /// The factor that is proved; not needed with a recovery code.
     public var factorID: Text = .empty
     public var proof: Proof?
     public var endUserIP: Text = .empty
-    /// The newest device_token that was answered to this device, if any. One that counts for nothing is ignored.
+    /// The newest device_token that this device was given, if any. A token that is not valid is ignored.
     public var deviceToken: Text = .empty
 
     public init() {}

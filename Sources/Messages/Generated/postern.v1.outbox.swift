@@ -6,27 +6,28 @@ import CMessages
 
 public enum OutboxState: Int32, Sendable, CaseIterable {
     case unspecified = 0
-    /// The tenant delivers nothing by itself: somebody reads it here.
+    /// The tenant delivers nothing by itself: the message is read here.
     case held = 1
     /// Waits for its first or its next attempt.
     case pending = 2
     case sent = 3
-    /// Given up: refused for good, or too many attempts.
+    /// The message is not delivered any more: it was refused for good, or there were too many attempts.
     case dead = 4
 }
 
 public struct OutboxMessage: Message {
-    /// Grows with time; in the mail's Message-ID, so that a second delivery can be told from a second mail.
+    /// The ids grow with time. The id is in the mail's Message-ID, so that a second delivery can be told from a second
+    /// mail.
     public var messageID: Text = .empty
     public var requestType: OobRequestType = .unspecified
     public var to: Text = .empty
     public var state: OutboxState = .unspecified
     public var createdAtMicros: Int64 = 0
     public var attempts: Int32 = 0
-    /// 0 = none is planned.
+    /// 0 = no attempt is planned.
     public var nextAttemptAtMicros: Int64 = 0
     public var sentAtMicros: Int64 = 0
-    /// What the last attempt met.
+    /// The error of the last attempt.
     public var lastError: Text = .empty
     /// When the message is deleted here, whatever its state.
     public var expiresAtMicros: Int64 = 0

@@ -9,7 +9,7 @@ public enum SigningKeyState: Int32, Sendable, CaseIterable {
     /// In the JWKS, not signing yet.
     case published = 1
     case signing = 2
-    /// Verifies what it signed, signs nothing.
+    /// Verifies the tokens that it signed, and signs nothing.
     case retired = 3
     /// Verifies nothing; listed for two weeks.
     case revoked = 4
@@ -25,14 +25,14 @@ public struct ApiKey: Message {
     /// 0 = not revoked.
     public var revokedAtMicros: Int64 = 0
     public var quotas: CallerQuotas?
-    /// May have Users.Export tell password hashes and the secrets of authenticator apps.
+    /// The key may export password hashes and the secrets of authenticator apps by Users.Export.
     public var exportPasswordHashes: Bool = false
-    /// From then on the key is refused with API_KEY_EXPIRED, and its streams end; 0 = never.
+    /// When the key expires: from then on it is refused with API_KEY_EXPIRED, and its streams end; 0 = never.
     public var expiresAtMicros: Int64 = 0
-    /// Where connections may come from, as prefixes: 192.0.2.0/24, 2001:db8::/32, or one address. Empty: from anywhere. Others
-    /// are refused with ADDRESS_NOT_ALLOWED. At most 32.
+    /// The addresses from which connections may come, as prefixes: 192.0.2.0/24, 2001:db8::/32, or one address. Empty: all
+    /// addresses. Other addresses are refused with ADDRESS_NOT_ALLOWED. At most 32.
     public var allowedAddresses: [Text] = []
-    /// Until when the secret before the present one is good; 0 = there is none.
+    /// Until when the previous secret is valid; 0 = there is none.
     public var previousSecretUntilMicros: Int64 = 0
     /// When the key was last seen in use, to the hour; 0 = not since servers note it. Set by the server.
     public var lastUsedAtMicros: Int64 = 0
@@ -266,7 +266,7 @@ public struct ProjectUpdateApiKeyRequest: Message {
     public var validateOnly: Bool = false
     public var expiresAtMicros: Int64 = 0
     public var allowedAddresses: [Text] = []
-    /// Ends the secret before the present one sooner: at once with 0, or at a time before the one it has.
+    /// Ends the previous secret earlier: at once with 0, or at a time before its present end.
     public var previousSecretUntilMicros: Int64 = 0
 
     public init() {}
@@ -554,7 +554,7 @@ extension ProjectWhoAmIResponse: ConvertibleToC {
 public struct ProjectTestPermissionsRequest: Message {
     /// As in requests: empty is the credential's own tenant, or the default pool.
     public var tenantID: Text = .empty
-    /// Full names, such as postern.v1.Users/Get; none: all methods. At most 500.
+    /// Full names, such as postern.v1.Users/Get; empty: all methods. At most 500.
     public var methods: [Text] = []
 
     public init() {}
@@ -632,7 +632,7 @@ extension ProjectTestPermissionsResponse: ConvertibleToC {
 public struct MethodPermission: Message {
     public var method: Text = .empty
     public var allowed: Bool = false
-    /// Why not, as a call would be refused. UNKNOWN_METHOD for a name that is no method's.
+    /// The reason with which a call would be refused; UNKNOWN_METHOD if there is no method of this name.
     public var reason: Text = .empty
     public var message: Text = .empty
 
@@ -1092,7 +1092,7 @@ extension ProjectRevokeSigningKeyRequest: ConvertibleToC {
 
 public struct ProjectRevokeSigningKeyResponse: Message {
     public var key: SigningKeyInfo?
-    /// The one that took its place; unset when none had to.
+    /// The key that took its place; unset if none was needed.
     public var successor: SigningKeyInfo?
 
     public init() {}
@@ -1340,7 +1340,7 @@ extension ProjectGetClusterStatusRequest: ConvertibleToC {
 }
 
 public struct ProjectGetClusterStatusResponse: Message {
-    /// False for a server that is the only one; then nothing else is set.
+    /// False for a server that is in no cluster; then nothing else is set.
     public var inCluster: Bool = false
     /// 32 hexadecimal digits.
     public var clusterID: Text = .empty
@@ -1350,9 +1350,9 @@ public struct ProjectGetClusterStatusResponse: Message {
     public var connected: Bool = false
     /// Entries that the node knows of and does not hold yet.
     public var behindEntries: Int64 = 0
-    /// When the node last held all that any node had acknowledged; 0 where it never did since it started.
+    /// When the node last held all entries that any node had acknowledged; 0 if it never did since it started.
     public var endSeenAtMicros: Int64 = 0
-    /// Why the engine was lost last, or could not be reached; empty while it answers.
+    /// Why the connection to the engine was last lost, or could not be made; empty while the engine answers.
     public var trouble: Text = .empty
 
     public init() {}
@@ -1440,10 +1440,10 @@ extension ProjectDigestStoreRequest: ConvertibleToC {
 }
 
 public struct ProjectDigestStoreResponse: Message {
-    /// Of the cluster's journal; 0 and empty outside of a cluster.
+    /// The position in the cluster's journal. Outside of a cluster, it is 0 and cluster_id is empty.
     public var position: Int64 = 0
     public var clusterID: Text = .empty
-    /// In the order of their names. What a store knows of itself alone is not among them.
+    /// The tables in the order of their names, without the one in which a store keeps data about itself alone.
     public var tables: [TableDigest] = []
 
     public init() {}
@@ -1553,9 +1553,9 @@ extension ProjectMakeSnapshotRequest: ConvertibleToC {
 }
 
 public struct ProjectMakeSnapshotResponse: Message {
-    /// The store in it is at this entry of the journal, or after it.
+    /// The store in the snapshot is at this entry of the journal, or after it.
     public var position: Int64 = 0
-    /// Its size in the engine, without what the seal adds.
+    /// The snapshot's size in the engine, without what the seal adds.
     public var byteCount: Int64 = 0
 
     public init() {}

@@ -5,7 +5,7 @@ public import Base
 import CMessages
 
 public enum TrustLevel: Int32, Sendable, CaseIterable {
-    /// What the known provider deserves.
+    /// The trust that is built in for the known provider.
     case unspecified = 0
     case never = 1
     /// For emails of the named domains.
@@ -25,39 +25,40 @@ public enum ProviderTestResult: Int32, Sendable, CaseIterable {
 public struct Provider: Message {
     /// "google.com", "oidc.<[a-z0-9-]{1,32}>", …
     public var providerID: Text = .empty
-    /// While false, signing in with it is OPERATION_NOT_ALLOWED. New providers are enabled unless said otherwise.
+    /// While false, signing in with the provider is refused with OPERATION_NOT_ALLOWED. New providers are enabled unless
+    /// the request says otherwise.
     public var enabled: Bool = false
     /// At most 256 bytes.
     public var displayName: Text = .empty
-    /// What the provider calls this application: the audience of its ID tokens. At most 512 bytes.
+    /// The provider's id of this application, which is the audience of its ID tokens. At most 512 bytes.
     public var clientID: Text = .empty
     /// Write-only, at most 4,096 bytes; for apple.com the private key (PEM, PKCS#8) if `apple` is set.
     public var clientSecret: Secret = .empty
     public var hasClientSecret: Bool = false
-    /// Further client ids whose ID tokens are taken: the same application on other platforms. At most 20.
+    /// Further client ids whose ID tokens are accepted: the same application on other platforms. At most 20.
     public var additionalAudiences: [Text] = []
-    /// Empty: the known provider's own. Required for `oidc.*`. Users' identities are bound to it: see Rebind.
+    /// Empty: the known provider's own issuer. Required for `oidc.*`. Users' identities are bound to it: see Rebind.
     public var issuer: Text = .empty
-    /// Empty ones are the known provider's, or those the issuer's discovery document names.
+    /// An empty endpoint is the known provider's, or the one that the issuer's discovery document names.
     public var endpoints: ProviderEndpoints?
-    /// http:// instead of https://, to this machine only: for development. Only a project-admin sets it.
+    /// Allows http:// instead of https://, to this machine only, for development. Only a project-admin sets it.
     public var allowHTTPLoopback: Bool = false
-    /// A provider in the operator's own network. Only a project-admin sets it.
+    /// Allows a provider in the operator's own network. Only a project-admin sets it.
     public var allowPrivateAddresses: Bool = false
-    /// Access tokens that cannot be shown to have been issued to this client are refused, because whoever runs another
-    /// application could sign in as its users here. true takes them all the same.
+    /// Accepts access tokens that cannot be shown to have been issued to this client. While false, they are refused,
+    /// because the operator of another application could sign in here as that application's users.
     public var acceptUnboundAccessTokens: Bool = false
-    /// Unset: what the known provider deserves; `oidc.*` is not trusted.
+    /// Unset: the trust that is built in for the known provider; `oidc.*` is not trusted.
     public var trust: ProviderTrust?
-    /// With these apple.com's client secrets are made from the private key when they are needed.
+    /// If set, apple.com's client secrets are made from the private key when they are needed.
     public var apple: AppleKey?
     public var createdAtMicros: Int64 = 0
     public var updatedAtMicros: Int64 = 0
     /// Counts the updates.
     public var revision: Int64 = 0
-    /// An ID token that carries a nonce is taken only with the nonce that the application sent: whoever stole the token
-    /// does not know it. Some SDKs add a nonce that the application never learns (Google's on iOS). true takes such a token
-    /// without a nonce; a nonce that is given must match all the same.
+    /// Accepts an ID token that carries a nonce even if the request gives no nonce; a nonce that is given must match all
+    /// the same. While false, such a token needs the nonce that the application sent, which a thief of the token does not
+    /// know. Some SDKs add a nonce that the application never learns (Google's on iOS).
     public var acceptUnknownNonce: Bool = false
 
     public init() {}
@@ -247,13 +248,13 @@ extension ProviderEndpoints: ConvertibleToC {
     }
 }
 
-/// When the provider's word on an email proves that the user owns it.
+/// The conditions under which a provider's statement about an email proves that the user owns it.
 public struct ProviderTrust: Message {
     public var level: TrustLevel = .unspecified
     /// With TRUST_LEVEL_DOMAINS: exactly these, in lower case.
     public var domains: [Text] = []
     /// A claim that must be there as well. Unset: email_verified for google.com and yahoo.com, the personal accounts' tid
-    /// for microsoft.com. Whatever this says: a provider that calls an email unverified is not trusted with it.
+    /// for microsoft.com. An email that the provider calls unverified is never trusted, whatever is set here.
     public var requiredClaim: RequiredClaim?
 
     public init() {}
@@ -627,7 +628,7 @@ extension ProvidersListResponse: ConvertibleToC {
 
 public struct ProvidersUpdateRequest: Message {
     public var tenantID: Text = .empty
-    /// provider_id says which.
+    /// The provider to change, by provider_id, and its new values.
     public var provider: Provider?
     /// For example "enabled", "endpoints.token", "trust". An empty client_secret removes the stored one.
     public var updateMask: ProtobufFieldMask?
@@ -785,7 +786,7 @@ extension ProvidersDeleteResponse: ConvertibleToC {
 public struct ProvidersRebindRequest: Message {
     public var tenantID: Text = .empty
     public var providerID: Text = .empty
-    /// As User.providers names it.
+    /// The former issuer, as User.providers names it.
     public var fromIssuer: Text = .empty
     public var validateOnly: Bool = false
 
@@ -839,7 +840,7 @@ extension ProvidersRebindRequest: ConvertibleToC {
 }
 
 public struct ProvidersRebindResponse: Message {
-    /// Whose identities count now: the present issuer first.
+    /// The issuers whose identities count now, the present issuer first.
     public var issuers: [Text] = []
 
     public init() {}
@@ -959,7 +960,7 @@ public struct ProviderTestStep: Message {
     /// "discovery", "jwks", "user_info", "token_exchange".
     public var name: Text = .empty
     public var result: ProviderTestResult = .unspecified
-    /// What was found or went wrong, and what to do; never what the provider wrote.
+    /// What was found or went wrong, and what to do. It never contains the provider's own words.
     public var message: Text = .empty
     public var durationNanos: Int64 = 0
 

@@ -6,7 +6,7 @@ import CMessages
 
 /// What a caller may do. A role includes the lower ones within its scope.
 public enum Role: Int32, Sendable, CaseIterable {
-    /// On a method: no credential needed (health). On a credential: it is none; nobody calls with it.
+    /// On a method: no credential is needed (health). On a credential: it has no role, and nobody can call with it.
     case unspecified = 0
     /// Any valid credential (server information, reflection).
     case any = 1
@@ -20,17 +20,18 @@ public enum Role: Int32, Sendable, CaseIterable {
     case projectAdmin = 5
 }
 
-/// How a method finds its tenant.
+/// How the server finds the tenant that a call is about.
 public enum TenantRule: Int32, Sendable, CaseIterable {
     /// The method is about no tenant.
     case unspecified = 0
-    /// Field tenant_id; empty = the credential's own tenant if it is bound to one, else the default pool. It must exist.
+    /// The request's tenant_id; empty = the credential's own tenant if it is bound to one, else the default pool. The
+    /// tenant must exist.
     case request = 1
     /// As TENANT_RULE_REQUEST, but the method itself decides what a missing tenant means (creating and deleting tenants).
     case named = 2
 }
 
-/// What a credential may touch.
+/// The tenants that a credential may act on.
 public struct Scope: Message {
     public enum Tenants: Sendable, Equatable {
         case all(Bool)

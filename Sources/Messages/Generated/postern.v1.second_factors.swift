@@ -4,12 +4,12 @@
 public import Base
 import CMessages
 
-/// What a user shows besides the way it signs in.
+/// The kinds of second factors, which a user shows besides the first way to sign in.
 public enum SecondFactorKind: Int32, Sendable, CaseIterable {
     case unspecified = 0
     /// A code that is sent to a phone number.
     case phone = 1
-    /// A code of an authenticator app (RFC 6238): six digits, SHA-1, every 30 seconds another.
+    /// A code of an authenticator app (RFC 6238): six digits, SHA-1, a new one every 30 seconds.
     case totp = 2
 }
 
@@ -17,22 +17,23 @@ public enum SecondFactorKind: Int32, Sendable, CaseIterable {
 public enum SecondFactorState: Int32, Sendable, CaseIterable {
     /// As DISABLED.
     case unspecified = 0
-    /// No sign-in asks for one, also of users who have one; nobody can enroll one.
+    /// No sign-in asks for a second factor, not even of users who have one, and nobody can enroll one.
     case disabled = 1
     /// Users may enroll factors; whoever has one is asked for it at every sign-in.
     case enabled = 2
-    /// Nobody signs in without one: a sign-in of a user who has none is refused with SECOND_FACTOR_ENROLLMENT_REQUIRED.
+    /// Nobody signs in without a second factor: a sign-in of a user who has none is refused with
+    /// SECOND_FACTOR_ENROLLMENT_REQUIRED.
     case mandatory = 3
 }
 
-/// A second factor of a user. Its secret is never told.
+/// A second factor of a user, without its secret.
 public struct SecondFactor: Message {
     /// Made by the server; in ID tokens the claim `second_factor_identifier`.
     public var factorID: Text = .empty
     public var kind: SecondFactorKind = .unspecified
     /// What the user calls it; at most 64 bytes.
     public var displayName: Text = .empty
-    /// E.164; of PHONE only.
+    /// E.164; for PHONE only.
     public var phoneNumber: Text = .empty
     public var enrolledAtMicros: Int64 = 0
 
@@ -89,7 +90,7 @@ extension SecondFactor: ConvertibleToC {
     }
 }
 
-/// What an authenticator app needs. It is answered once.
+/// The values that an authenticator app needs. They are returned only once.
 public struct TotpSecret: Message {
     /// 160 bits in base32 (RFC 4648), to be typed in.
     public var sharedSecret: Secret = .empty

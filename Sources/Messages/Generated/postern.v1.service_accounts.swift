@@ -4,26 +4,27 @@
 public import Base
 import CMessages
 
-/// An identity for programs. Its keys sign JWTs: custom tokens, by which end users sign in, and caller JWTs, by which the
-/// program itself calls.
+/// An identity for programs. Its keys sign JWTs: custom tokens, with which end users sign in, and caller JWTs, with
+/// which the program itself calls.
 public struct ServiceAccount: Message {
     /// [a-z0-9-]{4,64}.
     public var serviceAccountID: Text = .empty
-    /// `<id>@<project>.postern.local`: the `iss` and `sub` of what the account signs. No mail goes there.
+    /// `<id>@<project>.postern.local`: the `iss` and `sub` of the JWTs that the account signs. No mail goes there.
     public var email: Text = .empty
     public var displayName: Text = .empty
     /// What the account may call with a caller JWT; ROLE_UNSPECIFIED: nothing.
     public var role: Role = .unspecified
     /// The tenants that its calls and its custom tokens may be about.
     public var scope: Scope?
-    /// May sign custom tokens: whoever holds a key of the account can sign in as any user of the tenants in its scope.
+    /// The account may sign custom tokens: whoever holds one of its keys can sign in as any user of the tenants in its
+    /// scope.
     public var customTokens: Bool = false
-    /// Nothing it signed or signs is accepted.
+    /// If true, no JWT that the account signs or has signed is accepted.
     public var disabled: Bool = false
-    /// The project's own, which signs for Users.CreateCustomToken. It cannot be changed or deleted.
+    /// The project's own account, which signs for Users.CreateCustomToken. It cannot be changed or deleted.
     public var builtIn: Bool = false
     public var createdAtMicros: Int64 = 0
-    /// Its word on end users' addresses counts, as with an API key.
+    /// The account's statements about end users' addresses are believed, as with an API key.
     public var trustedEndUserIP: Bool = false
     public var quotas: CallerQuotas?
 
@@ -111,11 +112,11 @@ extension ServiceAccount: ConvertibleToC {
 }
 
 public struct ServiceAccountKey: Message {
-    /// The `kid` of what it signs: the first 128 bits of the key's thumbprint (RFC 7638), base64url.
+    /// The `kid` of the JWTs that the key signs: the first 128 bits of the key's thumbprint (RFC 7638), base64url.
     public var keyID: Text = .empty
     /// "RS256", "ES256".
     public var algorithm: Text = .empty
-    /// Brought by its owner, not made by the server.
+    /// The key was uploaded by its owner, not made by the server.
     public var uploaded: Bool = false
     public var createdAtMicros: Int64 = 0
     /// 0 = never.
@@ -630,7 +631,7 @@ public struct ProjectCreateServiceAccountKeyRequest: Message {
     public var serviceAccountID: Text = .empty
     /// "RS256" (2,048 bits; what Admin SDKs read) or "ES256"; empty: RS256.
     public var algorithm: Text = .empty
-    /// How long the key is good for, up to 10 years; 0 = until it is revoked.
+    /// How long the key is valid, up to 10 years; 0 = until it is revoked.
     public var lifetimeSeconds: Int64 = 0
     public var validateOnly: Bool = false
 

@@ -8,12 +8,12 @@ public enum AuthStateChange: Int32, Sendable, CaseIterable {
     case unspecified = 0
     /// The state as the stream began.
     case initial = 1
-    /// The session has new tokens; `refresh_cause` tells why. Where refresh tokens are reused, of several refreshes within
-    /// an hour only the first is told.
+    /// The session has new tokens; `refresh_cause` says why. Where refresh tokens are reused, only the first of several
+    /// refreshes within an hour is reported.
     case tokenRefreshed = 2
     /// The account has another email, profile, provider or set of claims.
     case profileChanged = 3
-    /// The session is over: `end_cause`. The last message.
+    /// The session is over; `end_cause` says why. This is the last message.
     case signedOut = 4
     /// An admin disabled the account. The last message.
     case disabled = 5
@@ -36,21 +36,21 @@ public enum TokenRefreshCause: Int32, Sendable, CaseIterable {
 public struct Session: Message {
     /// The claim `sid` of its tokens.
     public var sessionID: Text = .empty
-    /// What the sign-in called it.
+    /// The name that the sign-in gave the device.
     public var deviceName: Text = .empty
     /// The end user's address at the sign-in, where a trusted credential gave one.
     public var endUserIP: Text = .empty
     public var createdAtMicros: Int64 = 0
-    /// The newest refresh. Where refresh tokens are reused to the hour, or to a 24th of `session_idle_seconds`, if that is
-    /// less.
+    /// The time of the newest refresh. Where refresh tokens are reused, it is exact to the hour, or to a 24th of
+    /// `session_idle_seconds` if that is less.
     public var lastUsedAtMicros: Int64 = 0
     /// When the user last proved who they are.
     public var authTimeMicros: Int64 = 0
-    /// When it ends if it is not used until then.
+    /// When the session ends if it is not used before.
     public var expiresAtMicros: Int64 = 0
     /// "password", "anonymous", "google.com", …
     public var signInProvider: Text = .empty
-    /// The session of the ID token that asked.
+    /// Whether this is the session of the request's ID token.
     public var current: Bool = false
 
     public init() {}
@@ -204,7 +204,7 @@ extension SessionsListResponse: ConvertibleToC {
 public struct SessionsRevokeRequest: Message {
     public enum Target: Sendable, Equatable {
         case sessionID(Text)
-        /// Every session but the one that asks.
+        /// Ends every session except that of the ID token.
         case allOthers(Bool)
     }
 
@@ -302,7 +302,7 @@ extension SessionsRevokeResponse: ConvertibleToC {
 
 public struct SessionsSignOutRequest: Message {
     public var tenantID: Text = .empty
-    /// One of the two.
+    /// One of id_token and refresh_token is needed.
     public var idToken: Text = .empty
     public var refreshToken: Text = .empty
 
@@ -410,9 +410,9 @@ extension SessionsWatchAuthStateRequest: ConvertibleToC {
 public struct SessionsWatchAuthStateResponse: Message {
     public var change: AuthStateChange = .unspecified
     public var refreshCause: TokenRefreshCause = .unspecified
-    /// SIGNED_OUT, REVOKED_BY_REUSE, PASSWORD_CHANGED, ADMIN or EXPIRED, as TOKEN_EXPIRED has them.
+    /// SIGNED_OUT, REVOKED_BY_REUSE, PASSWORD_CHANGED, ADMIN or EXPIRED, as in the metadata `cause` of TOKEN_EXPIRED.
     public var endCause: Text = .empty
-    /// As they are now; of an account that is gone, nothing.
+    /// The user and the session as they are now; both are unset if the account is gone.
     public var user: User?
     public var session: Session?
 

@@ -4,7 +4,7 @@
 public import Base
 import CMessages
 
-/// What a code that is sent by SMS is for.
+/// The purpose of a code that is sent by SMS.
 public enum VerificationPurpose: Int32, Sendable, CaseIterable {
     case unspecified = 0
     case signIn = 1
@@ -18,15 +18,15 @@ public enum SmsDelivery: Int32, Sendable, CaseIterable {
     case unspecified = 0
     /// Nothing is sent: codes are read in the outbox.
     case outbox = 1
-    /// Each SMS is one POST of JSON to an adapter of a gateway; docs/operations.md has its form.
+    /// Each SMS is one POST of JSON to an adapter of a gateway; docs/operations.md describes its form.
     case webhook = 2
 }
 
-/// The words of an SMS in one language.
+/// The text of an SMS in one language.
 public struct SmsTemplate: Message {
-    /// Unspecified: whatever the code is for.
+    /// Unspecified: the template is for codes of every purpose.
     public var purpose: VerificationPurpose = .unspecified
-    /// BCP 47, for example "de"; "" serves every language that has none of its own.
+    /// BCP 47, for example "de"; "" serves every language that has no template of its own.
     public var locale: Text = .empty
     /// At most 480 bytes, one line or more. %CODE% is required, %APP_NAME% is the tenant's display name.
     public var text: Text = .empty
@@ -73,9 +73,9 @@ extension SmsTemplate: ConvertibleToC {
 public struct SmsConfig: Message {
     public var delivery: SmsDelivery = .unspecified
     public var webhook: WebhookConfig?
-    /// At most 50; an SMS without one has our English words.
+    /// At most 50. An SMS without a template has the server's English text.
     public var templates: [SmsTemplate] = []
-    /// A webhook in a private network or on this machine. Needs a project-admin.
+    /// Allows a webhook in a private network or on this machine. Needs a project-admin.
     public var allowPrivateAddresses: Bool = false
     public var updatedAtMicros: Int64 = 0
     public var revision: Int64 = 0
@@ -211,7 +211,7 @@ extension SmsConfigsGetResponse: ConvertibleToC {
 public struct SmsConfigsUpdateRequest: Message {
     public var tenantID: Text = .empty
     public var config: SmsConfig?
-    /// A masked webhook without a secret keeps the present one, unless it would be sent to another URL.
+    /// A masked webhook without a secret keeps the present secret, unless the secret would be sent to another URL.
     public var updateMask: ProtobufFieldMask?
     public var validateOnly: Bool = false
 

@@ -6,9 +6,10 @@ import CMessages
 
 /// Which continue URLs a tenant allows.
 public enum ContinueUrlRule: Int32, Sendable, CaseIterable {
-    /// Any https URL: a tenant made before there were lists, until it sets one. The server warns of it.
+    /// Any https URL. This is the rule of a tenant that was made before there were lists, until it sets one. The server
+    /// warns of it.
     case unspecified = 0
-    /// The action page's host, and what `allowed_continue_domains` says.
+    /// The action page's host, and the hosts and schemes in `allowed_continue_domains`.
     case listed = 1
 }
 
@@ -17,8 +18,8 @@ public enum RefreshMode: Int32, Sendable, CaseIterable {
     /// Each refresh hands out a new refresh token and ends the old one.
     case rotate = 1
     /// The refresh token stays the same for the life of the session. A refresh writes nothing while the recorded last use
-    /// is younger than an hour (or a 24th of `session_idle_seconds`, if that is less), so that an unused session may end so
-    /// much sooner.
+    /// is younger than an hour (or a 24th of `session_idle_seconds`, if that is less). So an unused session may end
+    /// earlier by that time.
     case reuse = 2
 }
 
@@ -37,14 +38,14 @@ public struct Tenant: Message {
     public var displayName: Text = .empty
     /// Refuses every Accounts, Tokens, Sessions and Users method with PROJECT_DISABLED.
     public var disableAuth: Bool = false
-    /// Email and password: sign-up and sign-in.
+    /// Allows signing up and signing in with an email and a password.
     public var allowPasswordSignup: Bool = false
     public var enableAnonymousUser: Bool = false
     public var client: ClientConfig?
     /// Email-enumeration protection; on by default.
     public var enableEmailPrivacy: Bool = false
     public var refreshMode: RefreshMode = .unspecified
-    /// A refresh token unused for so long is expired. Default 30 days.
+    /// A refresh token that was unused for this long is expired. Default 30 days.
     public var sessionIdleSeconds: Int64 = 0
     /// A session older than this is expired however often it was refreshed. Default 180 days.
     public var sessionAbsoluteSeconds: Int64 = 0
@@ -52,63 +53,69 @@ public struct Tenant: Message {
     public var recentLoginSeconds: Int64 = 0
     /// What end users are told when a toggle refuses them.
     public var guidance: Guidance?
-    /// For load tests, set at creation only: cheap password hashes, no throttling; its tokens say so.
+    /// For load tests; set at creation only. The tenant has cheap password hashes and no throttling, and its tokens say
+    /// so.
     public var synthetic: Bool = false
     public var createdAtMicros: Int64 = 0
     public var updatedAtMicros: Int64 = 0
     /// Counts the updates; two readers with the same revision see the same settings.
     public var revision: Int64 = 0
-    /// Signing in with a link sent by email.
+    /// Allows signing in with a link that is sent by email.
     public var enableEmailLinkSignin: Bool = false
-    /// What end users' new passwords must have; admins may set others.
+    /// The requirements for end users' new passwords; admins may set others.
     public var passwordPolicy: PasswordPolicy?
-    /// Emails beyond ASCII (RFC 6531), in the composed form NFC and compared with A-Z lower-cased only. Switched off again,
-    /// accounts keep the ones they have; no other may come in. Off by default.
+    /// Allows emails beyond ASCII (RFC 6531), in the composed form NFC and compared with A-Z lower-cased only. When this
+    /// is switched off again, accounts keep such emails, but no new one is accepted. Off by default.
     public var allowInternationalEmail: Bool = false
-    /// Set by a project-admin only. Every method that names the tenant, or is called with a credential bound to it, is
-    /// refused with TENANT_SUSPENDED, those of its admins too. What goes on: Tenants.Get, so that its admins see why;
-    /// Tokens.WatchRevocations, where verifiers hear that the tenant is disabled; and the admin methods, for project-admins.
+    /// Set by a project-admin only. Every call that names the tenant, or is made with a credential bound to it, is refused
+    /// with TENANT_SUSPENDED, also the calls of its admins. These methods still work: Tenants.Get, so that the tenant's
+    /// admins see why; Tokens.WatchRevocations, which tells verifiers that the tenant is disabled; and the admin methods,
+    /// for project-admins.
     public var suspended: Bool = false
-    /// Why, at most 512 bytes: its admins read it, and the refusals tell it. Set by a project-admin only.
+    /// The reason for the suspension, at most 512 bytes: the tenant's admins can read it, and the refusals contain it. Set
+    /// by a project-admin only.
     public var suspensionReason: Text = .empty
     /// Set by a project-admin only. Mask paths: quotas, or quotas.stored_bytes and so on.
     public var quotas: TenantQuotas?
-    /// An anonymous user who was not seen for so long is deleted within the next hours: 0 = never, else 1 day to 10 years.
-    /// Users who signed up anonymously before the server could expire them stay.
+    /// An anonymous user who was not seen for this long is deleted within the next hours: 0 = never, else 1 day to 10
+    /// years. Users who signed up anonymously before the server could expire them stay.
     public var anonymousUserExpirySeconds: Int64 = 0
-    /// Set by a project-admin only. Users.Import takes password hashes as dear as their formats allow (argon2id with
-    /// 256 MiB and 10 passes, bcrypt with cost 14). Otherwise it takes those whose check needs at most 128 MiB and a
-    /// quarter of a second: argon2id up to 128 MiB and 800 MiB times passes, bcrypt up to cost 12. Users who are in sign
-    /// in whatever is set, and get a hash of the server's own costs then.
+    /// Set by a project-admin only. If true, Users.Import accepts password hashes as costly as their formats allow
+    /// (argon2id with 256 MiB and 10 passes, bcrypt with cost 14). Otherwise it accepts hashes whose check needs at most
+    /// 128 MiB and a quarter of a second: argon2id up to 128 MiB and 800 MiB times passes, bcrypt up to cost 12. Users who
+    /// were imported before can sign in whatever is set, and then get a hash with the server's own cost.
     public var allowCostlyHashes: Bool = false
     /// Where `continue_url` of a mail and `continue_uri` of CreateAuthUri may lead, besides the host of the action page:
     /// "app.example" (that host, on https's own port), "app.example:8443", "*.app.example" (its subdomains, not itself), or
     /// "com.example.app:" (an application's own scheme, for CreateAuthUri). At most 50, each of at most 253 bytes;
     /// international names in their A-label form (xn--…). Everything else is refused with UNAUTHORIZED_DOMAIN.
     public var allowedContinueDomains: [Text] = []
-    /// Lets them lead to this machine too: localhost, 127.0.0.1 and [::1] with any port, http or https. For trying things
-    /// out.
+    /// Lets these URLs lead to this machine, too: localhost, 127.0.0.1 and [::1] with any port, http or https. For trying
+    /// things out.
     public var allowLoopbackContinueURL: Bool = false
     /// Set by the server.
     public var continueURLRule: ContinueUrlRule = .unspecified
-    /// Signing in with a code sent to a phone number.
+    /// Allows signing in with a code that is sent to a phone number.
     public var enablePhoneSignin: Bool = false
-    /// The regions whose numbers are sent codes, as ISO 3166-1 codes: "DE", "US". Empty: all that are not blocked, each up to
-    /// an hourly budget; a region that is named here has the tenant's budget. At most 250. Numbers that belong to no region
-    /// (satellite phones, international services) are never sent anything.
+    /// The regions to whose numbers codes are sent, as ISO 3166-1 codes: "DE", "US". Empty: all regions that are not
+    /// blocked, each up to an hourly budget; a region that is named here has the tenant's budget. At most 250. Nothing is
+    /// ever sent to numbers that belong to no region (satellite phones, international services).
     public var allowedSMSRegions: [Text] = []
-    /// The regions whose numbers are sent nothing, whatever is allowed. At most 250.
+    /// The regions to whose numbers nothing is sent, whatever is allowed. At most 250.
     public var blockedSMSRegions: [Text] = []
-    /// Numbers that are sent nothing and have a fixed code, for tests and for those who review an application. At most 10.
-    /// Whoever knows such a number and its code can sign in to its account: never a number that belongs to somebody.
+    /// Numbers that have a fixed code and to which nothing is sent, for tests and for people who review an application. At
+    /// most 10. Whoever knows such a number and its code can sign in to its account, so never use a number that belongs to
+    /// somebody.
     public var testPhoneNumbers: [TestPhoneNumber] = []
-    /// Whether sign-ins need a second factor. Where it becomes MANDATORY, sessions of before go on until their user signs in
-    /// again, unless the same Update ends them (`end_sessions_without_second_factor`). MANDATORY admits no anonymous users.
+    /// Whether sign-ins need a second factor. When it becomes MANDATORY, existing sessions go on until their user signs in
+    /// again, unless the same Update ends them (`end_sessions_without_second_factor`). MANDATORY admits no anonymous
+    /// users.
     public var secondFactorState: SecondFactorState = .unspecified
-    /// Which kinds users may enroll; empty: all. Factors that are enrolled stay good.
+    /// The kinds that users may enroll; empty: all. Factors that are enrolled already stay valid.
     public var allowedSecondFactors: [SecondFactorKind] = []
-    /// Set by a project-admin only. Events older than this are deleted within the next hours: 0 = never, else 1 day to 10 years.
-    /// What was changed and by whom can then no longer be told for the time before, nor can the history of settings.
+    /// Set by a project-admin only. Events older than this are deleted within the next hours: 0 = never, else 1 day to 10
+    /// years. For the time before, nobody can then tell what was changed and by whom, and the history of settings is gone
+    /// as well.
     public var eventRetentionSeconds: Int64 = 0
 
     public init() {}
@@ -355,7 +362,8 @@ extension TestPhoneNumber: ConvertibleToC {
     }
 }
 
-/// Beyond 6 bytes, which every password has. Unmet: PASSWORD_DOES_NOT_MEET_REQUIREMENTS, metadata `unmet`.
+/// The requirements for a password besides the 6 bytes that every password must have. A password that breaks them is
+/// refused with PASSWORD_DOES_NOT_MEET_REQUIREMENTS (metadata `unmet`).
 public struct PasswordPolicy: Message {
     /// 6..64 characters; 0 = 6.
     public var minLength: Int32 = 0
@@ -364,7 +372,7 @@ public struct PasswordPolicy: Message {
     public var requireDigit: Bool = false
     /// Anything but A-Z, a-z and 0-9.
     public var requireSymbol: Bool = false
-    /// Signing in with an older password that does not meet it is refused, too: its user resets it.
+    /// Refuses also to sign in with an older password that does not meet the policy; its user has to reset it.
     public var forceUpgradeOnSignIn: Bool = false
 
     public init() {}
@@ -461,9 +469,9 @@ extension ClientConfig: ConvertibleToC {
 
 /// What end users may not do by themselves.
 public struct ClientPermissions: Message {
-    /// Nobody comes into being except through Users.Create and Users.Import.
+    /// No account is made except by Users.Create and Users.Import.
     public var disabledUserSignup: Bool = false
-    /// Nobody deletes an account except through Users.Delete.
+    /// End users cannot delete accounts; admins can, with Users.Delete and Users.BatchDelete.
     public var disabledUserDeletion: Bool = false
 
     public init() {}
@@ -506,7 +514,7 @@ public struct Guidance: Message {
     public var locale: Text = .empty
     /// At most 512 bytes.
     public var message: Text = .empty
-    /// Where to read on or whom to ask; an https URL with a host.
+    /// A page that says more or whom to ask; an https URL with a host.
     public var helpURL: Text = .empty
 
     public init() {}
@@ -551,12 +559,12 @@ extension Guidance: ConvertibleToC {
 public struct TenantsCreateRequest: Message {
     /// Empty: made by the server. tenant.tenant_id must be empty or the same.
     public var tenantID: Text = .empty
-    /// Unset fields take the defaults: password sign-up on, everything else off.
+    /// Unset fields take the defaults: password sign-up and email-enumeration protection on, everything else off.
     public var tenant: Tenant?
-    /// The settings in `tenant` that are meant, as for Update; unmasked ones take the defaults.
+    /// The settings that are taken from `tenant`, as for Update; unmasked settings take the defaults.
     public var updateMask: ProtobufFieldMask?
     public var validateOnly: Bool = false
-    /// The settings to begin with, as CopySettings copies them.
+    /// The tenant whose settings the new tenant begins with, as CopySettings copies them.
     public var templateTenantID: Text = .empty
 
     public init() {}
@@ -797,7 +805,7 @@ public struct QuotaUse: Message {
     /// "tenant_anonymous_sign_ups", "address_anonymous_sign_ups", "caller_mutations", "caller_written_bytes",
     /// "tenant_sms", "region_sms", "caller_sms".
     public var quota: Text = .empty
-    /// Of rates what may come at once. 0 for the quotas of callers, which each has of its own.
+    /// For a rate: how much may come at once. 0 for the quotas of callers, because each caller has its own.
     public var limit: Int64 = 0
     public var used: Int64 = 0
     /// Calls of this tenant that the quota refused.
@@ -846,12 +854,13 @@ extension QuotaUse: ConvertibleToC {
     }
 }
 
-/// Which tenants are meant: those that fulfil every condition that is set.
+/// Selects the tenants that fulfil every condition that is set.
 public struct TenantFilter: Message {
     public var tenantIDPrefix: Text = .empty
     /// Part of the display name; A-Z are compared without case.
     public var displayNamePart: Text = .empty
-    /// The tenants whose settings named by `settings_mask` are as in here. The mask has the paths of Update.
+    /// Selects the tenants whose settings, as far as `settings_mask` names them, are the same as in this message. The mask
+    /// has the paths of Update.
     public var settings: Tenant?
     public var settingsMask: ProtobufFieldMask?
 
@@ -993,10 +1002,10 @@ public struct TenantsUpdateRequest: Message {
     /// For example "client.permissions.disabled_user_signup".
     public var updateMask: ProtobufFieldMask?
     public var validateOnly: Bool = false
-    /// Ends every session of the tenant that did not show a second factor, once the settings are stored. A call that is
-    /// overdue before the last one has ended some of them: repeat it.
+    /// Ends every session of the tenant that did not show a second factor, once the settings are stored. If the deadline
+    /// passes before the last session is ended, only some have ended: repeat the call.
     public var endSessionsWithoutSecondFactor: Bool = false
-    /// The revision that the settings were read at: where they were changed since, the call is refused. 0: any.
+    /// The revision at which the settings were read. If they were changed since, the call is refused. 0: any revision.
     public var expectedRevision: Int64 = 0
 
     public init() {}
@@ -1098,11 +1107,11 @@ extension TenantsUpdateResponse: ConvertibleToC {
     }
 }
 
-/// What one update made of a tenant's settings.
+/// The change that one update made to a tenant's settings.
 public struct SettingsChange: Message {
-    /// The revision from then on.
+    /// The revision after the change.
     public var revision: Int64 = 0
-    /// The settings that have another value than before. Of a new tenant: those that were set.
+    /// The settings that have another value than before; for a new tenant, those that were set.
     public var paths: [Text] = []
     /// These settings as they were and as they are, nothing else. Codes of test_phone_numbers are left out.
     public var before: Tenant?
@@ -1157,7 +1166,7 @@ public struct TenantsUpdateManyRequest: PagedRequest {
     public var pageSize: Int32 = 0
     public var pageToken: Text = .empty
     public var filter: TenantFilter?
-    /// Every tenant is meant: with a filter that has no condition.
+    /// Every tenant is meant: required with a filter that has no condition, and only then.
     public var allTenants: Bool = false
     public var tenant: Tenant?
     public var updateMask: ProtobufFieldMask?
@@ -1228,7 +1237,7 @@ extension TenantsUpdateManyRequest: ConvertibleToC {
 }
 
 public struct TenantsUpdateManyResponse: Message {
-    /// Of the tenants that fulfil the filter.
+    /// One result for each tenant that fulfils the filter.
     public var results: [TenantUpdateResult] = []
     /// Empty: there are no further tenants. The page may be empty and not the last.
     public var nextPageToken: Text = .empty
@@ -1312,7 +1321,7 @@ extension TenantUpdateResult: ConvertibleToC {
 public struct TenantsCopySettingsRequest: Message {
     public var tenantID: Text = .empty
     public var templateTenantID: Text = .empty
-    /// Paths as Update's mask has them; none: all that are copied.
+    /// Paths as in Update's mask; empty: all settings that are copied.
     public var paths: [Text] = []
     public var validateOnly: Bool = false
 
@@ -1469,15 +1478,15 @@ public struct Denial: Message {
     public var toggle: Toggle = .unspecified
     /// The full method name.
     public var operation: Text = .empty
-    /// In the refusal's ErrorInfo as well: what a user quotes to an admin.
+    /// The refusal's ErrorInfo has this id, too, so that a user can quote it to an admin.
     public var decisionID: Text = .empty
     /// The API key that called.
     public var apiKeyID: Text = .empty
     public var peerAddress: Text = .empty
     /// The user, where one was known.
     public var uid: Text = .empty
-    /// A hash of the email, or else the phone number, under a key of the tenant: tells equal from different without naming
-    /// anybody. ListDenials finds the refusals of an address by it.
+    /// A hash of the email, or else of the phone number, under a key of the tenant. Equal identifiers have equal hashes,
+    /// but the hash names nobody. ListDenials finds the refusals of an address by it.
     public var identifierHash: [UInt8] = []
     public var suppressedCount: Int64 = 0
 
@@ -1617,9 +1626,9 @@ public struct TenantsListDenialsRequest: PagedRequest {
     public var toMicros: Int64 = 0
     public var pageSize: Int32 = 0
     public var pageToken: Text = .empty
-    /// Only the refusals of this address: the tenant's key hashes it as it hashed theirs.
+    /// Only the refusals of this address, which are found by its hash under the tenant's key.
     public var email: Text = .empty
-    /// The same for a phone number; refusals that had an email are found by that alone.
+    /// Only the refusals of this phone number; a refusal that had an email is found by the email alone.
     public var phoneNumber: Text = .empty
     /// Only the refusal with this decision id, which a refused user quotes.
     public var decisionID: Text = .empty
@@ -1696,7 +1705,7 @@ extension TenantsListDenialsRequest: ConvertibleToC {
 public struct TenantsListDenialsResponse: Message {
     public var denials: [Denial] = []
     public var nextPageToken: Text = .empty
-    /// Of the hours the request's range touches; on the first page only.
+    /// The counts of the hours that the request's range touches; on the first page only.
     public var counts: [DenialCount] = []
 
     public init() {}
@@ -1896,7 +1905,7 @@ extension TenantDenial: ConvertibleToC {
 
 public struct TenantsWatchDenialsRequest: Message {
     public var tenantID: Text = .empty
-    /// Start behind this one; 0 = only new ones, -1 = all that are kept.
+    /// Start after this refusal; 0 = only new refusals, -1 = all refusals that are kept.
     public var afterSequence: Int64 = 0
 
     public init() {}

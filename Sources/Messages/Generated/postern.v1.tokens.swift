@@ -4,20 +4,21 @@
 public import Base
 import CMessages
 
-/// What a refresh found.
+/// The outcome of a refresh.
 public enum RefreshOutcome: Int32, Sendable, CaseIterable {
     case unspecified = 0
-    /// The token was current: rotated.
+    /// The token was the current one, and was rotated.
     case rotated = 1
-    /// The same attempt again, its successor never used: the same successor.
+    /// The same attempt again, and the successor was never used: the same successor is returned.
     case repeatedAfterLoss = 2
-    /// Used within the last 10 seconds by somebody else who holds it, a second tab: the same successor.
+    /// Another holder of the token, for example a second tab, used it within the last 10 seconds: the same successor is
+    /// returned.
     case repeatedWithinGrace = 3
-    /// The tenant does not rotate: the same refresh token.
+    /// The tenant does not rotate refresh tokens: the same refresh token is returned.
     case reused = 4
 }
 
-/// What a signing key signs.
+/// The kind of token that a signing key signs.
 public enum TokenUse: Int32, Sendable, CaseIterable {
     /// As ID_TOKEN.
     case unspecified = 0
@@ -29,9 +30,10 @@ public enum TokenUse: Int32, Sendable, CaseIterable {
 public enum SnapshotReason: Int32, Sendable, CaseIterable {
     case unspecified = 0
     case noCursor = 1
-    /// What came right behind the cursor is no longer kept.
+    /// The revocations right after the cursor are no longer kept.
     case cursorTooOld = 2
-    /// It is no cursor of this server's store, which may have been restored from a backup, or of another tenant.
+    /// The cursor is not from this server's store, which may have been restored from a backup, or it is from another
+    /// tenant.
     case cursorUnknown = 3
 }
 
@@ -46,7 +48,7 @@ public enum RevocationKind: Int32, Sendable, CaseIterable {
     case tenantEnabled = 4
     /// All tokens of the tenant, for good.
     case tenantDeleted = 5
-    /// All tokens that `key_id` signed, whatever their tenant, from before or after: the key is in other hands.
+    /// All tokens that `key_id` signed, of any tenant, before or after the revocation: the key may be in other hands.
     case signingKey = 6
 }
 
@@ -166,7 +168,8 @@ extension TokensVerifyIdTokenResponse: ConvertibleToC {
 public struct TokensRefreshRequest: Message {
     public var tenantID: Text = .empty
     public var refreshToken: Text = .empty
-    /// 16 random bytes the client keeps before it sends: the same bytes again ask for the same answer again.
+    /// 16 random bytes, which the client stores before it sends the request. A request with the same bytes asks for the
+    /// same answer again.
     public var attemptID: [UInt8] = []
 
     public init() {}
@@ -522,11 +525,11 @@ extension TokensVerifySessionCookieResponse: ConvertibleToC {
 
 public struct TokensWatchRevocationsRequest: Message {
     public var tenantID: Text = .empty
-    /// Of every tenant in the credential's scope; tenant_id is then ignored.
+    /// Watch every tenant in the credential's scope; tenant_id is then ignored.
     public var anyTenant: Bool = false
     /// The newest cursor of an earlier stream; empty: begin with a snapshot.
     public var cursor: Text = .empty
-    /// How often to hear from the server when nothing happens: 1..300, 0 = 10.
+    /// How often the server sends a message when nothing happens: 1..300 seconds; 0 = 10.
     public var heartbeatSeconds: Int32 = 0
     /// Have the snapshot reach back two weeks instead of two hours.
     public var sessionCookies: Bool = false
@@ -587,16 +590,16 @@ extension TokensWatchRevocationsRequest: ConvertibleToC {
 
 public struct TokensWatchRevocationsResponse: Message {
     public var revocations: [Revocation] = []
-    /// Where to go on after this message.
+    /// The cursor with which a stream continues after this message.
     public var cursor: Text = .empty
-    /// The server's time: what was acknowledged before it has been sent, unless this continues.
+    /// The server's time. All revocations that were acknowledged before it have been sent, unless `continues` is set.
     public var timeMicros: Int64 = 0
-    /// Not UNSPECIFIED: the first message of a snapshot; whatever was known before is void.
+    /// If not UNSPECIFIED, this is the first message of a snapshot, and whatever was known before is void.
     public var snapshotReason: SnapshotReason = .unspecified
-    /// More messages follow at once, of a snapshot or of what came behind the cursor; until the last one nothing may be
-    /// taken for not revoked.
+    /// More messages of the snapshot, or of the revocations after the cursor, follow at once. Until the last of them has
+    /// come, a verifier cannot tell that a token is not revoked.
     public var continues: Bool = false
-    /// With a snapshot: the tenants that this stream is about. It says nothing of tokens of any other.
+    /// With a snapshot: the tenants that this stream is about. The stream says nothing about tokens of other tenants.
     public var scope: Scope?
 
     public init() {}

@@ -156,9 +156,9 @@ public struct ProviderInfo: Message {
     public var displayName: Text = .empty
     public var photoURL: Text = .empty
     public var phoneNumber: Text = .empty
-    /// Whose identifier `raw_id` is: the provider's issuer, or its id where it has none. The identity enters this account
-    /// only while the provider is configured with this issuer. Empty: linked or imported when the provider was not
-    /// configured; it belongs to the issuer that is configured first. At most 2,048 bytes.
+    /// The issuer of `raw_id`: the provider's issuer, or the provider's id if it has no issuer. The identity enters this
+    /// account only while the provider is configured with this issuer. Empty: the identity was linked or imported when the
+    /// provider was not configured; it belongs to the issuer that is configured first. At most 2,048 bytes.
     public var issuer: Text = .empty
 
     public init() {}
@@ -224,11 +224,11 @@ extension ProviderInfo: ConvertibleToC {
     }
 }
 
-/// What a sign-in hands out.
+/// The tokens that a sign-in returns.
 public struct TokenPair: Message {
     /// A JWT (RFC 7519) that says who the user is; docs/protocol.md lists its claims.
     public var idToken: Text = .empty
-    /// Opaque. Used once; the answer holds its successor.
+    /// An opaque token that is used once; the answer to the refresh holds its successor.
     public var refreshToken: Text = .empty
     public var idTokenExpiresAtMicros: Int64 = 0
 

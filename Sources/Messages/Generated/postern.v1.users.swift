@@ -5,8 +5,8 @@ public import Base
 import CMessages
 
 public enum UserOrder: Int32, Sendable, CaseIterable {
-    /// The order of the index that answers the conditions best: the email for a part of one, the phone number for the
-    /// beginning of one, the creation for a range of it, else the uid.
+    /// The order of the index that fits the conditions best: by email for a part or prefix of one, by phone number for a
+    /// prefix of one, by creation for a range of it, else by uid.
     case unspecified = 0
     case uid = 1
     /// By the time of creation, then by uid.
@@ -50,20 +50,20 @@ public enum ImportConflict: Int32, Sendable, CaseIterable {
     case replace = 3
 }
 
-/// What becomes of a sign-in with an identity.
+/// The outcome of a sign-in with an identity.
 public enum LinkOutcome: Int32, Sendable, CaseIterable {
     case unspecified = 0
-    /// The identity's account is entered.
+    /// The user signs in to the identity's account.
     case signIn = 1
-    /// An account is made; refused where end users may not sign up.
+    /// An account is made, which is refused if end users may not sign up.
     case create = 2
-    /// The identity joins the account of its email, or of the given user.
+    /// The identity is linked to the account of its email, or to the given user.
     case link = 3
-    /// The account of its email, which nobody had proved to own, keeps this identity and nothing else.
+    /// The account of the identity's email, which nobody had proved to own, keeps this identity and nothing else.
     case takeOver = 4
-    /// ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL.
+    /// The sign-in is refused with ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL.
     case needsLinking = 5
-    /// Refused for `reason`.
+    /// The sign-in is refused for `reason`.
     case refused = 6
 }
 
@@ -421,7 +421,7 @@ extension UsersGetByPhoneResponse: ConvertibleToC {
     }
 }
 
-/// What a provider calls a user.
+/// A user's identity at a provider.
 public struct ProviderIdentity: Message {
     /// 1..128 bytes.
     public var providerID: Text = .empty
@@ -612,9 +612,9 @@ extension UsersBatchGetRequest: ConvertibleToC {
 public struct UsersBatchGetResponse: Message {
     /// Each user once, however often it is named.
     public var users: [User] = []
-    /// What no user is named by, as it was asked for.
+    /// The names that no user has, as they were asked for.
     public var notFound: [UserName] = []
-    /// What was not looked for, because the users before it fill an answer (256 KiB): ask for these again.
+    /// The names that were not looked up, because the users before them fill an answer (256 KiB): ask for these again.
     public var notRead: [UserName] = []
 
     public init() {}
@@ -792,8 +792,8 @@ extension UsersCountResponse: ConvertibleToC {
     }
 }
 
-/// Conditions that are empty are none. Letters A-Z count as a-z in emails and display names. A condition that the order
-/// has no index for is checked user by user.
+/// A condition that is empty does not count. Letters A-Z count as a-z in emails and display names. If the order's index
+/// does not help with a condition, the condition is checked user by user.
 public struct UsersQueryRequest: PagedRequest {
     public enum DisabledCondition: Sendable, Equatable {
         case disabled(Bool)
@@ -819,8 +819,8 @@ public struct UsersQueryRequest: PagedRequest {
     public var phoneNumberPrefix: Text = .empty
     /// Users that have an identity of this provider; "password" and "phone" too.
     public var providerID: Text = .empty
-    /// With provider_id: the one user that has this identity of the provider's present issuer. The order is of no
-    /// consequence then.
+    /// With provider_id: the one user that has this identity of the provider's present issuer. The order then has no
+    /// effect.
     public var rawID: Text = .empty
     public var disabledCondition: DisabledCondition?
     public var emailVerifiedCondition: EmailVerifiedCondition?
@@ -828,12 +828,12 @@ public struct UsersQueryRequest: PagedRequest {
     public var createdFromMicros: Int64 = 0
     /// Before this time; 0 = to the last.
     public var createdBeforeMicros: Int64 = 0
-    /// A user that never signed in counts as from before all times.
+    /// A user that never signed in counts as earlier than any time.
     public var lastSignInFromMicros: Int64 = 0
     public var lastSignInBeforeMicros: Int64 = 0
     /// Users that have this custom claim.
     public var claimName: Text = .empty
-    /// With claim_name: what it is, in JSON. An array has the value when it is one of its items.
+    /// With claim_name: the claim's value, in JSON. A claim that is an array matches if one of its items is the value.
     public var claimValueJSON: Text = .empty
 
     public init() {}
@@ -1119,7 +1119,7 @@ extension UsersListResponse: ConvertibleToC {
 public struct UsersUpdateRequest: Message {
     public var tenantID: Text = .empty
     public var uid: Text = .empty
-    /// A masked empty email, password, name, photo or phone number is removed.
+    /// A masked email, password, name, photo or phone number that is empty is removed.
     public var updateMask: ProtobufFieldMask?
     public var email: Text = .empty
     public var emailVerified: Bool = false
@@ -1131,10 +1131,10 @@ public struct UsersUpdateRequest: Message {
     public var validateOnly: Bool = false
     /// As in UsersSetCustomClaimsRequest.
     public var customClaimsJSON: [UInt8] = []
-    /// Identities to add, as UsersLinkRequest has one. At most 20.
+    /// Identities to add, as in UsersLinkRequest. At most 20.
     public var linkProviders: [ProviderInfo] = []
-    /// Ways to sign in to remove, as UsersUnlinkRequest has one. They go first: a provider that is in both lists is replaced.
-    /// At most 20.
+    /// Ways to sign in to remove, as in UsersUnlinkRequest. They are removed first, so a provider that is in both lists is
+    /// replaced. At most 20.
     public var unlinkProviderIDs: [Text] = []
     /// Ends every session; all tokens issued until now are refused.
     public var revokeTokens: Bool = false
@@ -1344,7 +1344,7 @@ extension UsersSetCustomClaimsRequest: ConvertibleToC {
 
 public struct UsersSetCustomClaimsResponse: Message {
     public var user: User?
-    /// Claims that are kept and go into no token, because only the server says them: email, email_verified, phone_number,
+    /// Claims that are kept but go into no token, because only the server sets them: email, email_verified, phone_number,
     /// provider_id, synthetic, user_id.
     public var ignoredClaims: [Text] = []
 
@@ -1454,7 +1454,7 @@ public struct UsersBatchDeleteRequest: Message {
     public var tenantID: Text = .empty
     /// At most 1,000.
     public var uids: [Text] = []
-    /// Users that are not disabled as well.
+    /// Deletes users that are not disabled as well.
     public var force: Bool = false
     public var validateOnly: Bool = false
 
@@ -1548,9 +1548,9 @@ public struct UsersUpdateManyRequest: PagedRequest {
     /// 1..500; 0 = 100.
     public var pageSize: Int32 = 0
     public var pageToken: Text = .empty
-    /// Its tenant_id, page_size and page_token are left empty.
+    /// The query's tenant_id, page_size and page_token must be empty.
     public var query: UsersQueryRequest?
-    /// Every user is meant: with a query that has no condition.
+    /// Every user is meant: required with a query that has no condition, and only then.
     public var allUsers: Bool = false
     public var updateMask: ProtobufFieldMask?
     public var disabled: Bool = false
@@ -1641,9 +1641,9 @@ extension UsersUpdateManyRequest: ConvertibleToC {
 }
 
 public struct UsersUpdateManyResponse: Message {
-    /// Of the users that the query finds.
+    /// How many of the users that the query found were changed.
     public var changedCount: Int32 = 0
-    /// Were so already.
+    /// How many of them had these values already.
     public var unchangedCount: Int32 = 0
     /// `index` counts the users of this answer.
     public var rejections: [BatchRejection] = []
@@ -1707,7 +1707,7 @@ extension UsersUpdateManyResponse: ConvertibleToC {
 }
 
 public struct BatchRejection: Message {
-    /// Of the item in the request, from 0.
+    /// The item's index in the request, from 0.
     public var index: Int32 = 0
     public var uid: Text = .empty
     /// The stable reason, as ErrorInfo.reason.
@@ -2012,7 +2012,7 @@ extension UsersAddSecondFactorRequest: ConvertibleToC {
 
 public struct UsersAddSecondFactorResponse: Message {
     public var user: User?
-    /// Of the new factor.
+    /// The id of the new factor.
     public var factorID: Text = .empty
 
     public init() {}
@@ -2055,7 +2055,7 @@ public struct UsersRemoveSecondFactorRequest: Message {
     public var uid: Text = .empty
     /// Empty with `all`.
     public var factorID: Text = .empty
-    /// All factors, and the recovery codes.
+    /// Removes all factors, and the recovery codes.
     public var all: Bool = false
     public var validateOnly: Bool = false
 
@@ -2154,18 +2154,19 @@ public struct PasswordHashSpec: Message {
         case argon2id(Argon2idSpec)
         /// Firebase's modified scrypt (github.com/firebase/scrypt).
         case firebaseScrypt(FirebaseScryptSpec)
-        /// Each hash is a modular crypt string `$2a$`, `$2b$` or `$2y$`. bcrypt hashes 72 bytes and no more, and systems differ
-        /// in what they do with the rest: a user whose password is longer cannot sign in with it and has to reset it.
+        /// Each hash is a modular crypt string `$2a$`, `$2b$` or `$2y$`. bcrypt hashes 72 bytes and no more, and systems
+        /// differ in what they do with the rest: a user whose password is longer cannot sign in with it and has to reset it.
         case bcrypt(BcryptSpec)
         /// MD5, SHA-1, SHA-256 or SHA-512 of the password and the salt. The hash is the digest or its hex digits.
         case digest(DigestSpec)
-        /// Their HMAC. The hash is the tag or its hex digits.
+        /// The HMAC of the password and the salt with one of these functions. The hash is the tag or its hex digits.
         case hmac(HmacSpec)
-        /// PBKDF2 (RFC 8018), 16 to 128 bytes of it.
+        /// PBKDF2 (RFC 8018). The hash is 16 to 128 bytes of its output.
         case pbkdf2(Pbkdf2Spec)
-        /// scrypt (RFC 7914), 16 to 128 bytes of it: what Firebase calls standard scrypt.
+        /// scrypt (RFC 7914), which Firebase calls standard scrypt. The hash is 16 to 128 bytes of its output.
         case scrypt(ScryptSpec)
-        /// argon2 (RFC 9106) with the salt apart from the hash, which is 16 to 64 bytes of it; the salt has 8 to 64.
+        /// argon2 (RFC 9106) with the salt apart from the hash. The hash is 16 to 64 bytes of its output; the salt has 8 to
+        /// 64 bytes.
         case argon2(Argon2Spec)
     }
 
@@ -2414,7 +2415,7 @@ public struct DigestSpec: Message {
     /// How often the function is applied, 0..8192; 0 counts as 1.
     public var rounds: Int32 = 0
     public var order: PasswordHashOrder = .unspecified
-    /// Each round behind the first hashes the lowercase hex digits of the digest before, and not its bytes.
+    /// Each round after the first hashes the lowercase hex digits of the previous digest, and not its bytes.
     public var roundsOverHex: Bool = false
 
     public init() {}
@@ -2613,17 +2614,17 @@ public struct ImportUser: Message {
     public var customClaimsJSON: [UInt8] = []
     public var createdAtMicros: Int64 = 0
     public var lastSignInAtMicros: Int64 = 0
-    /// As the algorithm of the spec wants it: raw bytes, or the text of a PHC or crypt string.
+    /// The hash in the form that the spec's algorithm needs: raw bytes, or the text of a PHC or crypt string.
     public var passwordHash: Secret = .empty
     public var salt: [UInt8] = []
     public var providers: [ProviderInfo] = []
-    /// Which of `hash_specs` says how the password was hashed; empty = `spec`.
+    /// The name of the spec, among `hash_specs`, that says how the password was hashed; empty = `spec`.
     public var hashSpec: Text = .empty
     /// The user proved the email with a sign-in link and may do so again.
     public var emailLinkSignIn: Bool = false
     /// 0 = now.
     public var passwordUpdatedAtMicros: Int64 = 0
-    /// At most 5. A user who is replaced and has factors keeps those instead.
+    /// At most 5. A user who is replaced and has factors keeps the old factors instead.
     public var secondFactors: [ImportSecondFactor] = []
 
     public init() {}
@@ -2744,7 +2745,7 @@ extension ImportUser: ConvertibleToC {
 public struct ImportSecondFactor: Message {
     /// Without a factor_id the server makes one.
     public var factor: SecondFactor?
-    /// Of TOTP: 10 to 64 bytes, not encoded.
+    /// For TOTP: 10 to 64 bytes, not encoded.
     public var totpSecret: Secret = .empty
 
     public init() {}
@@ -2782,7 +2783,7 @@ extension ImportSecondFactor: ConvertibleToC {
     }
 }
 
-/// A PasswordHashSpec by the name that ImportUser.hash_spec calls it.
+/// A PasswordHashSpec, and the name by which ImportUser.hash_spec refers to it.
 public struct NamedHashSpec: Message {
     /// 1..64 bytes.
     public var name: Text = .empty
@@ -2896,13 +2897,13 @@ extension UsersImportRequest: ConvertibleToC {
     }
 }
 
-/// The counts are of the whole stream so far, the rejections of the batch that is answered.
+/// The counts are of the whole stream so far; the rejections are of the batch that is answered.
 public struct UsersImportResponse: Message {
     public var createdCount: Int64 = 0
     public var replacedCount: Int64 = 0
     public var skippedCount: Int64 = 0
     public var rejections: [ImportRejection] = []
-    /// Rows of this stream that are settled and durable: send from here after a broken connection.
+    /// How many rows of this stream are settled and durable: after a broken connection, send from here.
     public var checkpoint: Int64 = 0
     /// Names of custom claims in the batch that go into no token: see UsersSetCustomClaimsResponse.
     public var ignoredClaims: [Text] = []
@@ -3085,7 +3086,7 @@ public struct UsersVerifyHashSpecResponse: Message {
     public var matches: Bool = false
     /// Every tried spec that is right, without its signer key; `spec` first if it is.
     public var matching: [PasswordHashSpec] = []
-    /// How many were tried: fewer where each takes long.
+    /// How many specs were tried; fewer are tried if each takes long.
     public var triedCount: Int32 = 0
 
     public init() {}
@@ -3130,9 +3131,9 @@ extension UsersVerifyHashSpecResponse: ConvertibleToC {
 
 public struct UsersExportRequest: Message {
     public var tenantID: Text = .empty
-    /// A `cursor` that was answered to the same request: goes on behind it. Empty = from the first user.
+    /// A `cursor` from an answer to the same request: the export continues after it. Empty = from the first user.
     public var cursor: Text = .empty
-    /// Also what passwords and authenticator apps are checked with.
+    /// Also exports what passwords and authenticator apps are checked with: password hashes and secrets.
     public var includePasswordHashes: Bool = false
 
     public init() {}
@@ -3178,9 +3179,9 @@ extension UsersExportRequest: ConvertibleToC {
 public struct UsersExportResponse: Message {
     /// Recovery codes are not exported. Without include_password_hashes passwords and authenticator apps are left out.
     public var users: [ImportUser] = []
-    /// How the passwords of these users were hashed, as far as the stream has not told before.
+    /// How the passwords of these users were hashed: the specs that no earlier answer of the stream had.
     public var hashSpecs: [NamedHashSpec] = []
-    /// Where another stream goes on. Empty behind the last user.
+    /// The cursor from which another stream can continue. Empty after the last user.
     public var cursor: Text = .empty
 
     public init() {}
@@ -3400,7 +3401,7 @@ extension UsersUnlinkResponse: ConvertibleToC {
 
 public struct UsersGenerateOobLinkRequest: Message {
     public var tenantID: Text = .empty
-    /// Any but RECOVER_EMAIL and REJECT_EMAIL.
+    /// Any but RECOVER_EMAIL, REJECT_EMAIL and REVERT_SECOND_FACTOR_ADDITION.
     public var requestType: OobRequestType = .unspecified
     /// The account's email; for EMAIL_SIGNIN any address.
     public var email: Text = .empty
@@ -3465,8 +3466,7 @@ public struct UsersGenerateOobLinkResponse: Message {
     public var oobCode: Secret = .empty
     public var oobLink: Secret = .empty
     public var expiresAtMicros: Int64 = 0
-    /// Of a VERIFY_EMAIL or VERIFY_AND_CHANGE_EMAIL: the link "this was not me". Whoever sends the first link sends this
-    /// one with it.
+    /// For VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL: the link "this was not me". Send it together with the first link.
     public var notMeLink: Secret = .empty
 
     public init() {}
@@ -3521,8 +3521,8 @@ public struct UsersExplainLinkRequest: Message {
     public var tenantID: Text = .empty
     /// A configured provider.
     public var providerID: Text = .empty
-    /// What the provider would say: a JSON object with `sub`, and `email`, `email_verified`, `tid`, … where it tells them.
-    /// At most 16 KiB, as a provider's token.
+    /// The claims that the provider would send: a JSON object with `sub`, and `email`, `email_verified`, `tid`, … if the
+    /// provider sends them. At most 16 KiB, as a provider's token.
     public var claimsJSON: [UInt8] = []
     /// Links to this user instead of signing in.
     public var uid: Text = .empty
@@ -3573,14 +3573,14 @@ extension UsersExplainLinkRequest: ConvertibleToC {
 
 public struct UsersExplainLinkResponse: Message {
     public var outcome: LinkOutcome = .unspecified
-    /// The account it is about; empty for one that would be made.
+    /// The account that the outcome is about; empty if the account would be made.
     public var uid: Text = .empty
     /// Whether the provider is trusted for the email.
     public var emailTrusted: Bool = false
     public var reason: Text = .empty
-    /// In plain words.
+    /// The reason for the outcome in plain words.
     public var explanation: Text = .empty
-    /// What a take-over would remove.
+    /// The providers that a take-over would remove from the account.
     public var removedProviderIDs: [Text] = []
 
     public init() {}

@@ -24,7 +24,7 @@ public struct WireRequest: Message {
     public var service: Text = .empty
     public var method: Text = .empty
     public var payload: [UInt8] = []
-    /// Relative; 0 = the method's default. A negative one is refused.
+    /// The deadline as a relative time; 0 = the method's default. A negative value is refused.
     public var timeoutNano: Int64 = 0
     public var metadata: [WireKeyValue] = []
 
@@ -175,7 +175,7 @@ public struct WireHello: Message {
     public var streamsMax: UInt32 = 0
     /// Bytes of DATA a stream may receive before the first WINDOW.
     public var initialWindow: UInt32 = 0
-    /// None are defined yet.
+    /// No features are defined yet.
     public var features: UInt64 = 0
     public var software: Text = .empty
     /// Authenticates the connection before its first request, as the metadata of the same name does.

@@ -52,7 +52,7 @@ public struct ServerReflectionClient: Sendable {
     }
 }
 
-/// How a tenant's mail goes out and what it says.
+/// The settings for a tenant's mail: how it is delivered, and its text.
 ///
 /// ```swift
 /// let client = EmailConfigsClient(channel: channel)
@@ -64,35 +64,36 @@ public struct EmailConfigsClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// Secrets are never told.
+    /// The settings, without their secrets.
     public func get(_ request: EmailConfigsGetRequest, options: CallOptions = .init()) async throws(Failure)
         -> EmailConfigsGetResponse
     {
         try await channel.unary("postern.v1.EmailConfigs", "Get", request, idempotent: true, options: options)
     }
 
-    /// Changes the masked fields; mail that is asked for after the answer follows them, mail that waits is delivered by
-    /// them. Refusals: INVALID_UPDATE_MASK, INVALID_SMTP_SERVER, INVALID_WEBHOOK, INVALID_EMAIL, INVALID_ACTION_URL,
-    /// INVALID_TEMPLATE, SENDER_REQUIRED, INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
+    /// Changes the masked fields. Mail that is asked for after the answer uses the new settings; mail that is waiting is
+    /// delivered by them, too. Refusals: INVALID_UPDATE_MASK, INVALID_DELIVERY, INVALID_SMTP_SERVER, INVALID_WEBHOOK,
+    /// INVALID_EMAIL, INVALID_DISPLAY_NAME, INVALID_ACTION_URL, INVALID_TEMPLATE, SENDER_REQUIRED, INSUFFICIENT_PERMISSION
+    /// (private addresses, which need a project-admin).
     public func update(_ request: EmailConfigsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> EmailConfigsUpdateResponse
     {
         try await channel.unary("postern.v1.EmailConfigs", "Update", request, idempotent: false, options: options)
     }
 
-    /// Sends one mail with words of ours by the tenant's settings, at once and once, and says what became of it. A mail that
-    /// was not sent is in the answer, not a failed call. With EMAIL_DELIVERY_OUTBOX nothing is sent. A tenant may send 10 an
-    /// hour, and 5 to one mailbox, counted with all other mail to it. Refusals: MISSING_EMAIL, INVALID_EMAIL,
-    /// TOO_MANY_ATTEMPTS_TRY_LATER.
+    /// Sends one test mail with a fixed text by the tenant's settings, at once and in one attempt, and returns the result.
+    /// If the mail could not be sent, the answer says so, and the call does not fail. With EMAIL_DELIVERY_OUTBOX nothing
+    /// is sent. A tenant may send 10 test mails an hour, and 5 to one mailbox, counted with all other mail to it.
+    /// Refusals: MISSING_EMAIL, INVALID_EMAIL, TOO_MANY_ATTEMPTS_TRY_LATER.
     public func test(_ request: EmailConfigsTestRequest, options: CallOptions = .init()) async throws(Failure)
         -> EmailConfigsTestResponse
     {
         try await channel.unary("postern.v1.EmailConfigs", "Test", request, idempotent: false, options: options)
     }
 
-    /// Fills in a template with a made-up user's values, and sends nothing: the tenant's template for the kind and language,
-    /// or the one in the request. Its links hold no code that is good for anything. Refusals: MISSING_REQ_TYPE,
-    /// INVALID_LOCALE, INVALID_TEMPLATE.
+    /// Fills in a template with a made-up user's values, and sends nothing. The template is the tenant's for the kind and
+    /// language, or the one in the request. Its links hold no valid code. Refusals: MISSING_REQ_TYPE, INVALID_LOCALE,
+    /// INVALID_TEMPLATE.
     public func previewTemplate(_ request: EmailConfigsPreviewTemplateRequest, options: CallOptions = .init()) async throws(Failure)
         -> EmailConfigsPreviewTemplateResponse
     {
@@ -100,7 +101,7 @@ public struct EmailConfigsClient: Sendable {
     }
 }
 
-/// A tenant's blocking hooks: whom the server asks before an end user comes into being or signs in.
+/// A tenant's blocking hooks: the endpoints that the server asks before an end user is created or signs in.
 ///
 /// ```swift
 /// let client = HookConfigsClient(channel: channel)
@@ -112,15 +113,16 @@ public struct HookConfigsClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// The signing secrets are never told.
+    /// The hooks, without their signing secrets.
     public func get(_ request: HookConfigsGetRequest, options: CallOptions = .init()) async throws(Failure)
         -> HookConfigsGetResponse
     {
         try await channel.unary("postern.v1.HookConfigs", "Get", request, idempotent: true, options: options)
     }
 
-    /// Changes the masked fields; they bind every sign-in that asks a hook after the answer. Refusals: INVALID_UPDATE_MASK,
-    /// INVALID_HOOK, INVALID_WEBHOOK, INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
+    /// Changes the masked fields, which apply to every sign-in that asks a hook after the answer. Refusals:
+    /// INVALID_UPDATE_MASK, INVALID_HOOK, INVALID_WEBHOOK, INSUFFICIENT_PERMISSION (private addresses, which need a
+    /// project-admin).
     public func update(_ request: HookConfigsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> HookConfigsUpdateResponse
     {
@@ -128,7 +130,7 @@ public struct HookConfigsClient: Sendable {
     }
 }
 
-/// How a tenant's SMS go out and what they say.
+/// The settings for a tenant's SMS: how they are delivered, and their text.
 ///
 /// ```swift
 /// let client = SmsConfigsClient(channel: channel)
@@ -140,16 +142,16 @@ public struct SmsConfigsClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// The signing secret is never told.
+    /// The settings, without the signing secret.
     public func get(_ request: SmsConfigsGetRequest, options: CallOptions = .init()) async throws(Failure)
         -> SmsConfigsGetResponse
     {
         try await channel.unary("postern.v1.SmsConfigs", "Get", request, idempotent: true, options: options)
     }
 
-    /// Changes the masked fields; an SMS that is asked for after the answer follows them, one that waits is delivered by
-    /// them. Refusals: INVALID_UPDATE_MASK, INVALID_WEBHOOK, INVALID_TEMPLATE, INVALID_DELIVERY, INSUFFICIENT_PERMISSION
-    /// (private addresses, which need a project-admin).
+    /// Changes the masked fields. An SMS that is asked for after the answer uses the new settings; an SMS that is waiting
+    /// is delivered by them, too. Refusals: INVALID_UPDATE_MASK, INVALID_WEBHOOK, INVALID_TEMPLATE, INVALID_DELIVERY,
+    /// INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
     public func update(_ request: SmsConfigsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> SmsConfigsUpdateResponse
     {
@@ -157,8 +159,8 @@ public struct SmsConfigsClient: Sendable {
     }
 }
 
-/// Mail and SMS on their way out: what was sent, what waits, what could not be delivered. A tenant that delivers nothing by itself
-/// (EMAIL_DELIVERY_OUTBOX and SMS_DELIVERY_OUTBOX, the defaults) has all its messages here.
+/// Outgoing mail and SMS: messages that were sent, that wait, or that could not be delivered. A tenant that delivers
+/// nothing by itself (EMAIL_DELIVERY_OUTBOX and SMS_DELIVERY_OUTBOX, the defaults) has all its messages here.
 ///
 /// ```swift
 /// let client = OutboxClient(channel: channel)
@@ -170,24 +172,24 @@ public struct OutboxClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// Newest first, without contents. A page reads 1,000 messages at most: it may be empty and yet not be the last.
+    /// The messages, newest first, without contents. A page reads 1,000 messages at most, so it may be empty without being
+    /// the last.
     public func list(_ request: OutboxListRequest, options: CallOptions = .init()) async throws(Failure)
         -> OutboxListResponse
     {
         try await channel.unary("postern.v1.Outbox", "List", request, idempotent: true, options: options)
     }
 
-    /// One message with its contents: who reads it can use its link, so the event log says who did.
-    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND.
+    /// One message with its contents. Whoever reads it can use its link, so the event log says who read it. Refusals:
+    /// OUTBOX_MESSAGE_NOT_FOUND.
     public func get(_ request: OutboxGetRequest, options: CallOptions = .init()) async throws(Failure)
         -> OutboxGetResponse
     {
         try await channel.unary("postern.v1.Outbox", "Get", request, idempotent: false, options: options)
     }
 
-    /// Delivers again at once: a dead message, or one that waits for its next attempt.
-    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, is held to be read here, or
-    /// carries a code that has expired).
+    /// Delivers a dead message, or a message that waits for its next attempt, at once. Refusals: OUTBOX_MESSAGE_NOT_FOUND,
+    /// OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, is held to be read here, or carries a code that has expired).
     public func retry(_ request: OutboxRetryRequest, options: CallOptions = .init()) async throws(Failure)
         -> OutboxRetryResponse
     {
@@ -204,8 +206,8 @@ public struct OutboxClient: Sendable {
 
 /// The identity providers that a tenant's users may sign in with.
 ///
-/// Known ids bring their endpoints along: google.com, apple.com, microsoft.com, yahoo.com, facebook.com, twitter.com,
-/// github.com, linkedin.com. Any other OpenID Connect provider is `oidc.<name>` and needs an issuer.
+/// The server knows the endpoints of these ids: google.com, apple.com, microsoft.com, yahoo.com, facebook.com,
+/// twitter.com, github.com, linkedin.com. Any other OpenID Connect provider is `oidc.<name>` and needs an issuer.
 ///
 /// ```swift
 /// let client = ProvidersClient(channel: channel)
@@ -219,7 +221,7 @@ public struct ProvidersClient: Sendable {
 
     /// Refusals: INVALID_PROVIDER_ID, INVALID_DISPLAY_NAME, INVALID_CLIENT_ID, INVALID_ISSUER, INVALID_ENDPOINT,
     /// INVALID_TRUST, INVALID_APPLE_KEY, INVALID_CLIENT_SECRET, INSUFFICIENT_PERMISSION (allow_http_loopback and
-    /// allow_private_addresses take a project-admin), PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
+    /// allow_private_addresses need a project-admin), PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
     public func create(_ request: ProvidersCreateRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProvidersCreateResponse
     {
@@ -241,36 +243,37 @@ public struct ProvidersClient: Sendable {
     }
 
     /// Changes the masked fields. Refusals: INVALID_UPDATE_MASK, PROVIDER_NOT_FOUND, those of Create, and
-    /// CLIENT_SECRET_REQUIRED: a change of where the client secret is sent (issuer, endpoints, the two allow_ fields) must
-    /// give the secret again.
+    /// CLIENT_SECRET_REQUIRED: a request that changes where the client secret is sent (issuer, endpoints, the two allow_
+    /// fields) must give the secret again.
     public func update(_ request: ProvidersUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProvidersUpdateResponse
     {
         try await channel.unary("postern.v1.Providers", "Update", request, idempotent: true, options: options)
     }
 
-    /// Users keep the identities they have; nobody can sign in with them any more. Refusals: PROVIDER_NOT_FOUND.
+    /// Users keep their identities of this provider, but nobody can sign in with them any more. Refusals:
+    /// PROVIDER_NOT_FOUND.
     public func delete(_ request: ProvidersDeleteRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProvidersDeleteResponse
     {
         try await channel.unary("postern.v1.Providers", "Delete", request, idempotent: false, options: options)
     }
 
-    /// Says that the provider is the one that was at another issuer before: its users keep their identities.
+    /// Declares that the provider is the same one that had another issuer before, so that its users keep their identities.
     ///
     /// An identity is bound to the issuer that proved it. After a change of `issuer` (or of `endpoints.user_info` of
-    /// facebook.com, github.com and twitter.com) the identities of before enter nothing: what the new issuer calls user 7
-    /// is somebody else. Where it is the same provider, only moved, this counts them as the present issuer's; each is
-    /// bound to it with its user's next sign-in. Refusals: PROVIDER_NOT_FOUND, INVALID_ISSUER (empty, too long, or the
-    /// present one), TOO_MANY_REBINDINGS (above 8).
+    /// facebook.com, github.com and twitter.com) the older identities enter no account, because the user whom the new
+    /// issuer calls 7 is somebody else. If it is the same provider, only moved, this method counts the older identities as
+    /// the present issuer's; each is bound to that issuer at its user's next sign-in. Refusals: PROVIDER_NOT_FOUND,
+    /// INVALID_ISSUER (empty, too long, or the present one), TOO_MANY_REBINDINGS (above 8).
     public func rebind(_ request: ProvidersRebindRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProvidersRebindResponse
     {
         try await channel.unary("postern.v1.Providers", "Rebind", request, idempotent: true, options: options)
     }
 
-    /// Asks the provider what signing in would ask it, and reports each step. Changes nothing. A failed step is in the
-    /// report, not a failed call. Refusals: PROVIDER_NOT_FOUND.
+    /// Sends the provider the requests that a sign-in would send, and reports each step. Changes nothing. A failed step is
+    /// in the report, and does not fail the call. Refusals: PROVIDER_NOT_FOUND.
     public func test(_ request: ProvidersTestRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProvidersTestResponse
     {
@@ -278,7 +281,7 @@ public struct ProvidersClient: Sendable {
     }
 }
 
-/// Tenants, their settings, and what they refused.
+/// Tenants, their settings, and what their self-service toggles refused.
 ///
 /// ```swift
 /// let client = TenantsClient(channel: channel)
@@ -290,8 +293,9 @@ public struct TenantsClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// With a template the tenant begins with the settings that CopySettings copies, and then the masked ones. Refusals:
-    /// INVALID_TENANT_ID, TEMPLATE_NOT_FOUND, TENANT_ID_EXISTS (also for an id that was deleted: ids are never used again).
+    /// Creates a tenant. With a template, the tenant begins with the settings that CopySettings copies; then the masked
+    /// settings are applied. Refusals: INVALID_TENANT_ID, TEMPLATE_NOT_FOUND, TENANT_ID_EXISTS (also for an id that was
+    /// deleted: ids are never used again).
     public func create(_ request: TenantsCreateRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsCreateResponse
     {
@@ -305,45 +309,47 @@ public struct TenantsClient: Sendable {
         try await channel.unary("postern.v1.Tenants", "Get", request, idempotent: true, options: options)
     }
 
-    /// What the tenant uses of its quotas, and how often each refused. Stored bytes are exact; rates and refusals are those
-    /// of the node that answers, since its start.
+    /// How much of its quotas the tenant uses, and how often each quota refused a call. Stored bytes are exact; rates and
+    /// refusals are those of the node that answers, since its start.
     public func getUsage(_ request: TenantsGetUsageRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsGetUsageResponse
     {
         try await channel.unary("postern.v1.Tenants", "GetUsage", request, idempotent: true, options: options)
     }
 
-    /// The tenants in the order of their ids; with a filter those that fulfil it. A page reads 1,000 tenants at most, so with
-    /// a filter it may be empty and not the last. Refusals: INVALID_UPDATE_MASK (the filter's), INVALID_QUERY.
+    /// The tenants in the order of their ids; with a filter, those that fulfil it. A page reads 1,000 tenants at most, so
+    /// with a filter it may be empty without being the last. Refusals: INVALID_UPDATE_MASK (the filter's), INVALID_QUERY.
     public func list(_ request: TenantsListRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsListResponse
     {
         try await channel.unary("postern.v1.Tenants", "List", request, idempotent: true, options: options)
     }
 
-    /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
-    /// INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
-    /// suspension_reason, quotas, allow_costly_hashes and event_retention_seconds, which need a project-admin), INVALID_CONTINUE_DOMAIN,
-    /// INVALID_SECOND_FACTOR_POLICY, REVISION_MISMATCH.
+    /// Changes the masked settings, which apply to every request that starts after the answer, on every connection.
+    /// Refusals: INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
+    /// suspension_reason, quotas, allow_costly_hashes and event_retention_seconds, which need a project-admin),
+    /// INVALID_CONTINUE_DOMAIN, INVALID_SECOND_FACTOR_POLICY, REVISION_MISMATCH.
     public func update(_ request: TenantsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsUpdateResponse
     {
         try await channel.unary("postern.v1.Tenants", "Update", request, idempotent: true, options: options)
     }
 
-    /// Changes the masked settings of the next tenants that fulfil the filter, in the order of their ids: up to page_size of
-    /// them a call. Each tenant's settings are changed as Update does it, with an event. Tenants that have the settings already
-    /// are left alone, so that a call may be repeated. `next_page_token` goes on behind the last tenant. Refusals: those of
-    /// Update, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY (a filter without conditions needs `all_tenants`).
+    /// Changes the masked settings of the next tenants that fulfil the filter, in the order of their ids, up to page_size
+    /// tenants in one call. Each tenant's settings are changed as by Update, with an event. Tenants that have the settings
+    /// already are left alone, so a call may be repeated. `next_page_token` continues after the last tenant. Refusals:
+    /// those of Update, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY (a filter without conditions needs
+    /// `all_tenants`).
     public func updateMany(_ request: TenantsUpdateManyRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsUpdateManyResponse
     {
         try await channel.unary("postern.v1.Tenants", "UpdateMany", request, idempotent: true, options: options)
     }
 
-    /// Makes settings of a tenant what they are in the template. Copied is every setting that Update changes but display_name,
-    /// disable_auth, suspended, suspension_reason and test_phone_numbers. Identity providers and how mail and SMS go out are no
-    /// settings of the tenant: they have secrets, and are not copied. Refusals: INVALID_UPDATE_MASK, TEMPLATE_NOT_FOUND.
+    /// Copies settings from a template, another tenant, to a tenant. All settings that Update changes are copied, except
+    /// display_name, disable_auth, suspended, suspension_reason and test_phone_numbers. Identity providers and the
+    /// delivery of mail and SMS are not settings of the tenant: they have secrets, and are not copied. Refusals:
+    /// INVALID_UPDATE_MASK, TEMPLATE_NOT_FOUND.
     public func copySettings(_ request: TenantsCopySettingsRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsCopySettingsResponse
     {
@@ -357,8 +363,8 @@ public struct TenantsClient: Sendable {
         try await channel.unary("postern.v1.Tenants", "Delete", request, idempotent: false, options: options)
     }
 
-    /// The refusals of the self-service toggles, newest first: the last 10,000 of the tenant. A page reads 1,000 of them at
-    /// most, so with an email or a phone number it may be empty and not the last. Refusals: INVALID_EMAIL,
+    /// The refusals of the self-service toggles, newest first: the last 10,000 of the tenant. A page reads 1,000 of them
+    /// at most, so with an email or a phone number it may be empty without being the last. Refusals: INVALID_EMAIL,
     /// INVALID_PHONE_NUMBER.
     public func listDenials(_ request: TenantsListDenialsRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsListDenialsResponse
@@ -366,15 +372,16 @@ public struct TenantsClient: Sendable {
         try await channel.unary("postern.v1.Tenants", "ListDenials", request, idempotent: true, options: options)
     }
 
-    /// The refusals of all tenants, in the order of the tenants' ids and of each the newest first. A page may be empty and
-    /// not the last. Refusals: INVALID_EMAIL, INVALID_PHONE_NUMBER.
+    /// The refusals of all tenants, in the order of the tenants' ids, for each tenant the newest first. A page may be
+    /// empty without being the last. Refusals: INVALID_EMAIL, INVALID_PHONE_NUMBER.
     public func listAllDenials(_ request: TenantsListAllDenialsRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsListAllDenialsResponse
     {
         try await channel.unary("postern.v1.Tenants", "ListAllDenials", request, idempotent: true, options: options)
     }
 
-    /// The refusals as they happen, after the ones since `after_sequence`. Refusals: INVALID_SEQUENCE.
+    /// Streams the refusals: first those after `after_sequence`, then each new one as it happens. Refusals:
+    /// INVALID_SEQUENCE.
     public func watchDenials(_ request: TenantsWatchDenialsRequest, options: CallOptions = .init()) async throws(Failure)
         -> ServerStream<TenantsWatchDenialsResponse>
     {
@@ -382,9 +389,9 @@ public struct TenantsClient: Sendable {
     }
 }
 
-/// The event log: who changed what, when, and who was refused. Each tenant has a log of its own; the log of the default
-/// pool is the project's as well. A log only grows, but for events that are older than the tenant keeps them. Each event
-/// holds the hash of the one before it.
+/// The event log: who changed what, when, and who was refused. Each tenant has its own log; the log of the default pool
+/// is also the project's. Events are only appended to a log, and deleted only when they are older than the tenant keeps
+/// them. Each event holds the hash of the event before it.
 ///
 /// ```swift
 /// let client = AuditClient(channel: channel)
@@ -396,34 +403,35 @@ public struct AuditClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// A page of a log, newest first. Every condition that is set must hold. Conditions are checked event by event, and a
-    /// page reads 1,000 events or 1 MiB at most: `scanned` says how many, and the page token goes on behind them. Refusals:
-    /// PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    /// A page of a log, newest first. The events fulfil every condition that is set. Conditions are checked event by
+    /// event, and a page reads 1,000 events or 1 MiB at most: `scanned` is the number of events that were read, and the
+    /// page token continues after them. Refusals: PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE, INVALID_PAGE_SIZE,
+    /// INVALID_PAGE_TOKEN.
     public func listEvents(_ request: AuditListEventsRequest, options: CallOptions = .init()) async throws(Failure)
         -> AuditListEventsResponse
     {
         try await channel.unary("postern.v1.Audit", "ListEvents", request, idempotent: true, options: options)
     }
 
-    /// The events that fulfil the conditions as they are committed, after those since `after_sequence`. Refusals:
-    /// PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE.
+    /// Streams the events that fulfil the conditions: first those after `after_sequence`, then each new one when it is
+    /// committed. Refusals: PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE.
     public func watchEvents(_ request: AuditWatchEventsRequest, options: CallOptions = .init()) async throws(Failure)
         -> ServerStream<AuditWatchEventsResponse>
     {
         try await channel.serverStream("postern.v1.Audit", "WatchEvents", request, options: options)
     }
 
-    /// The events that tell of changes of the tenant's settings, newest first, each with what was changed from what to what.
-    /// They are found without reading the events between them, and are there for as long as the tenant keeps its events;
-    /// changes by older servers are not found. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    /// The events about changes of the tenant's settings, newest first, each with the old and the new values. They are
+    /// found without reading the events between them, for as long as the tenant keeps its events. Changes by older servers
+    /// are not found. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     public func listSettingsChanges(_ request: AuditListSettingsChangesRequest, options: CallOptions = .init()) async throws(Failure)
         -> AuditListSettingsChangesResponse
     {
         try await channel.unary("postern.v1.Audit", "ListSettingsChanges", request, idempotent: true, options: options)
     }
 
-    /// Where the log stands now, signed: whoever has the log's events and this can tell that none is missing or altered.
-    /// Refusals: PROJECT_EVENTS_NOT_ALLOWED.
+    /// Signs the present position of the log. Whoever has the log's events and this checkpoint can tell that no event is
+    /// missing or altered. Refusals: PROJECT_EVENTS_NOT_ALLOWED.
     public func signCheckpoint(_ request: AuditSignCheckpointRequest, options: CallOptions = .init()) async throws(Failure)
         -> AuditSignCheckpointResponse
     {
@@ -450,8 +458,8 @@ public struct TokensClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// Checks an ID token: form, signature, issuer, audience, times, and always that it is not revoked, the session lives
-    /// and the user exists and is enabled.
+    /// Checks an ID token: its form, signature, issuer, audience and times, and always also that the token is not revoked,
+    /// that its session is alive, and that its user exists and is enabled.
     ///
     /// Refusals: INVALID_ID_TOKEN, TOKEN_EXPIRED, USER_NOT_FOUND, USER_DISABLED, TENANT_ID_MISMATCH.
     public func verifyIdToken(_ request: TokensVerifyIdTokenRequest, options: CallOptions = .init()) async throws(Failure)
@@ -462,21 +470,23 @@ public struct TokensClient: Sendable {
 
     /// Exchanges a refresh token for a new ID token and the refresh token's successor.
     ///
-    /// Safe to repeat with the same attempt_id, however late the first answer got lost. A change whose idempotency-key was
-    /// the 32 hexadecimal digits of an attempt_id counts as that attempt: with the token of before, its tokens can be had
-    /// here after its own answer got lost. Without a refresh token, the attempt_id asks for the tokens of a SignUp, or a
-    /// SignInWithCustomToken, that was done under such a key, for an hour and until they are used (ALREADY_DONE). A token that was used before
-    /// otherwise revokes its session: TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED |
-    /// SIGNED_OUT | ADMIN | EXPIRED. A token from before a change that ended sessions (password, email, unlinking) or
-    /// before a reauthentication is refused in the same way, with the change's cause, and revokes nothing. A token that
-    /// was never ours: INVALID_REFRESH_TOKEN.
+    /// The call is safe to repeat with the same attempt_id, however long ago the first answer was lost. A change whose
+    /// idempotency-key was the 32 hexadecimal digits of an attempt_id counts as that attempt: if the change's answer was
+    /// lost, its tokens can be fetched here with the refresh token from before the change. Without a refresh token, the
+    /// attempt_id asks for the tokens of a SignUp or SignInWithCustomToken that was done with such a key, for an hour and
+    /// until the tokens are used (ALREADY_DONE). Otherwise a refresh token that was used before revokes its session:
+    /// TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED | SIGNED_OUT | ADMIN | EXPIRED. A token
+    /// from before a change that ended sessions (password, email, unlinking) or before a reauthentication is refused in
+    /// the same way, with the change's cause, and revokes nothing. A token that this project never issued is refused with
+    /// INVALID_REFRESH_TOKEN.
     public func refresh(_ request: TokensRefreshRequest, options: CallOptions = .init()) async throws(Failure)
         -> TokensRefreshResponse
     {
         try await channel.unary("postern.v1.Tokens", "Refresh", request, idempotent: true, options: options)
     }
 
-    /// A JWT for a browser's cookie, good for minutes to two weeks; it is revoked with its session. Needs a recent login.
+    /// Makes a JWT for a browser's cookie, valid for minutes to two weeks; it is revoked with its session. The call needs
+    /// a recent login.
     ///
     /// Checks in order: MISSING_ID_TOKEN, INVALID_DURATION, those of VerifyIdToken, CREDENTIAL_TOO_OLD_LOGIN_AGAIN.
     public func createSessionCookie(_ request: TokensCreateSessionCookieRequest, options: CallOptions = .init()) async throws(Failure)
@@ -485,7 +495,7 @@ public struct TokensClient: Sendable {
         try await channel.unary("postern.v1.Tokens", "CreateSessionCookie", request, idempotent: true, options: options)
     }
 
-    /// Checks a session cookie, as VerifyIdToken checks an ID token; neither takes the other.
+    /// Checks a session cookie, as VerifyIdToken checks an ID token; neither method accepts the other's kind of token.
     ///
     /// Refusals: INVALID_SESSION_COOKIE, TOKEN_EXPIRED, USER_NOT_FOUND, USER_DISABLED, TENANT_ID_MISMATCH.
     public func verifySessionCookie(_ request: TokensVerifySessionCookieRequest, options: CallOptions = .init()) async throws(Failure)
@@ -494,13 +504,13 @@ public struct TokensClient: Sendable {
         try await channel.unary("postern.v1.Tokens", "VerifySessionCookie", request, idempotent: true, options: options)
     }
 
-    /// What revokes tokens, as it happens: with it a service verifies tokens by itself and still refuses a revoked one
-    /// within milliseconds.
+    /// Streams the revocations of tokens as they happen. With this stream a service can verify tokens by itself and still
+    /// refuse a revoked token within milliseconds.
     ///
-    /// First come the revocations behind `cursor`; without a cursor, or with one that is too old or not ours, a snapshot:
-    /// all that still matters to a token that has not expired. Then each new one. A message without revocations is a
-    /// heartbeat: up to its `time_micros` everything was sent. Refusals: INVALID_HEARTBEAT; CALLER_UNAUTHENTICATED also
-    /// later, when the credential is revoked.
+    /// The stream begins with the revocations after `cursor`. Without a cursor, or with one that is too old or not from
+    /// this server, it begins with a snapshot: all revocations that still matter to tokens that have not expired. Then
+    /// each new revocation follows. A message without revocations is a heartbeat: every revocation up to its `time_micros`
+    /// has been sent. Refusals: INVALID_HEARTBEAT; CALLER_UNAUTHENTICATED, also later, when the credential is revoked.
     public func watchRevocations(_ request: TokensWatchRevocationsRequest, options: CallOptions = .init()) async throws(Failure)
         -> ServerStream<TokensWatchRevocationsResponse>
     {
@@ -528,36 +538,38 @@ public struct ProjectClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// Makes an API key. The answer holds the key; it cannot be read again. A tenant-admin makes keys that may no more than
-    /// its own credential: no higher role, no other tenant, no quotas, and not for longer or from elsewhere than an API key
-    /// that it calls with. Refusals: INVALID_QUOTA, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_EXPIRY,
-    /// INVALID_ADDRESS_RANGE, INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND, TOO_MANY_API_KEYS.
+    /// Makes an API key. The answer holds the key; it cannot be read again. A tenant-admin only makes keys that may do no
+    /// more than its own credential: no higher role, no other tenant, no quotas, and, if it calls with an API key, no
+    /// later end and no other addresses than that key's. Refusals: INVALID_QUOTA, INVALID_ROLE, INVALID_SCOPE,
+    /// INVALID_DISPLAY_NAME, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND,
+    /// TOO_MANY_API_KEYS.
     public func createApiKey(_ request: ProjectCreateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectCreateApiKeyResponse
     {
         try await channel.unary("postern.v1.Project", "CreateApiKey", request, idempotent: false, options: options)
     }
 
-    /// The API keys, revoked ones too, without their secrets; for a tenant-admin those that it may revoke. A page reads 1,000
-    /// keys at most, so that it may be empty and not the last.
+    /// The API keys, also revoked ones, without their secrets; a tenant-admin sees those that it may revoke. A page reads
+    /// 1,000 keys at most, so it may be empty without being the last.
     public func listApiKeys(_ request: ProjectListApiKeysRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectListApiKeysResponse
     {
         try await channel.unary("postern.v1.Project", "ListApiKeys", request, idempotent: true, options: options)
     }
 
-    /// Changes the masked fields; binds the next request, on every connection. Refusals: INVALID_UPDATE_MASK,
-    /// INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND (also of a key that is
-    /// not the tenant-admin's to change), INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY.
+    /// Changes the masked fields. The change applies from the next request on, on every connection. Refusals:
+    /// INVALID_UPDATE_MASK, INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND
+    /// (also for a key that the tenant-admin may not change), INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY.
     public func updateApiKey(_ request: ProjectUpdateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectUpdateApiKeyResponse
     {
         try await channel.unary("postern.v1.Project", "UpdateApiKey", request, idempotent: true, options: options)
     }
 
-    /// Gives an API key a new secret. The old one stays good for `overlap_seconds`, and one of before it for no longer: there
-    /// are two at most. The id, the rights and the expiry stay. Refusals: INVALID_DURATION, API_KEY_NOT_FOUND, API_KEY_REVOKED,
-    /// INSUFFICIENT_PERMISSION (a tenant-admin, for a key that may more than its own).
+    /// Gives an API key a new secret. The old secret stays valid for `overlap_seconds`, and a secret from before that one
+    /// ends at once: a key has two valid secrets at most. The id, the rights and the expiry stay. Refusals:
+    /// INVALID_DURATION, API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSION (a tenant-admin, for a key that may
+    /// do more than its own).
     public func rotateApiKey(_ request: ProjectRotateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectRotateApiKeyResponse
     {
@@ -571,15 +583,16 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "WhoAmI", request, idempotent: true, options: options)
     }
 
-    /// Which of the methods this credential may call for a tenant: what every call is asked before its handler runs. A handler
-    /// may refuse a request besides for what it says. Refusals: TOO_MANY_ITEMS.
+    /// Which of the methods this credential may call for a tenant, by the checks that every call passes before its handler
+    /// runs. A handler may still refuse a request for its contents. Refusals: TOO_MANY_ITEMS.
     public func testPermissions(_ request: ProjectTestPermissionsRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectTestPermissionsResponse
     {
         try await channel.unary("postern.v1.Project", "TestPermissions", request, idempotent: true, options: options)
     }
 
-    /// The key is refused from the next request on, on every connection. Refusals: API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
+    /// Revokes an API key: it is refused from the next request on, on every connection. Refusals: API_KEY_NOT_FOUND,
+    /// LAST_ADMIN_KEY.
     public func revokeApiKey(_ request: ProjectRevokeApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectRevokeApiKeyResponse
     {
@@ -595,15 +608,15 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "CreateCertificateMapping", request, idempotent: false, options: options)
     }
 
-    /// In the order of their ids.
+    /// The certificate mappings in the order of their ids.
     public func listCertificateMappings(_ request: ProjectListCertificateMappingsRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectListCertificateMappingsResponse
     {
         try await channel.unary("postern.v1.Project", "ListCertificateMappings", request, idempotent: true, options: options)
     }
 
-    /// Takes the role away, on every connection from the next request on; streams that were begun with it end. Refusals:
-    /// CERTIFICATE_MAPPING_NOT_FOUND.
+    /// Takes the role away from the holders of a certificate, on every connection from the next request on; streams that
+    /// were begun with it end. Refusals: CERTIFICATE_MAPPING_NOT_FOUND.
     public func deleteCertificateMapping(_ request: ProjectDeleteCertificateMappingRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectDeleteCertificateMappingResponse
     {
@@ -612,7 +625,7 @@ public struct ProjectClient: Sendable {
 
     /// Makes a service account: an identity for programs, whose keys sign custom tokens, caller JWTs, or both. It has no
     /// key yet. Refusals: INVALID_SERVICE_ACCOUNT_ID, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, TENANT_NOT_FOUND,
-    /// SERVICE_ACCOUNT_ID_EXISTS (also of a deleted one: an id is never used again).
+    /// SERVICE_ACCOUNT_ID_EXISTS (also for the id of a deleted account: an id is never used again).
     public func createServiceAccount(_ request: ProjectCreateServiceAccountRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectCreateServiceAccountResponse
     {
@@ -626,31 +639,31 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "GetServiceAccount", request, idempotent: true, options: options)
     }
 
-    /// In the order of their ids; deleted ones are not listed.
+    /// The service accounts in the order of their ids; deleted accounts are not listed.
     public func listServiceAccounts(_ request: ProjectListServiceAccountsRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectListServiceAccountsResponse
     {
         try await channel.unary("postern.v1.Project", "ListServiceAccounts", request, idempotent: true, options: options)
     }
 
-    /// Changes the masked fields; binds the next request and the next custom token, on every connection. Refusals:
-    /// INVALID_UPDATE_MASK, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, SERVICE_ACCOUNT_NOT_FOUND,
-    /// BUILT_IN_SERVICE_ACCOUNT, TENANT_NOT_FOUND.
+    /// Changes the masked fields. The change applies from the next request and the next custom token on, on every
+    /// connection. Refusals: INVALID_UPDATE_MASK, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME,
+    /// SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT, TENANT_NOT_FOUND.
     public func updateServiceAccount(_ request: ProjectUpdateServiceAccountRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectUpdateServiceAccountResponse
     {
         try await channel.unary("postern.v1.Project", "UpdateServiceAccount", request, idempotent: true, options: options)
     }
 
-    /// Removes the account and its keys: whatever they signed is refused from now on. Refusals: SERVICE_ACCOUNT_NOT_FOUND,
-    /// BUILT_IN_SERVICE_ACCOUNT.
+    /// Removes the account and its keys: every JWT that they signed is refused from now on. Refusals:
+    /// SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT.
     public func deleteServiceAccount(_ request: ProjectDeleteServiceAccountRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectDeleteServiceAccountResponse
     {
         try await channel.unary("postern.v1.Project", "DeleteServiceAccount", request, idempotent: false, options: options)
     }
 
-    /// Makes a key pair and answers the private part as a key file, which cannot be read again; the server keeps the
+    /// Makes a key pair and returns the private part as a key file, which cannot be read again; the server keeps the
     /// public part. Refusals: INVALID_ALGORITHM, INVALID_DURATION, SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT,
     /// TOO_MANY_SERVICE_ACCOUNT_KEYS.
     public func createServiceAccountKey(_ request: ProjectCreateServiceAccountKeyRequest, options: CallOptions = .init()) async throws(Failure)
@@ -668,15 +681,15 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "UploadServiceAccountKey", request, idempotent: false, options: options)
     }
 
-    /// All keys of one account, revoked ones too: at most 100. Refusals: SERVICE_ACCOUNT_NOT_FOUND.
+    /// All keys of one account, also revoked ones: at most 100. Refusals: SERVICE_ACCOUNT_NOT_FOUND.
     public func listServiceAccountKeys(_ request: ProjectListServiceAccountKeysRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectListServiceAccountKeysResponse
     {
         try await channel.unary("postern.v1.Project", "ListServiceAccountKeys", request, idempotent: true, options: options)
     }
 
-    /// Whatever the key signed is refused from now on, on every connection. The built-in account makes itself a new key
-    /// when it next needs one. Refusals: SERVICE_ACCOUNT_NOT_FOUND, SERVICE_ACCOUNT_KEY_NOT_FOUND.
+    /// Revokes a key: every JWT that it signed is refused from now on, on every connection. The built-in account makes
+    /// itself a new key when it next needs one. Refusals: SERVICE_ACCOUNT_NOT_FOUND, SERVICE_ACCOUNT_KEY_NOT_FOUND.
     public func revokeServiceAccountKey(_ request: ProjectRevokeServiceAccountKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectRevokeServiceAccountKeyResponse
     {
@@ -690,18 +703,18 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "ListSigningKeys", request, idempotent: true, options: options)
     }
 
-    /// Makes a new signing key. It is published at once and signs after `publish_ahead_seconds`; the key before it then
-    /// only verifies until the last token it signed has expired.
+    /// Makes a new signing key. It is published at once and signs after `publish_ahead_seconds`. The key before it then
+    /// only verifies, until the last token that it signed has expired.
     public func rotateSigningKey(_ request: ProjectRotateSigningKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectRotateSigningKeyResponse
     {
         try await channel.unary("postern.v1.Project", "RotateSigningKey", request, idempotent: false, options: options)
     }
 
-    /// Refuses every token that the key signed, at once and on every node, and takes it out of the JWKS: for a key whose
-    /// private part somebody else may have. Verifiers that follow Tokens.WatchRevocations are told. Sessions go on: their
-    /// refresh tokens bring ID tokens of another key. Where the key signs, or is the next to, a new one takes its place at
-    /// once. Repeating it changes nothing. Refusals: SIGNING_KEY_NOT_FOUND.
+    /// Refuses every token that the key signed, at once and on every node, and takes the key out of the JWKS: for a key
+    /// whose private part somebody else may have. Verifiers that follow Tokens.WatchRevocations are told. Sessions go on:
+    /// with their refresh tokens they get ID tokens that another key signed. If the key signs, or is the next to sign, a
+    /// new key takes its place at once. A repeated call changes nothing. Refusals: SIGNING_KEY_NOT_FOUND.
     public func revokeSigningKey(_ request: ProjectRevokeSigningKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectRevokeSigningKeyResponse
     {
@@ -722,35 +735,38 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "Stats", request, idempotent: true, options: options)
     }
 
-    /// How this node stands to its cluster's journal. Answered from memory, also while the engine is away.
+    /// How far this node is in its cluster's journal, and whether it reaches the engine. The answer comes from memory,
+    /// also while the engine is away.
     public func getClusterStatus(_ request: ProjectGetClusterStatusRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectGetClusterStatusResponse
     {
         try await channel.unary("postern.v1.Project", "GetClusterStatus", request, idempotent: true, options: options)
     }
 
-    /// A digest of each table, of one moment: stores that hold the same have the same digests. Nodes of a cluster hold the
-    /// same at the same position. Reads the whole store, one at a time. Refusals: DIGEST_IN_PROGRESS, SERVER_OVERLOADED.
+    /// A digest of each table, all of one moment. Stores with the same contents have the same digests, and nodes of a
+    /// cluster have the same contents at the same position. The call reads the whole store; only one runs at a time.
+    /// Refusals: DIGEST_IN_PROGRESS, SERVER_OVERLOADED.
     public func digestStore(_ request: ProjectDigestStoreRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectDigestStoreResponse
     {
         try await channel.unary("postern.v1.Project", "DigestStore", request, idempotent: true, options: options)
     }
 
-    /// Makes a snapshot of the cluster, which the next node joins by, and answers when it is complete. It takes the place of
-    /// the newest one. Nodes make one by themselves when it is due, so this is for the moment before many nodes join, and
-    /// for a snapshot that was found damaged. Refusals: NOT_IN_CLUSTER, SNAPSHOT_IN_PROGRESS, SNAPSHOT_FAILED,
-    /// SERVER_OVERLOADED.
+    /// Makes a snapshot of the cluster, from which the next node joins, and answers when it is complete. It replaces the
+    /// newest snapshot. Nodes make snapshots by themselves when they are due, so this call is for the moment before many
+    /// nodes join, and for a snapshot that was found damaged. Refusals: NOT_IN_CLUSTER, SNAPSHOT_IN_PROGRESS,
+    /// SNAPSHOT_FAILED, SERVER_OVERLOADED.
     public func makeSnapshot(_ request: ProjectMakeSnapshotRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectMakeSnapshotResponse
     {
         try await channel.unary("postern.v1.Project", "MakeSnapshot", request, idempotent: true, options: options)
     }
 
-    /// A backup of the whole store, hot and compact, as the bytes of a file: write them one behind the other. It holds every
-    /// password hash, so keep it as you keep the store; secrets in it are sealed under the master key, which is not in it.
-    /// The last message has `byte_count`; without it the backup is not whole. A reader that takes nothing for 30 seconds,
-    /// or after ten minutes less than 64 KiB a second on the average, loses the call. Refusals: BACKUP_IN_PROGRESS (one at a time), STORE_FULL.
+    /// A backup of the whole store, hot and compact, as the bytes of a file: write them one after the other. The backup
+    /// holds every password hash, so keep it as you keep the store. Secrets in it are sealed under the master key, which
+    /// is not in it. The last message has `byte_count`; without that message the backup is not complete. The call fails
+    /// for a reader that takes nothing for 30 seconds, or, after ten minutes, less than 64 KiB a second on average.
+    /// Refusals: BACKUP_IN_PROGRESS (one at a time), STORE_FULL.
     public func backup(_ request: ProjectBackupRequest, options: CallOptions = .init()) async throws(Failure)
         -> ServerStream<ProjectBackupResponse>
     {
@@ -758,8 +774,8 @@ public struct ProjectClient: Sendable {
     }
 }
 
-/// The sessions of a signed-in user: each sign-in begins one, on one device, and it lives until it is signed out,
-/// revoked, or unused for too long. Admins use Users.ListSessions and Users.RevokeSession.
+/// The sessions of a signed-in user. Each sign-in begins a session on one device, and the session lives until it is
+/// signed out, revoked, or unused for too long. Admins use Users.ListSessions and Users.RevokeSession.
 ///
 /// ```swift
 /// let client = SessionsClient(channel: channel)
@@ -771,15 +787,15 @@ public struct SessionsClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// The user's live sessions, the one used last first; at most 100.
+    /// The user's live sessions, the most recently used one first; at most 100.
     public func list(_ request: SessionsListRequest, options: CallOptions = .init()) async throws(Failure)
         -> SessionsListResponse
     {
         try await channel.unary("postern.v1.Sessions", "List", request, idempotent: true, options: options)
     }
 
-    /// Signs the user out on another device: its tokens are refused from the answer on. Refusals: SESSION_NOT_FOUND (there
-    /// is no such session of this user; one that is over counts as revoked), MISSING_SESSION_ID.
+    /// Signs the user out on another device: its tokens are refused from the answer on. Refusals: SESSION_NOT_FOUND (the
+    /// user has no such session; a session that is over counts as revoked), MISSING_SESSION_ID.
     public func revoke(_ request: SessionsRevokeRequest, options: CallOptions = .init()) async throws(Failure)
         -> SessionsRevokeResponse
     {
@@ -794,11 +810,11 @@ public struct SessionsClient: Sendable {
         try await channel.unary("postern.v1.Sessions", "SignOut", request, idempotent: true, options: options)
     }
 
-    /// What happens to the user and the session of an ID token, as it happens: first the present state, then each change.
+    /// Streams the state of the user and the session of an ID token: first the present state, then each change.
     ///
-    /// The ID token is checked once; the stream outlives it, and ends with the session. Changes that come faster than they
-    /// are read are one message with the newest state. Refusals: those of Lookup; CALLER_UNAUTHENTICATED and
-    /// PROJECT_DISABLED also later, when the credential is revoked or the tenant disabled.
+    /// The ID token is checked once; the stream outlives it, and ends with the session. If changes come faster than they
+    /// are read, one message tells the newest state. Refusals: those of Lookup; CALLER_UNAUTHENTICATED and
+    /// PROJECT_DISABLED, also later, when the credential is revoked or the tenant is disabled.
     public func watchAuthState(_ request: SessionsWatchAuthStateRequest, options: CallOptions = .init()) async throws(Failure)
         -> ServerStream<SessionsWatchAuthStateResponse>
     {
@@ -806,21 +822,23 @@ public struct SessionsClient: Sendable {
     }
 }
 
-/// What end users do for themselves, through an application. Every method acts as the end user, whatever the caller's
-/// role, so a tenant's self-service toggles bind them all; admins use Users.
+/// Methods for end users, which an application calls for them. Every method acts as the end user, whatever the caller's
+/// role, so a tenant's self-service toggles apply to every caller; admins use Users.
 ///
-/// A repeated request (metadata idempotency-key) of a signed-in user is recognised before id_token is checked, because the
-/// change may have ended that token: IDEMPOTENCY_KEY_REUSED and ALREADY_DONE come before the refusals listed here.
+/// A repeated request (metadata idempotency-key) of a signed-in user is recognised before id_token is checked, because
+/// the change may have ended that token. So IDEMPOTENCY_KEY_REUSED and ALREADY_DONE come before the refusals listed
+/// here.
 ///
-/// INVALID_END_USER_IP comes before all others: end_user_ip is longer than an address can be, or, from a credential whose
-/// word is believed, no address.
+/// INVALID_END_USER_IP comes before all others: end_user_ip is longer than any address or, from a credential marked
+/// trusted_end_user_ip, is not an address.
 ///
-/// Every method that signs in, and Reauthenticate, refuses with SECOND_FACTOR_REQUIRED where the user has a second factor
-/// (metadata `pending_credential`, and `second_factors`, a JSON array of {factorId, kind, displayName, phoneNumber,
-/// enrolledAtMicros}, phone numbers with their last four digits only): FinalizeMfaSignIn goes on from there. In a tenant
-/// where a second factor is mandatory a user who has none is refused with SECOND_FACTOR_ENROLLMENT_REQUIRED (metadata
-/// `enrollment_credential`). That credential is good as the id_token of StartMfaEnrollment and FinalizeMfaEnrollment, of
-/// Lookup, and of SendOobCode for VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL; Sessions.SignOut ends it.
+/// Every method that signs in, and Reauthenticate, refuses with SECOND_FACTOR_REQUIRED if the user has a second factor.
+/// The metadata is `pending_credential`, and `second_factors`, a JSON array of {factorId, kind, displayName,
+/// phoneNumber, enrolledAtMicros}, phone numbers with their last four digits only. FinalizeMfaSignIn goes on from there.
+/// If a tenant makes a second factor mandatory and the user has none, the refusal is SECOND_FACTOR_ENROLLMENT_REQUIRED
+/// (metadata `enrollment_credential`). That credential is accepted as the id_token of StartMfaEnrollment and
+/// FinalizeMfaEnrollment, of Lookup, and of SendOobCode for VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL; Sessions.SignOut
+/// ends it.
 ///
 /// ```swift
 /// let client = AccountsClient(channel: channel)
@@ -832,11 +850,12 @@ public struct AccountsClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// Creates a user with an email and a password, or, with neither, an anonymous one, and signs it in.
+    /// Creates a user with an email and a password, or an anonymous user with neither, and signs the user in.
     ///
     /// Checks in order: MISSING_EMAIL, MISSING_PASSWORD, OPERATION_NOT_ALLOWED (password sign-up is off) or
     /// ADMIN_ONLY_OPERATION (anonymous users are off), ADMIN_RESTRICTED_OPERATION (the tenant's sign-up toggle),
-    /// INVALID_EMAIL (also: not ASCII, unless the tenant allows international emails), WEAK_PASSWORD, EMAIL_EXISTS.
+    /// INVALID_DISPLAY_NAME, INVALID_EMAIL (also: not ASCII, unless the tenant allows international emails),
+    /// WEAK_PASSWORD, PASSWORD_TOO_LONG, PASSWORD_DOES_NOT_MEET_REQUIREMENTS, TOO_MANY_ATTEMPTS_TRY_LATER, EMAIL_EXISTS.
     public func signUp(_ request: AccountsSignUpRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsSignUpResponse
     {
@@ -845,9 +864,10 @@ public struct AccountsClient: Sendable {
 
     /// Signs a user in with an email and a password, and starts a session.
     ///
-    /// Refusals: PASSWORD_LOGIN_DISABLED, MISSING_EMAIL, INVALID_EMAIL, MISSING_PASSWORD, TOO_MANY_ATTEMPTS_TRY_LATER,
-    /// INVALID_LOGIN_CREDENTIALS (or, without email-enumeration protection, EMAIL_NOT_FOUND and INVALID_PASSWORD),
-    /// USER_DISABLED (only after the right password).
+    /// Checks in order: PASSWORD_LOGIN_DISABLED, INVALID_DISPLAY_NAME, MISSING_EMAIL, INVALID_EMAIL, MISSING_PASSWORD,
+    /// TOO_MANY_ATTEMPTS_TRY_LATER, INVALID_LOGIN_CREDENTIALS (or, without email-enumeration protection, EMAIL_NOT_FOUND
+    /// and INVALID_PASSWORD), USER_DISABLED (only after the right password), PASSWORD_DOES_NOT_MEET_REQUIREMENTS (where
+    /// the tenant's policy has force_upgrade_on_sign_in).
     public func signInWithPassword(_ request: AccountsSignInWithPasswordRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsSignInWithPasswordResponse
     {
@@ -856,9 +876,10 @@ public struct AccountsClient: Sendable {
 
     /// Signs a user in with an identity of a provider, or, with id_token, links that identity to the signed-in user.
     ///
-    /// Without id_token: the identity's account is entered; an identity nobody has makes a new account (refused by the
-    /// sign-up toggle), unless its email has one. Then a trusted provider joins the account, taking over one whose email
-    /// was never verified; any other is refused with ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL and a pending token in the
+    /// Without id_token, the user signs in to the account that has the identity. If no account has it, a new account is
+    /// made (the sign-up toggle may refuse that), unless an account has the identity's email. In that case a provider that
+    /// is trusted for the email joins the identity to the account, and takes the account over if its email was never
+    /// verified. Any other provider is refused with ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL and a pending token in the
     /// metadata. With id_token: PROVIDER_ALREADY_LINKED, CREDENTIAL_ALREADY_IN_USE (metadata `detail`, pending token),
     /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN; an anonymous user keeps its uid. docs/linking.md has the whole table.
     public func signInWithIdp(_ request: AccountsSignInWithIdpRequest, options: CallOptions = .init()) async throws(Failure)
@@ -867,45 +888,48 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "SignInWithIdp", request, idempotent: false, options: options)
     }
 
-    /// Removes a way to sign in. Needs a recent login. Ends every other session and all older tokens: whoever came in that
-    /// way is out.
+    /// Removes a way to sign in. The call needs a recent login. It ends every other session and all older tokens, so that
+    /// nobody else who signed in this way stays signed in.
     ///
-    /// Refusals: NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD (unless `force`), and then ADMIN_RESTRICTED_OPERATION where the
-    /// tenant's deletion toggle says so: nobody could enter the account again.
+    /// Refusals: NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD (unless `force`); with `force`, ADMIN_RESTRICTED_OPERATION if the
+    /// tenant's deletion toggle says so, because nobody could enter the account again.
     public func unlink(_ request: AccountsUnlinkRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsUnlinkResponse
     {
         try await channel.unary("postern.v1.Accounts", "Unlink", request, idempotent: false, options: options)
     }
 
-    /// Proves the signed-in user again, with any credential linked to it; the session's login is then recent. Refresh
-    /// tokens of before are refused from then on (TOKEN_EXPIRED); other sessions and older ID tokens stay as they are.
+    /// Proves the signed-in user again, with any credential that is linked to the account; the session's login is then
+    /// recent. Older refresh tokens of the session are refused from then on (TOKEN_EXPIRED). Other sessions and older ID
+    /// tokens stay as they are.
     ///
-    /// Refusals: those of the credential's own sign-in, USER_MISMATCH (it is another user's, or nobody's).
+    /// Refusals: those of the credential's own sign-in, USER_MISMATCH (the credential is another user's, or nobody's).
     public func reauthenticate(_ request: AccountsReauthenticateRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsReauthenticateResponse
     {
         try await channel.unary("postern.v1.Accounts", "Reauthenticate", request, idempotent: false, options: options)
     }
 
-    /// Signs a user in with the code of a link that was sent to its email, or, with id_token, links that way in.
+    /// Signs a user in with the code of a link that was sent to the user's email, or, with id_token, links this way to
+    /// sign in to the signed-in user.
     ///
-    /// Refusals: OPERATION_NOT_ALLOWED, MISSING_EMAIL, INVALID_EMAIL (also: not the address the link went to, or an
-    /// international one without an account where they are not allowed),
-    /// MISSING_OOB_CODE, INVALID_OOB_CODE, EXPIRED_OOB_CODE, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the address has no
-    /// account). An account whose email was never verified is taken over: the link proved whose it is.
+    /// Refusals: OPERATION_NOT_ALLOWED, MISSING_EMAIL, INVALID_EMAIL (also: not the address that the link was sent to, or
+    /// an international address without an account in a tenant that does not allow such addresses), MISSING_OOB_CODE,
+    /// INVALID_OOB_CODE, EXPIRED_OOB_CODE, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the address has no account, and end
+    /// users may not sign up). An account whose email was never verified is taken over, because the link proves whose
+    /// email it is.
     public func signInWithEmailLink(_ request: AccountsSignInWithEmailLinkRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsSignInWithEmailLinkResponse
     {
         try await channel.unary("postern.v1.Accounts", "SignInWithEmailLink", request, idempotent: false, options: options)
     }
 
-    /// Sends a six-digit code to a phone number by SMS, for SignInWithPhoneNumber or Reauthenticate. The code is good only
-    /// together with the answer's session_info, for five minutes and five tries.
+    /// Sends a six-digit code to a phone number by SMS, for SignInWithPhoneNumber or Reauthenticate. The code is valid
+    /// only together with the answer's session_info, for five minutes and five tries.
     ///
-    /// With id_token the code is for adding the number to that user's account, or changing it, and for nobody else; that
-    /// needs a recent login. One of the tenant's test numbers is sent nothing: its fixed code is good. Where end users may
-    /// not sign up, a number without an account is answered alike and sent nothing.
+    /// With id_token, the code is only for adding the number to that user's account or changing the account's number,
+    /// which needs a recent login. Nothing is sent to one of the tenant's test numbers: its fixed code is valid instead.
+    /// If end users may not sign up, a number without an account gets the same answer, but no code is sent.
     ///
     /// Checks in order: OPERATION_NOT_ALLOWED (phone sign-in is off), INVALID_ID_TOKEN and the like,
     /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, MISSING_PHONE_NUMBER, INVALID_PHONE_NUMBER, INVALID_LOCALE, SMS_REGION_NOT_ALLOWED,
@@ -917,46 +941,49 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "SendVerificationCode", request, idempotent: false, options: options)
     }
 
-    /// Signs a user in with the code that SendVerificationCode sent, and creates the user if the number has no account;
-    /// with id_token adds the number to that user's account, or, with `change`, puts it in the place of the one there.
+    /// Signs a user in with the code that SendVerificationCode sent, and creates the user if the number has no account.
+    /// With id_token, the call adds the number to that user's account or, with `change`, replaces the account's present
+    /// number.
     ///
-    /// Checks in order: OPERATION_NOT_ALLOWED, MISSING_SESSION_INFO, MISSING_CODE, or with a temporary proof
+    /// Checks in order: OPERATION_NOT_ALLOWED, MISSING_SESSION_INFO, MISSING_VERIFICATION_CODE, or with a temporary proof
     /// MISSING_PHONE_NUMBER; with id_token CREDENTIAL_TOO_OLD_LOGIN_AGAIN (an anonymous user is exempt); then
     /// INVALID_SESSION_INFO, SESSION_EXPIRED (five minutes are over, or five codes were wrong), INVALID_CODE,
-    /// INVALID_TEMPORARY_PROOF, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the number has no account). With id_token:
-    /// PROVIDER_ALREADY_LINKED, and CREDENTIAL_ALREADY_IN_USE with metadata `detail` = PHONE_NUMBER_EXISTS, `phone_number`
-    /// and `temporary_proof`, with which the caller can sign in to that account without another code. A code is used up
-    /// only when that succeeds. A changed number ends every other session.
+    /// INVALID_TEMPORARY_PROOF, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the number has no account, and end users may
+    /// not sign up). With id_token: PROVIDER_ALREADY_LINKED, and CREDENTIAL_ALREADY_IN_USE with metadata `detail` =
+    /// PHONE_NUMBER_EXISTS, `phone_number` and `temporary_proof`, with which the caller can sign in to that account
+    /// without another code. A code is used up only when the call succeeds. A changed number ends every other session.
     public func signInWithPhoneNumber(_ request: AccountsSignInWithPhoneNumberRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsSignInWithPhoneNumberResponse
     {
         try await channel.unary("postern.v1.Accounts", "SignInWithPhoneNumber", request, idempotent: false, options: options)
     }
 
-    /// Sends a code to a mailbox. The answer is the same whether or not the address has an account, where the tenant's
-    /// email-enumeration protection is on.
+    /// Sends a code to a mailbox. If the tenant's email-enumeration protection is on, the answer is the same whether or
+    /// not the address has an account.
     ///
-    /// VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL need id_token, the latter a recent login and new_email; PASSWORD_RESET and
-    /// EMAIL_SIGNIN need email. Refusals: MISSING_REQ_TYPE, INVALID_CONTINUE_URI, INVALID_LOCALE, OPERATION_NOT_ALLOWED,
-    /// PASSWORD_LOGIN_DISABLED, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, EMAIL_NOT_FOUND, EMAIL_EXISTS,
-    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, TOO_MANY_ATTEMPTS_TRY_LATER. EMAIL_SIGNIN to an unknown address that may not come in
-    /// (the sign-up toggle, an international one where they are not allowed) is answered alike and sends nothing.
+    /// VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL need id_token, the latter also a recent login and new_email;
+    /// PASSWORD_RESET and EMAIL_SIGNIN need email. Refusals: MISSING_REQ_TYPE, INVALID_CONTINUE_URI, INVALID_LOCALE,
+    /// OPERATION_NOT_ALLOWED, PASSWORD_LOGIN_DISABLED, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, EMAIL_NOT_FOUND,
+    /// EMAIL_EXISTS, CREDENTIAL_TOO_OLD_LOGIN_AGAIN, TOO_MANY_ATTEMPTS_TRY_LATER. For EMAIL_SIGNIN, an address that has no
+    /// account and may not sign up (the sign-up toggle, or an international address where they are not allowed) gets the
+    /// same answer, but nothing is sent.
     public func sendOobCode(_ request: AccountsSendOobCodeRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsSendOobCodeResponse
     {
         try await channel.unary("postern.v1.Accounts", "SendOobCode", request, idempotent: false, options: options)
     }
 
-    /// Tells what a code is for; it stays good. Refusals: MISSING_OOB_CODE, INVALID_OOB_CODE, EXPIRED_OOB_CODE.
+    /// Tells what a code is for; the code stays valid. Refusals: MISSING_OOB_CODE, INVALID_OOB_CODE, EXPIRED_OOB_CODE.
     public func checkOobCode(_ request: AccountsCheckOobCodeRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsCheckOobCodeResponse
     {
         try await channel.unary("postern.v1.Accounts", "CheckOobCode", request, idempotent: true, options: options)
     }
 
-    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL or REVERT_SECOND_FACTOR_ADDITION is for. A
-    /// code is used up only when that succeeds. A changed or recovered email and a reverted factor end every session. Refusals: those of CheckOobCode,
-    /// INVALID_EMAIL (the tenant stopped taking international emails meanwhile), TOO_MANY_ATTEMPTS_TRY_LATER (the old
+    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL, REJECT_EMAIL or
+    /// REVERT_SECOND_FACTOR_ADDITION is for. A code is used up only when the call succeeds. The call ends every session
+    /// when an email is changed, recovered or taken away, or a factor is reverted. Refusals: those of CheckOobCode,
+    /// INVALID_EMAIL (the tenant stopped allowing international emails meanwhile), TOO_MANY_ATTEMPTS_TRY_LATER (the old
     /// mailbox was told of five changes within the hour), EMAIL_EXISTS.
     public func applyOobCode(_ request: AccountsApplyOobCodeRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsApplyOobCodeResponse
@@ -964,8 +991,9 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "ApplyOobCode", request, idempotent: false, options: options)
     }
 
-    /// Sets a new password with a code of PASSWORD_RESET, ends every session and verifies the email. An account whose email
-    /// was never verified keeps nothing else: whoever registered it had not proved to be its owner.
+    /// Sets a new password with a code of PASSWORD_RESET, ends every session and verifies the email. If the email was
+    /// never verified, all other ways to sign in are removed from the account, because whoever registered it had not
+    /// proved to own the email.
     ///
     /// Refusals: PASSWORD_LOGIN_DISABLED, those of CheckOobCode, WEAK_PASSWORD.
     public func resetPassword(_ request: AccountsResetPasswordRequest, options: CallOptions = .init()) async throws(Failure)
@@ -974,12 +1002,13 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "ResetPassword", request, idempotent: false, options: options)
     }
 
-    /// Begins a sign-in: with provider_id says where to send the end user's browser, with identifier whether an email has
-    /// an account and how it signs in (nothing of it where email-enumeration protection is on). One of them is needed.
+    /// Begins a sign-in. With provider_id, the answer says where to send the end user's browser. With identifier, it says
+    /// whether an email has an account and how its user signs in, or nothing of that if email-enumeration protection is
+    /// on. One of the two is needed.
     ///
     /// The browser comes back to continue_uri with `code` and `state`. Keep session_id, nonce and code_verifier with the
-    /// browser's own session until then; if `state` is that session_id, SignInWithIdp finishes with authorization_code,
-    /// redirect_uri = continue_uri, nonce and code_verifier. Nothing is stored here.
+    /// browser's own session until then. If `state` is that session_id, finish the sign-in by SignInWithIdp with
+    /// authorization_code, redirect_uri = continue_uri, nonce and code_verifier. The server stores nothing.
     ///
     /// Checks in order: MISSING_IDENTIFIER, INVALID_IDENTIFIER, and with provider_id INVALID_CREDENTIAL_OR_PROVIDER_ID,
     /// MISSING_CONTINUE_URI, INVALID_CONTINUE_URI, INVALID_SCOPE, INVALID_CUSTOM_PARAMETER, OPERATION_NOT_ALLOWED (not
@@ -990,13 +1019,14 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "CreateAuthUri", request, idempotent: true, options: options)
     }
 
-    /// Signs in the user that a custom token names, a JWT of one of the project's service accounts; creates the user if
-    /// there is none. The token's claims go into every ID token of the session. A token with a `jti` counts once.
+    /// Signs in the user that a custom token names, and creates the user if there is none. A custom token is a JWT of one
+    /// of the project's service accounts. Its claims go into every ID token of the session. A token with a `jti` is valid
+    /// once.
     ///
     /// Checks in order: MISSING_CUSTOM_TOKEN, INVALID_CUSTOM_TOKEN (form, signer, signature, times: metadata `cause`),
     /// CREDENTIAL_MISMATCH (its audience is another project, or its signer is not for this tenant), TENANT_ID_MISMATCH,
     /// MISSING_IDENTIFIER, INVALID_UID, CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM, USER_DISABLED,
-    /// INVALID_CUSTOM_TOKEN (used before), ADMIN_RESTRICTED_OPERATION (the user is new, and the tenant's sign-up toggle).
+    /// INVALID_CUSTOM_TOKEN (used before), ADMIN_RESTRICTED_OPERATION (the user is new, and end users may not sign up).
     public func signInWithCustomToken(_ request: AccountsSignInWithCustomTokenRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsSignInWithCustomTokenResponse
     {
@@ -1013,8 +1043,8 @@ public struct AccountsClient: Sendable {
     /// Changes what a user may change: display name, photo, password, email.
     ///
     /// A new password or email needs a recent login (CREDENTIAL_TOO_OLD_LOGIN_AGAIN), signs every other session out and
-    /// answers with new tokens; the old email is sent a way to take the change back, five times an hour at most
-    /// (TOO_MANY_ATTEMPTS_TRY_LATER).
+    /// returns new tokens. After a change of the email, the old email, if it was verified, is sent a way to take the
+    /// change back, at most five times an hour (TOO_MANY_ATTEMPTS_TRY_LATER).
     public func update(_ request: AccountsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsUpdateResponse
     {
@@ -1029,8 +1059,8 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "Delete", request, idempotent: false, options: options)
     }
 
-    /// Begins to enroll a second factor: sends a code to a phone number, or makes the secret of an authenticator app. Needs
-    /// a recent login and a verified email. A second start of an authenticator app voids the first.
+    /// Begins to enroll a second factor: sends a code to a phone number, or makes the secret of an authenticator app.
+    /// Needs a recent login and a verified email. A second start of an authenticator app voids the first.
     ///
     /// Checks in order: SECOND_FACTORS_NOT_ALLOWED (the tenant's switch, or this kind), MISSING_ID_TOKEN, INVALID_ID_TOKEN
     /// and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN (also: the user has a factor, and the session did not show one),
@@ -1042,13 +1072,13 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "StartMfaEnrollment", request, idempotent: false, options: options)
     }
 
-    /// Enrolls the factor whose code is shown. The session goes on with new tokens, which say that it showed the factor,
-    /// and every other session of the user ends; with an enrollment credential the session begins. The user is sent a mail
-    /// with a link that takes the factor back.
+    /// Enrolls the factor whose code is shown. The session continues with new tokens, which say that it showed the factor,
+    /// and every other session of the user ends. With an enrollment credential, the session begins. The user is sent a
+    /// mail with a link that removes the factor again.
     ///
     /// Checks in order: those of StartMfaEnrollment up to SECOND_FACTOR_LIMIT_EXCEEDED, MISSING_SESSION_INFO,
-    /// MISSING_VERIFICATION_CODE, INVALID_DISPLAY_NAME, INVALID_SESSION_INFO (none of this user's, used, begun anew, or
-    /// ended with five wrong codes), SESSION_EXPIRED, INVALID_CODE, SECOND_FACTOR_EXISTS, TOO_MANY_ATTEMPTS_TRY_LATER (20
+    /// MISSING_VERIFICATION_CODE, INVALID_DISPLAY_NAME, INVALID_SESSION_INFO (not one of this user's, used, begun anew, or
+    /// ended by five wrong codes), SESSION_EXPIRED, INVALID_CODE, SECOND_FACTOR_EXISTS, TOO_MANY_ATTEMPTS_TRY_LATER (20
     /// factors were enrolled within a day).
     public func finalizeMfaEnrollment(_ request: AccountsFinalizeMfaEnrollmentRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsFinalizeMfaEnrollmentResponse
@@ -1056,8 +1086,8 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "FinalizeMfaEnrollment", request, idempotent: false, options: options)
     }
 
-    /// Removes a second factor; with the last one the recovery codes go. Needs a recent login that showed a factor. The
-    /// session goes on with new tokens, and every other session of the user ends.
+    /// Removes a second factor, and with the last factor also the recovery codes. The call needs a recent login that
+    /// showed a factor. The session continues with new tokens, and every other session of the user ends.
     ///
     /// Checks in order: MISSING_ID_TOKEN, INVALID_ID_TOKEN and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN,
     /// MISSING_MFA_ENROLLMENT_ID, MFA_ENROLLMENT_NOT_FOUND.
@@ -1067,7 +1097,7 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "WithdrawMfaEnrollment", request, idempotent: false, options: options)
     }
 
-    /// Makes ten new recovery codes in the place of those there are. Needs a recent login that showed a factor.
+    /// Replaces the user's recovery codes by ten new ones. The call needs a recent login that showed a factor.
     ///
     /// Checks in order: MISSING_ID_TOKEN, INVALID_ID_TOKEN and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN,
     /// MFA_ENROLLMENT_NOT_FOUND (the user has no factor).
@@ -1079,9 +1109,9 @@ public struct AccountsClient: Sendable {
 
     /// Sends the code of a phone factor to its number, for FinalizeMfaSignIn. An authenticator app needs no start.
     ///
-    /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE,
-    /// INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then those of
-    /// SendVerificationCode.
+    /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, INVALID_MFA_PENDING_CREDENTIAL (its form),
+    /// MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE, INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, MFA_ENROLLMENT_NOT_FOUND
+    /// (also: not a phone), then those of SendVerificationCode.
     public func startMfaSignIn(_ request: AccountsStartMfaSignInRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsStartMfaSignInResponse
     {
@@ -1102,7 +1132,7 @@ public struct AccountsClient: Sendable {
     }
 }
 
-/// What admins do with users. The self-service toggles never bind these methods.
+/// Methods for admins to manage users. The self-service toggles never apply to these methods.
 ///
 /// ```swift
 /// let client = UsersClient(channel: channel)
@@ -1144,9 +1174,9 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "GetByPhone", request, idempotent: true, options: options)
     }
 
-    /// The user with an identity of a provider. "password" with an email and "phone" with a number are taken as well.
-    /// Without an issuer the identity is of the one the provider is configured with. Refusals: INVALID_PROVIDER,
-    /// INVALID_ISSUER, INVALID_EMAIL, INVALID_PHONE_NUMBER, USER_NOT_FOUND.
+    /// The user with an identity of a provider. "password" with an email and "phone" with a number are accepted as well.
+    /// Without an issuer, the identity belongs to the issuer that the provider is configured with. Refusals:
+    /// INVALID_PROVIDER, INVALID_ISSUER, INVALID_EMAIL, INVALID_PHONE_NUMBER, USER_NOT_FOUND.
     public func getByProvider(_ request: UsersGetByProviderRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersGetByProviderResponse
     {
@@ -1161,15 +1191,15 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "BatchGet", request, idempotent: true, options: options)
     }
 
-    /// How many users the tenant has. The number is kept with every change, and exact. Refusals: UPGRADE_PENDING.
+    /// How many users the tenant has. The number is updated with every change, and is exact. Refusals: UPGRADE_PENDING.
     public func count(_ request: UsersCountRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersCountResponse
     {
         try await channel.unary("postern.v1.Users", "Count", request, idempotent: true, options: options)
     }
 
-    /// The users that meet all given conditions. An answer reads at most 1,000 rows and 1 MiB and says how many it read: it
-    /// may hold few users, or none, and yet not be the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN,
+    /// The users that meet all given conditions. An answer reads at most 1,000 rows and 1 MiB and says how many it read,
+    /// so it may hold few users, or none, without being the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN,
     /// INVALID_QUERY, UPGRADE_PENDING.
     public func query(_ request: UsersQueryRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersQueryResponse
@@ -1184,21 +1214,21 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "List", request, idempotent: true, options: options)
     }
 
-    /// Changes the masked fields, all at once or, when one of them is refused, none. A new password, email,
-    /// disabled = true or revoke_tokens revokes the user's sessions and tokens; all but the last void a code for resetting the
-    /// password that was sent before. Refusals: INVALID_UPDATE_MASK, TOO_MANY_ITEMS, those of Create, SetCustomClaims, Link
-    /// and Unlink, USER_NOT_FOUND.
+    /// Changes the masked fields: all of them or, if one is refused, none. A new password, a new email, disabled = true or
+    /// revoke_tokens revokes the user's sessions and tokens. All of these except revoke_tokens also void a code for
+    /// resetting the password that was sent before. Refusals: INVALID_UPDATE_MASK, TOO_MANY_ITEMS, those of Create,
+    /// SetCustomClaims, Link and Unlink, USER_NOT_FOUND.
     public func update(_ request: UsersUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersUpdateResponse
     {
         try await channel.unary("postern.v1.Users", "Update", request, idempotent: false, options: options)
     }
 
-    /// Changes the masked fields of the next users that a query finds, up to page_size of them a call, each as Update does it.
-    /// Users that are so already are left alone, so that a call may be repeated; `next_page_token` goes on behind the last
-    /// one. Users that cannot be changed are told with their reason. Refusals: INVALID_UPDATE_MASK, INVALID_CLAIMS,
-    /// FORBIDDEN_CLAIM, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY (one without conditions needs `all_users`),
-    /// UPGRADE_PENDING.
+    /// Changes the masked fields of the next users that a query finds, up to page_size users in one call, each as by
+    /// Update. Users that have these values already are left alone, so a call may be repeated; `next_page_token` continues
+    /// after the last user. Users that cannot be changed are listed with their reason. Refusals: INVALID_UPDATE_MASK,
+    /// CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY (a query
+    /// without conditions needs `all_users`), UPGRADE_PENDING.
     public func updateMany(_ request: UsersUpdateManyRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersUpdateManyResponse
     {
@@ -1213,9 +1243,9 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "SetCustomClaims", request, idempotent: true, options: options)
     }
 
-    /// Deletes users with all their sessions. Each user is deleted or told of with a reason: NAMED_TWICE, USER_NOT_FOUND, and
-    /// without `force` USER_NOT_DISABLED. A call that is sent again finds the users gone that it deleted before.
-    /// Refusals: TOO_MANY_ITEMS.
+    /// Deletes users with all their sessions. Each user is deleted or listed with a reason: NAMED_TWICE, USER_NOT_FOUND,
+    /// and without `force` USER_NOT_DISABLED. A call that is sent again lists the users that it deleted before with
+    /// USER_NOT_FOUND. Refusals: TOO_MANY_ITEMS.
     public func batchDelete(_ request: UsersBatchDeleteRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersBatchDeleteResponse
     {
@@ -1236,7 +1266,7 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "RevokeTokens", request, idempotent: true, options: options)
     }
 
-    /// A user's live sessions, the one used last first.
+    /// A user's live sessions, the most recently used one first.
     public func listSessions(_ request: UsersListSessionsRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersListSessionsResponse
     {
@@ -1250,8 +1280,8 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "RevokeSession", request, idempotent: true, options: options)
     }
 
-    /// Makes a code as Accounts.SendOobCode does and answers it instead of sending it.
-    /// Refusals: MISSING_REQ_TYPE, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, INVALID_CONTINUE_URI, EMAIL_NOT_FOUND,
+    /// Makes a code as Accounts.SendOobCode does, and returns it instead of sending it. Refusals: MISSING_REQ_TYPE,
+    /// MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, INVALID_CONTINUE_URI, UNAUTHORIZED_DOMAIN, EMAIL_NOT_FOUND,
     /// EMAIL_EXISTS.
     public func generateOobLink(_ request: UsersGenerateOobLinkRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersGenerateOobLinkResponse
@@ -1259,8 +1289,8 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "GenerateOobLink", request, idempotent: false, options: options)
     }
 
-    /// Links an identity of a provider to a user. Without an issuer it is of the one the provider is configured with.
-    /// Refusals: INVALID_PROVIDER, INVALID_ISSUER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,
+    /// Links an identity of a provider to a user. Without an issuer, the identity belongs to the issuer that the provider
+    /// is configured with. Refusals: INVALID_PROVIDER, INVALID_ISSUER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,
     /// TOO_MANY_PROVIDERS, FEDERATED_USER_ID_ALREADY_LINKED.
     public func link(_ request: UsersLinkRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersLinkResponse
@@ -1276,16 +1306,16 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "ExplainLink", request, idempotent: true, options: options)
     }
 
-    /// Removes a way to sign in from a user, the last one too. Refusals: USER_NOT_FOUND, NO_SUCH_PROVIDER.
+    /// Removes a way to sign in from a user, even the last one. Refusals: USER_NOT_FOUND, NO_SUCH_PROVIDER.
     public func unlink(_ request: UsersUnlinkRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersUnlinkResponse
     {
         try await channel.unary("postern.v1.Users", "Unlink", request, idempotent: false, options: options)
     }
 
-    /// Makes a custom token by which a client signs in as the user, who need not exist yet. It is signed by the project's
-    /// built-in service account, counts once, and is written to the event log. Refusals: INVALID_UID, CLAIMS_TOO_LARGE,
-    /// INVALID_CLAIMS, FORBIDDEN_CLAIM, INVALID_DURATION.
+    /// Makes a custom token with which a client signs in as the user, who need not exist yet. The token is signed by the
+    /// project's built-in service account and is valid once. An event records that it was made. Refusals: INVALID_UID,
+    /// CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM, INVALID_DURATION.
     public func createCustomToken(_ request: UsersCreateCustomTokenRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersCreateCustomTokenResponse
     {
@@ -1309,27 +1339,27 @@ public struct UsersClient: Sendable {
     }
 
     /// Says under which parameters a password has a hash: a trial before an import, with one user whose password is known.
-    /// Tried are the parameters of `spec`, then those that are easily mistaken: the other order, rounds over hex digits, a
-    /// round more or less, another function of PBKDF2, another salt separator. Nothing is read of the tenant's users, and
-    /// nothing is kept. Refusals: MISSING_PASSWORD, PASSWORD_TOO_LONG, INVALID_HASH_SPEC, INVALID_PASSWORD_HASH,
-    /// PASSWORD_HASH_TOO_COSTLY.
+    /// It tries the parameters of `spec`, then parameters that are easily mistaken for them: the other order, rounds over
+    /// hex digits, a round more or less, another function of PBKDF2, another salt separator. The tenant's users are not
+    /// read, and nothing is stored. Refusals: MISSING_PASSWORD, PASSWORD_TOO_LONG, INVALID_HASH_SPEC,
+    /// INVALID_PASSWORD_HASH, PASSWORD_HASH_TOO_COSTLY.
     public func verifyHashSpec(_ request: UsersVerifyHashSpecRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersVerifyHashSpecResponse
     {
         try await channel.unary("postern.v1.Users", "VerifyHashSpec", request, idempotent: true, options: options)
     }
 
-    /// All users of a tenant in the order of their uids' bytes, as Import takes them. Each answer ends with a cursor, from
-    /// which another stream goes on. Users that are created or deleted meanwhile may be there or not; each user is as it is
-    /// when its answer is made. With include_password_hashes the credential needs the right to export them, and an event
-    /// tells of it. Refusals: PASSWORD_HASH_EXPORT_NOT_ALLOWED, INVALID_PAGE_TOKEN.
+    /// All users of a tenant in the order of their uids' bytes, in the form that Import takes. Each answer ends with a
+    /// cursor, from which another stream can continue. Users that are created or deleted meanwhile may be included or not;
+    /// each user is as it is when its answer is made. With include_password_hashes, the credential needs the right to
+    /// export them, and an event records the export. Refusals: PASSWORD_HASH_EXPORT_NOT_ALLOWED, INVALID_PAGE_TOKEN.
     public func export(_ request: UsersExportRequest, options: CallOptions = .init()) async throws(Failure)
         -> ServerStream<UsersExportResponse>
     {
         try await channel.serverStream("postern.v1.Users", "Export", request, options: options)
     }
 
-    /// Brings users in with the password hashes they have. Each request is one batch; each is answered, in order, with
+    /// Imports users with the password hashes they have. Each request is one batch and gets one answer, in order, with
     /// counts, the rows that were refused and a checkpoint to resume from. A row whose password hash costs too much to
     /// check is refused with PASSWORD_HASH_TOO_COSTLY; see Tenant.allow_costly_hashes.
     public func `import`(options: CallOptions = .init()) async throws(Failure)

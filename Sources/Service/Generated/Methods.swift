@@ -22,80 +22,82 @@ extension MethodDescriptor {
         responseStreaming: true, role: .any, tenant: .unspecified, timeoutMillis: 0, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Secrets are never told.
+    /// The settings, without their secrets.
     static let emailConfigsGet = MethodDescriptor(
         service: "postern.v1.EmailConfigs", method: "Get", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Changes the masked fields; mail that is asked for after the answer follows them, mail that waits is delivered by
-    /// them. Refusals: INVALID_UPDATE_MASK, INVALID_SMTP_SERVER, INVALID_WEBHOOK, INVALID_EMAIL, INVALID_ACTION_URL,
-    /// INVALID_TEMPLATE, SENDER_REQUIRED, INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
+    /// Changes the masked fields. Mail that is asked for after the answer uses the new settings; mail that is waiting is
+    /// delivered by them, too. Refusals: INVALID_UPDATE_MASK, INVALID_DELIVERY, INVALID_SMTP_SERVER, INVALID_WEBHOOK,
+    /// INVALID_EMAIL, INVALID_DISPLAY_NAME, INVALID_ACTION_URL, INVALID_TEMPLATE, SENDER_REQUIRED, INSUFFICIENT_PERMISSION
+    /// (private addresses, which need a project-admin).
     static let emailConfigsUpdate = MethodDescriptor(
         service: "postern.v1.EmailConfigs", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Sends one mail with words of ours by the tenant's settings, at once and once, and says what became of it. A mail that
-    /// was not sent is in the answer, not a failed call. With EMAIL_DELIVERY_OUTBOX nothing is sent. A tenant may send 10 an
-    /// hour, and 5 to one mailbox, counted with all other mail to it. Refusals: MISSING_EMAIL, INVALID_EMAIL,
-    /// TOO_MANY_ATTEMPTS_TRY_LATER.
+    /// Sends one test mail with a fixed text by the tenant's settings, at once and in one attempt, and returns the result.
+    /// If the mail could not be sent, the answer says so, and the call does not fail. With EMAIL_DELIVERY_OUTBOX nothing
+    /// is sent. A tenant may send 10 test mails an hour, and 5 to one mailbox, counted with all other mail to it.
+    /// Refusals: MISSING_EMAIL, INVALID_EMAIL, TOO_MANY_ATTEMPTS_TRY_LATER.
     static let emailConfigsTest = MethodDescriptor(
         service: "postern.v1.EmailConfigs", method: "Test", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 40_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Fills in a template with a made-up user's values, and sends nothing: the tenant's template for the kind and language,
-    /// or the one in the request. Its links hold no code that is good for anything. Refusals: MISSING_REQ_TYPE,
-    /// INVALID_LOCALE, INVALID_TEMPLATE.
+    /// Fills in a template with a made-up user's values, and sends nothing. The template is the tenant's for the kind and
+    /// language, or the one in the request. Its links hold no valid code. Refusals: MISSING_REQ_TYPE, INVALID_LOCALE,
+    /// INVALID_TEMPLATE.
     static let emailConfigsPreviewTemplate = MethodDescriptor(
         service: "postern.v1.EmailConfigs", method: "PreviewTemplate", requestStreaming: false,
         responseStreaming: false, role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true,
         mutation: false, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The signing secrets are never told.
+    /// The hooks, without their signing secrets.
     static let hookConfigsGet = MethodDescriptor(
         service: "postern.v1.HookConfigs", method: "Get", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Changes the masked fields; they bind every sign-in that asks a hook after the answer. Refusals: INVALID_UPDATE_MASK,
-    /// INVALID_HOOK, INVALID_WEBHOOK, INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
+    /// Changes the masked fields, which apply to every sign-in that asks a hook after the answer. Refusals:
+    /// INVALID_UPDATE_MASK, INVALID_HOOK, INVALID_WEBHOOK, INSUFFICIENT_PERMISSION (private addresses, which need a
+    /// project-admin).
     static let hookConfigsUpdate = MethodDescriptor(
         service: "postern.v1.HookConfigs", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The signing secret is never told.
+    /// The settings, without the signing secret.
     static let smsConfigsGet = MethodDescriptor(
         service: "postern.v1.SmsConfigs", method: "Get", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Changes the masked fields; an SMS that is asked for after the answer follows them, one that waits is delivered by
-    /// them. Refusals: INVALID_UPDATE_MASK, INVALID_WEBHOOK, INVALID_TEMPLATE, INVALID_DELIVERY, INSUFFICIENT_PERMISSION
-    /// (private addresses, which need a project-admin).
+    /// Changes the masked fields. An SMS that is asked for after the answer uses the new settings; an SMS that is waiting
+    /// is delivered by them, too. Refusals: INVALID_UPDATE_MASK, INVALID_WEBHOOK, INVALID_TEMPLATE, INVALID_DELIVERY,
+    /// INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
     static let smsConfigsUpdate = MethodDescriptor(
         service: "postern.v1.SmsConfigs", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Newest first, without contents. A page reads 1,000 messages at most: it may be empty and yet not be the last.
+    /// The messages, newest first, without contents. A page reads 1,000 messages at most, so it may be empty without being
+    /// the last.
     static let outboxList = MethodDescriptor(
         service: "postern.v1.Outbox", method: "List", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// One message with its contents: who reads it can use its link, so the event log says who did.
-    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND.
+    /// One message with its contents. Whoever reads it can use its link, so the event log says who read it. Refusals:
+    /// OUTBOX_MESSAGE_NOT_FOUND.
     static let outboxGet = MethodDescriptor(
         service: "postern.v1.Outbox", method: "Get", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Delivers again at once: a dead message, or one that waits for its next attempt.
-    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, is held to be read here, or
-    /// carries a code that has expired).
+    /// Delivers a dead message, or a message that waits for its next attempt, at once. Refusals: OUTBOX_MESSAGE_NOT_FOUND,
+    /// OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, is held to be read here, or carries a code that has expired).
     static let outboxRetry = MethodDescriptor(
         service: "postern.v1.Outbox", method: "Retry", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -109,7 +111,7 @@ extension MethodDescriptor {
 
     /// Refusals: INVALID_PROVIDER_ID, INVALID_DISPLAY_NAME, INVALID_CLIENT_ID, INVALID_ISSUER, INVALID_ENDPOINT,
     /// INVALID_TRUST, INVALID_APPLE_KEY, INVALID_CLIENT_SECRET, INSUFFICIENT_PERMISSION (allow_http_loopback and
-    /// allow_private_addresses take a project-admin), PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
+    /// allow_private_addresses need a project-admin), PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
     static let providersCreate = MethodDescriptor(
         service: "postern.v1.Providers", method: "Create", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -128,40 +130,42 @@ extension MethodDescriptor {
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Changes the masked fields. Refusals: INVALID_UPDATE_MASK, PROVIDER_NOT_FOUND, those of Create, and
-    /// CLIENT_SECRET_REQUIRED: a change of where the client secret is sent (issuer, endpoints, the two allow_ fields) must
-    /// give the secret again.
+    /// CLIENT_SECRET_REQUIRED: a request that changes where the client secret is sent (issuer, endpoints, the two allow_
+    /// fields) must give the secret again.
     static let providersUpdate = MethodDescriptor(
         service: "postern.v1.Providers", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Users keep the identities they have; nobody can sign in with them any more. Refusals: PROVIDER_NOT_FOUND.
+    /// Users keep their identities of this provider, but nobody can sign in with them any more. Refusals:
+    /// PROVIDER_NOT_FOUND.
     static let providersDelete = MethodDescriptor(
         service: "postern.v1.Providers", method: "Delete", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Says that the provider is the one that was at another issuer before: its users keep their identities.
+    /// Declares that the provider is the same one that had another issuer before, so that its users keep their identities.
     ///
     /// An identity is bound to the issuer that proved it. After a change of `issuer` (or of `endpoints.user_info` of
-    /// facebook.com, github.com and twitter.com) the identities of before enter nothing: what the new issuer calls user 7
-    /// is somebody else. Where it is the same provider, only moved, this counts them as the present issuer's; each is
-    /// bound to it with its user's next sign-in. Refusals: PROVIDER_NOT_FOUND, INVALID_ISSUER (empty, too long, or the
-    /// present one), TOO_MANY_REBINDINGS (above 8).
+    /// facebook.com, github.com and twitter.com) the older identities enter no account, because the user whom the new
+    /// issuer calls 7 is somebody else. If it is the same provider, only moved, this method counts the older identities as
+    /// the present issuer's; each is bound to that issuer at its user's next sign-in. Refusals: PROVIDER_NOT_FOUND,
+    /// INVALID_ISSUER (empty, too long, or the present one), TOO_MANY_REBINDINGS (above 8).
     static let providersRebind = MethodDescriptor(
         service: "postern.v1.Providers", method: "Rebind", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Asks the provider what signing in would ask it, and reports each step. Changes nothing. A failed step is in the
-    /// report, not a failed call. Refusals: PROVIDER_NOT_FOUND.
+    /// Sends the provider the requests that a sign-in would send, and reports each step. Changes nothing. A failed step is
+    /// in the report, and does not fail the call. Refusals: PROVIDER_NOT_FOUND.
     static let providersTest = MethodDescriptor(
         service: "postern.v1.Providers", method: "Test", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 20_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// With a template the tenant begins with the settings that CopySettings copies, and then the masked ones. Refusals:
-    /// INVALID_TENANT_ID, TEMPLATE_NOT_FOUND, TENANT_ID_EXISTS (also for an id that was deleted: ids are never used again).
+    /// Creates a tenant. With a template, the tenant begins with the settings that CopySettings copies; then the masked
+    /// settings are applied. Refusals: INVALID_TENANT_ID, TEMPLATE_NOT_FOUND, TENANT_ID_EXISTS (also for an id that was
+    /// deleted: ids are never used again).
     static let tenantsCreate = MethodDescriptor(
         service: "postern.v1.Tenants", method: "Create", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .named, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -173,41 +177,43 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: true)
 
-    /// What the tenant uses of its quotas, and how often each refused. Stored bytes are exact; rates and refusals are those
-    /// of the node that answers, since its start.
+    /// How much of its quotas the tenant uses, and how often each quota refused a call. Stored bytes are exact; rates and
+    /// refusals are those of the node that answers, since its start.
     static let tenantsGetUsage = MethodDescriptor(
         service: "postern.v1.Tenants", method: "GetUsage", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The tenants in the order of their ids; with a filter those that fulfil it. A page reads 1,000 tenants at most, so with
-    /// a filter it may be empty and not the last. Refusals: INVALID_UPDATE_MASK (the filter's), INVALID_QUERY.
+    /// The tenants in the order of their ids; with a filter, those that fulfil it. A page reads 1,000 tenants at most, so
+    /// with a filter it may be empty without being the last. Refusals: INVALID_UPDATE_MASK (the filter's), INVALID_QUERY.
     static let tenantsList = MethodDescriptor(
         service: "postern.v1.Tenants", method: "List", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
-    /// INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
-    /// suspension_reason, quotas, allow_costly_hashes and event_retention_seconds, which need a project-admin), INVALID_CONTINUE_DOMAIN,
-    /// INVALID_SECOND_FACTOR_POLICY, REVISION_MISMATCH.
+    /// Changes the masked settings, which apply to every request that starts after the answer, on every connection.
+    /// Refusals: INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
+    /// suspension_reason, quotas, allow_costly_hashes and event_retention_seconds, which need a project-admin),
+    /// INVALID_CONTINUE_DOMAIN, INVALID_SECOND_FACTOR_POLICY, REVISION_MISMATCH.
     static let tenantsUpdate = MethodDescriptor(
         service: "postern.v1.Tenants", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 30_000, idempotent: true, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Changes the masked settings of the next tenants that fulfil the filter, in the order of their ids: up to page_size of
-    /// them a call. Each tenant's settings are changed as Update does it, with an event. Tenants that have the settings already
-    /// are left alone, so that a call may be repeated. `next_page_token` goes on behind the last tenant. Refusals: those of
-    /// Update, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY (a filter without conditions needs `all_tenants`).
+    /// Changes the masked settings of the next tenants that fulfil the filter, in the order of their ids, up to page_size
+    /// tenants in one call. Each tenant's settings are changed as by Update, with an event. Tenants that have the settings
+    /// already are left alone, so a call may be repeated. `next_page_token` continues after the last tenant. Refusals:
+    /// those of Update, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY (a filter without conditions needs
+    /// `all_tenants`).
     static let tenantsUpdateMany = MethodDescriptor(
         service: "postern.v1.Tenants", method: "UpdateMany", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 30_000, idempotent: true, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Makes settings of a tenant what they are in the template. Copied is every setting that Update changes but display_name,
-    /// disable_auth, suspended, suspension_reason and test_phone_numbers. Identity providers and how mail and SMS go out are no
-    /// settings of the tenant: they have secrets, and are not copied. Refusals: INVALID_UPDATE_MASK, TEMPLATE_NOT_FOUND.
+    /// Copies settings from a template, another tenant, to a tenant. All settings that Update changes are copied, except
+    /// display_name, disable_auth, suspended, suspension_reason and test_phone_numbers. Identity providers and the
+    /// delivery of mail and SMS are not settings of the tenant: they have secrets, and are not copied. Refusals:
+    /// INVALID_UPDATE_MASK, TEMPLATE_NOT_FOUND.
     static let tenantsCopySettings = MethodDescriptor(
         service: "postern.v1.Tenants", method: "CopySettings", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
@@ -219,52 +225,54 @@ extension MethodDescriptor {
         role: .projectAdmin, tenant: .named, timeoutMillis: 30_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// The refusals of the self-service toggles, newest first: the last 10,000 of the tenant. A page reads 1,000 of them at
-    /// most, so with an email or a phone number it may be empty and not the last. Refusals: INVALID_EMAIL,
+    /// The refusals of the self-service toggles, newest first: the last 10,000 of the tenant. A page reads 1,000 of them
+    /// at most, so with an email or a phone number it may be empty without being the last. Refusals: INVALID_EMAIL,
     /// INVALID_PHONE_NUMBER.
     static let tenantsListDenials = MethodDescriptor(
         service: "postern.v1.Tenants", method: "ListDenials", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The refusals of all tenants, in the order of the tenants' ids and of each the newest first. A page may be empty and
-    /// not the last. Refusals: INVALID_EMAIL, INVALID_PHONE_NUMBER.
+    /// The refusals of all tenants, in the order of the tenants' ids, for each tenant the newest first. A page may be
+    /// empty without being the last. Refusals: INVALID_EMAIL, INVALID_PHONE_NUMBER.
     static let tenantsListAllDenials = MethodDescriptor(
         service: "postern.v1.Tenants", method: "ListAllDenials", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The refusals as they happen, after the ones since `after_sequence`. Refusals: INVALID_SEQUENCE.
+    /// Streams the refusals: first those after `after_sequence`, then each new one as it happens. Refusals:
+    /// INVALID_SEQUENCE.
     static let tenantsWatchDenials = MethodDescriptor(
         service: "postern.v1.Tenants", method: "WatchDenials", requestStreaming: false, responseStreaming: true,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// A page of a log, newest first. Every condition that is set must hold. Conditions are checked event by event, and a
-    /// page reads 1,000 events or 1 MiB at most: `scanned` says how many, and the page token goes on behind them. Refusals:
-    /// PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    /// A page of a log, newest first. The events fulfil every condition that is set. Conditions are checked event by
+    /// event, and a page reads 1,000 events or 1 MiB at most: `scanned` is the number of events that were read, and the
+    /// page token continues after them. Refusals: PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE, INVALID_PAGE_SIZE,
+    /// INVALID_PAGE_TOKEN.
     static let auditListEvents = MethodDescriptor(
         service: "postern.v1.Audit", method: "ListEvents", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The events that fulfil the conditions as they are committed, after those since `after_sequence`. Refusals:
-    /// PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE.
+    /// Streams the events that fulfil the conditions: first those after `after_sequence`, then each new one when it is
+    /// committed. Refusals: PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE.
     static let auditWatchEvents = MethodDescriptor(
         service: "postern.v1.Audit", method: "WatchEvents", requestStreaming: false, responseStreaming: true,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The events that tell of changes of the tenant's settings, newest first, each with what was changed from what to what.
-    /// They are found without reading the events between them, and are there for as long as the tenant keeps its events;
-    /// changes by older servers are not found. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    /// The events about changes of the tenant's settings, newest first, each with the old and the new values. They are
+    /// found without reading the events between them, for as long as the tenant keeps its events. Changes by older servers
+    /// are not found. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     static let auditListSettingsChanges = MethodDescriptor(
         service: "postern.v1.Audit", method: "ListSettingsChanges", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Where the log stands now, signed: whoever has the log's events and this can tell that none is missing or altered.
-    /// Refusals: PROJECT_EVENTS_NOT_ALLOWED.
+    /// Signs the present position of the log. Whoever has the log's events and this checkpoint can tell that no event is
+    /// missing or altered. Refusals: PROJECT_EVENTS_NOT_ALLOWED.
     static let auditSignCheckpoint = MethodDescriptor(
         service: "postern.v1.Audit", method: "SignCheckpoint", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -276,8 +284,8 @@ extension MethodDescriptor {
         tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: false,
         allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Checks an ID token: form, signature, issuer, audience, times, and always that it is not revoked, the session lives
-    /// and the user exists and is enabled.
+    /// Checks an ID token: its form, signature, issuer, audience and times, and always also that the token is not revoked,
+    /// that its session is alive, and that its user exists and is enabled.
     ///
     /// Refusals: INVALID_ID_TOKEN, TOKEN_EXPIRED, USER_NOT_FOUND, USER_DISABLED, TENANT_ID_MISMATCH.
     static let tokensVerifyIdToken = MethodDescriptor(
@@ -287,20 +295,22 @@ extension MethodDescriptor {
 
     /// Exchanges a refresh token for a new ID token and the refresh token's successor.
     ///
-    /// Safe to repeat with the same attempt_id, however late the first answer got lost. A change whose idempotency-key was
-    /// the 32 hexadecimal digits of an attempt_id counts as that attempt: with the token of before, its tokens can be had
-    /// here after its own answer got lost. Without a refresh token, the attempt_id asks for the tokens of a SignUp, or a
-    /// SignInWithCustomToken, that was done under such a key, for an hour and until they are used (ALREADY_DONE). A token that was used before
-    /// otherwise revokes its session: TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED |
-    /// SIGNED_OUT | ADMIN | EXPIRED. A token from before a change that ended sessions (password, email, unlinking) or
-    /// before a reauthentication is refused in the same way, with the change's cause, and revokes nothing. A token that
-    /// was never ours: INVALID_REFRESH_TOKEN.
+    /// The call is safe to repeat with the same attempt_id, however long ago the first answer was lost. A change whose
+    /// idempotency-key was the 32 hexadecimal digits of an attempt_id counts as that attempt: if the change's answer was
+    /// lost, its tokens can be fetched here with the refresh token from before the change. Without a refresh token, the
+    /// attempt_id asks for the tokens of a SignUp or SignInWithCustomToken that was done with such a key, for an hour and
+    /// until the tokens are used (ALREADY_DONE). Otherwise a refresh token that was used before revokes its session:
+    /// TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED | SIGNED_OUT | ADMIN | EXPIRED. A token
+    /// from before a change that ended sessions (password, email, unlinking) or before a reauthentication is refused in
+    /// the same way, with the change's cause, and revokes nothing. A token that this project never issued is refused with
+    /// INVALID_REFRESH_TOKEN.
     static let tokensRefresh = MethodDescriptor(
         service: "postern.v1.Tokens", method: "Refresh", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true,
         allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// A JWT for a browser's cookie, good for minutes to two weeks; it is revoked with its session. Needs a recent login.
+    /// Makes a JWT for a browser's cookie, valid for minutes to two weeks; it is revoked with its session. The call needs
+    /// a recent login.
     ///
     /// Checks in order: MISSING_ID_TOKEN, INVALID_DURATION, those of VerifyIdToken, CREDENTIAL_TOO_OLD_LOGIN_AGAIN.
     static let tokensCreateSessionCookie = MethodDescriptor(
@@ -308,7 +318,7 @@ extension MethodDescriptor {
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Checks a session cookie, as VerifyIdToken checks an ID token; neither takes the other.
+    /// Checks a session cookie, as VerifyIdToken checks an ID token; neither method accepts the other's kind of token.
     ///
     /// Refusals: INVALID_SESSION_COOKIE, TOKEN_EXPIRED, USER_NOT_FOUND, USER_DISABLED, TENANT_ID_MISMATCH.
     static let tokensVerifySessionCookie = MethodDescriptor(
@@ -316,13 +326,13 @@ extension MethodDescriptor {
         role: .verifier, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// What revokes tokens, as it happens: with it a service verifies tokens by itself and still refuses a revoked one
-    /// within milliseconds.
+    /// Streams the revocations of tokens as they happen. With this stream a service can verify tokens by itself and still
+    /// refuse a revoked token within milliseconds.
     ///
-    /// First come the revocations behind `cursor`; without a cursor, or with one that is too old or not ours, a snapshot:
-    /// all that still matters to a token that has not expired. Then each new one. A message without revocations is a
-    /// heartbeat: up to its `time_micros` everything was sent. Refusals: INVALID_HEARTBEAT; CALLER_UNAUTHENTICATED also
-    /// later, when the credential is revoked.
+    /// The stream begins with the revocations after `cursor`. Without a cursor, or with one that is too old or not from
+    /// this server, it begins with a snapshot: all revocations that still matter to tokens that have not expired. Then
+    /// each new revocation follows. A message without revocations is a heartbeat: every revocation up to its `time_micros`
+    /// has been sent. Refusals: INVALID_HEARTBEAT; CALLER_UNAUTHENTICATED, also later, when the credential is revoked.
     static let tokensWatchRevocations = MethodDescriptor(
         service: "postern.v1.Tokens", method: "WatchRevocations", requestStreaming: false, responseStreaming: true,
         role: .verifier, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,
@@ -335,33 +345,35 @@ extension MethodDescriptor {
         role: .verifier, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Makes an API key. The answer holds the key; it cannot be read again. A tenant-admin makes keys that may no more than
-    /// its own credential: no higher role, no other tenant, no quotas, and not for longer or from elsewhere than an API key
-    /// that it calls with. Refusals: INVALID_QUOTA, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_EXPIRY,
-    /// INVALID_ADDRESS_RANGE, INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND, TOO_MANY_API_KEYS.
+    /// Makes an API key. The answer holds the key; it cannot be read again. A tenant-admin only makes keys that may do no
+    /// more than its own credential: no higher role, no other tenant, no quotas, and, if it calls with an API key, no
+    /// later end and no other addresses than that key's. Refusals: INVALID_QUOTA, INVALID_ROLE, INVALID_SCOPE,
+    /// INVALID_DISPLAY_NAME, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND,
+    /// TOO_MANY_API_KEYS.
     static let projectCreateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "CreateApiKey", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The API keys, revoked ones too, without their secrets; for a tenant-admin those that it may revoke. A page reads 1,000
-    /// keys at most, so that it may be empty and not the last.
+    /// The API keys, also revoked ones, without their secrets; a tenant-admin sees those that it may revoke. A page reads
+    /// 1,000 keys at most, so it may be empty without being the last.
     static let projectListApiKeys = MethodDescriptor(
         service: "postern.v1.Project", method: "ListApiKeys", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Changes the masked fields; binds the next request, on every connection. Refusals: INVALID_UPDATE_MASK,
-    /// INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND (also of a key that is
-    /// not the tenant-admin's to change), INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY.
+    /// Changes the masked fields. The change applies from the next request on, on every connection. Refusals:
+    /// INVALID_UPDATE_MASK, INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND
+    /// (also for a key that the tenant-admin may not change), INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY.
     static let projectUpdateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "UpdateApiKey", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Gives an API key a new secret. The old one stays good for `overlap_seconds`, and one of before it for no longer: there
-    /// are two at most. The id, the rights and the expiry stay. Refusals: INVALID_DURATION, API_KEY_NOT_FOUND, API_KEY_REVOKED,
-    /// INSUFFICIENT_PERMISSION (a tenant-admin, for a key that may more than its own).
+    /// Gives an API key a new secret. The old secret stays valid for `overlap_seconds`, and a secret from before that one
+    /// ends at once: a key has two valid secrets at most. The id, the rights and the expiry stay. Refusals:
+    /// INVALID_DURATION, API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSION (a tenant-admin, for a key that may
+    /// do more than its own).
     static let projectRotateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RotateApiKey", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -373,14 +385,15 @@ extension MethodDescriptor {
         tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: false,
         allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Which of the methods this credential may call for a tenant: what every call is asked before its handler runs. A handler
-    /// may refuse a request besides for what it says. Refusals: TOO_MANY_ITEMS.
+    /// Which of the methods this credential may call for a tenant, by the checks that every call passes before its handler
+    /// runs. A handler may still refuse a request for its contents. Refusals: TOO_MANY_ITEMS.
     static let projectTestPermissions = MethodDescriptor(
         service: "postern.v1.Project", method: "TestPermissions", requestStreaming: false, responseStreaming: false,
         role: .any, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The key is refused from the next request on, on every connection. Refusals: API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
+    /// Revokes an API key: it is refused from the next request on, on every connection. Refusals: API_KEY_NOT_FOUND,
+    /// LAST_ADMIN_KEY.
     static let projectRevokeApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RevokeApiKey", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: true,
@@ -394,14 +407,14 @@ extension MethodDescriptor {
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
         mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// In the order of their ids.
+    /// The certificate mappings in the order of their ids.
     static let projectListCertificateMappings = MethodDescriptor(
         service: "postern.v1.Project", method: "ListCertificateMappings", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true,
         mutation: false, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Takes the role away, on every connection from the next request on; streams that were begun with it end. Refusals:
-    /// CERTIFICATE_MAPPING_NOT_FOUND.
+    /// Takes the role away from the holders of a certificate, on every connection from the next request on; streams that
+    /// were begun with it end. Refusals: CERTIFICATE_MAPPING_NOT_FOUND.
     static let projectDeleteCertificateMapping = MethodDescriptor(
         service: "postern.v1.Project", method: "DeleteCertificateMapping", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
@@ -409,7 +422,7 @@ extension MethodDescriptor {
 
     /// Makes a service account: an identity for programs, whose keys sign custom tokens, caller JWTs, or both. It has no
     /// key yet. Refusals: INVALID_SERVICE_ACCOUNT_ID, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, TENANT_NOT_FOUND,
-    /// SERVICE_ACCOUNT_ID_EXISTS (also of a deleted one: an id is never used again).
+    /// SERVICE_ACCOUNT_ID_EXISTS (also for the id of a deleted account: an id is never used again).
     static let projectCreateServiceAccount = MethodDescriptor(
         service: "postern.v1.Project", method: "CreateServiceAccount", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
@@ -421,28 +434,28 @@ extension MethodDescriptor {
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// In the order of their ids; deleted ones are not listed.
+    /// The service accounts in the order of their ids; deleted accounts are not listed.
     static let projectListServiceAccounts = MethodDescriptor(
         service: "postern.v1.Project", method: "ListServiceAccounts", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Changes the masked fields; binds the next request and the next custom token, on every connection. Refusals:
-    /// INVALID_UPDATE_MASK, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, SERVICE_ACCOUNT_NOT_FOUND,
-    /// BUILT_IN_SERVICE_ACCOUNT, TENANT_NOT_FOUND.
+    /// Changes the masked fields. The change applies from the next request and the next custom token on, on every
+    /// connection. Refusals: INVALID_UPDATE_MASK, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME,
+    /// SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT, TENANT_NOT_FOUND.
     static let projectUpdateServiceAccount = MethodDescriptor(
         service: "postern.v1.Project", method: "UpdateServiceAccount", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true,
         mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Removes the account and its keys: whatever they signed is refused from now on. Refusals: SERVICE_ACCOUNT_NOT_FOUND,
-    /// BUILT_IN_SERVICE_ACCOUNT.
+    /// Removes the account and its keys: every JWT that they signed is refused from now on. Refusals:
+    /// SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT.
     static let projectDeleteServiceAccount = MethodDescriptor(
         service: "postern.v1.Project", method: "DeleteServiceAccount", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
         mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Makes a key pair and answers the private part as a key file, which cannot be read again; the server keeps the
+    /// Makes a key pair and returns the private part as a key file, which cannot be read again; the server keeps the
     /// public part. Refusals: INVALID_ALGORITHM, INVALID_DURATION, SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT,
     /// TOO_MANY_SERVICE_ACCOUNT_KEYS.
     static let projectCreateServiceAccountKey = MethodDescriptor(
@@ -458,14 +471,14 @@ extension MethodDescriptor {
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
         mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// All keys of one account, revoked ones too: at most 100. Refusals: SERVICE_ACCOUNT_NOT_FOUND.
+    /// All keys of one account, also revoked ones: at most 100. Refusals: SERVICE_ACCOUNT_NOT_FOUND.
     static let projectListServiceAccountKeys = MethodDescriptor(
         service: "postern.v1.Project", method: "ListServiceAccountKeys", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true,
         mutation: false, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Whatever the key signed is refused from now on, on every connection. The built-in account makes itself a new key
-    /// when it next needs one. Refusals: SERVICE_ACCOUNT_NOT_FOUND, SERVICE_ACCOUNT_KEY_NOT_FOUND.
+    /// Revokes a key: every JWT that it signed is refused from now on, on every connection. The built-in account makes
+    /// itself a new key when it next needs one. Refusals: SERVICE_ACCOUNT_NOT_FOUND, SERVICE_ACCOUNT_KEY_NOT_FOUND.
     static let projectRevokeServiceAccountKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RevokeServiceAccountKey", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true,
@@ -477,17 +490,17 @@ extension MethodDescriptor {
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Makes a new signing key. It is published at once and signs after `publish_ahead_seconds`; the key before it then
-    /// only verifies until the last token it signed has expired.
+    /// Makes a new signing key. It is published at once and signs after `publish_ahead_seconds`. The key before it then
+    /// only verifies, until the last token that it signed has expired.
     static let projectRotateSigningKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RotateSigningKey", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Refuses every token that the key signed, at once and on every node, and takes it out of the JWKS: for a key whose
-    /// private part somebody else may have. Verifiers that follow Tokens.WatchRevocations are told. Sessions go on: their
-    /// refresh tokens bring ID tokens of another key. Where the key signs, or is the next to, a new one takes its place at
-    /// once. Repeating it changes nothing. Refusals: SIGNING_KEY_NOT_FOUND.
+    /// Refuses every token that the key signed, at once and on every node, and takes the key out of the JWKS: for a key
+    /// whose private part somebody else may have. Verifiers that follow Tokens.WatchRevocations are told. Sessions go on:
+    /// with their refresh tokens they get ID tokens that another key signed. If the key signs, or is the next to sign, a
+    /// new key takes its place at once. A repeated call changes nothing. Refusals: SIGNING_KEY_NOT_FOUND.
     static let projectRevokeSigningKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RevokeSigningKey", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: true,
@@ -505,45 +518,48 @@ extension MethodDescriptor {
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// How this node stands to its cluster's journal. Answered from memory, also while the engine is away.
+    /// How far this node is in its cluster's journal, and whether it reaches the engine. The answer comes from memory,
+    /// also while the engine is away.
     static let projectGetClusterStatus = MethodDescriptor(
         service: "postern.v1.Project", method: "GetClusterStatus", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// A digest of each table, of one moment: stores that hold the same have the same digests. Nodes of a cluster hold the
-    /// same at the same position. Reads the whole store, one at a time. Refusals: DIGEST_IN_PROGRESS, SERVER_OVERLOADED.
+    /// A digest of each table, all of one moment. Stores with the same contents have the same digests, and nodes of a
+    /// cluster have the same contents at the same position. The call reads the whole store; only one runs at a time.
+    /// Refusals: DIGEST_IN_PROGRESS, SERVER_OVERLOADED.
     static let projectDigestStore = MethodDescriptor(
         service: "postern.v1.Project", method: "DigestStore", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 600_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Makes a snapshot of the cluster, which the next node joins by, and answers when it is complete. It takes the place of
-    /// the newest one. Nodes make one by themselves when it is due, so this is for the moment before many nodes join, and
-    /// for a snapshot that was found damaged. Refusals: NOT_IN_CLUSTER, SNAPSHOT_IN_PROGRESS, SNAPSHOT_FAILED,
-    /// SERVER_OVERLOADED.
+    /// Makes a snapshot of the cluster, from which the next node joins, and answers when it is complete. It replaces the
+    /// newest snapshot. Nodes make snapshots by themselves when they are due, so this call is for the moment before many
+    /// nodes join, and for a snapshot that was found damaged. Refusals: NOT_IN_CLUSTER, SNAPSHOT_IN_PROGRESS,
+    /// SNAPSHOT_FAILED, SERVER_OVERLOADED.
     static let projectMakeSnapshot = MethodDescriptor(
         service: "postern.v1.Project", method: "MakeSnapshot", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 600_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// A backup of the whole store, hot and compact, as the bytes of a file: write them one behind the other. It holds every
-    /// password hash, so keep it as you keep the store; secrets in it are sealed under the master key, which is not in it.
-    /// The last message has `byte_count`; without it the backup is not whole. A reader that takes nothing for 30 seconds,
-    /// or after ten minutes less than 64 KiB a second on the average, loses the call. Refusals: BACKUP_IN_PROGRESS (one at a time), STORE_FULL.
+    /// A backup of the whole store, hot and compact, as the bytes of a file: write them one after the other. The backup
+    /// holds every password hash, so keep it as you keep the store. Secrets in it are sealed under the master key, which
+    /// is not in it. The last message has `byte_count`; without that message the backup is not complete. The call fails
+    /// for a reader that takes nothing for 30 seconds, or, after ten minutes, less than 64 KiB a second on average.
+    /// Refusals: BACKUP_IN_PROGRESS (one at a time), STORE_FULL.
     static let projectBackup = MethodDescriptor(
         service: "postern.v1.Project", method: "Backup", requestStreaming: false, responseStreaming: true,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 0, idempotent: false, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The user's live sessions, the one used last first; at most 100.
+    /// The user's live sessions, the most recently used one first; at most 100.
     static let sessionsList = MethodDescriptor(
         service: "postern.v1.Sessions", method: "List", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true,
         allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Signs the user out on another device: its tokens are refused from the answer on. Refusals: SESSION_NOT_FOUND (there
-    /// is no such session of this user; one that is over counts as revoked), MISSING_SESSION_ID.
+    /// Signs the user out on another device: its tokens are refused from the answer on. Refusals: SESSION_NOT_FOUND (the
+    /// user has no such session; a session that is over counts as revoked), MISSING_SESSION_ID.
     static let sessionsRevoke = MethodDescriptor(
         service: "postern.v1.Sessions", method: "Revoke", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true, refusedWhenDisabled: true,
@@ -556,21 +572,22 @@ extension MethodDescriptor {
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true, refusedWhenDisabled: true,
         allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// What happens to the user and the session of an ID token, as it happens: first the present state, then each change.
+    /// Streams the state of the user and the session of an ID token: first the present state, then each change.
     ///
-    /// The ID token is checked once; the stream outlives it, and ends with the session. Changes that come faster than they
-    /// are read are one message with the newest state. Refusals: those of Lookup; CALLER_UNAUTHENTICATED and
-    /// PROJECT_DISABLED also later, when the credential is revoked or the tenant disabled.
+    /// The ID token is checked once; the stream outlives it, and ends with the session. If changes come faster than they
+    /// are read, one message tells the newest state. Refusals: those of Lookup; CALLER_UNAUTHENTICATED and
+    /// PROJECT_DISABLED, also later, when the credential is revoked or the tenant is disabled.
     static let sessionsWatchAuthState = MethodDescriptor(
         service: "postern.v1.Sessions", method: "WatchAuthState", requestStreaming: false, responseStreaming: true,
         role: .app, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false, refusedWhenDisabled: true,
         allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Creates a user with an email and a password, or, with neither, an anonymous one, and signs it in.
+    /// Creates a user with an email and a password, or an anonymous user with neither, and signs the user in.
     ///
     /// Checks in order: MISSING_EMAIL, MISSING_PASSWORD, OPERATION_NOT_ALLOWED (password sign-up is off) or
     /// ADMIN_ONLY_OPERATION (anonymous users are off), ADMIN_RESTRICTED_OPERATION (the tenant's sign-up toggle),
-    /// INVALID_EMAIL (also: not ASCII, unless the tenant allows international emails), WEAK_PASSWORD, EMAIL_EXISTS.
+    /// INVALID_DISPLAY_NAME, INVALID_EMAIL (also: not ASCII, unless the tenant allows international emails),
+    /// WEAK_PASSWORD, PASSWORD_TOO_LONG, PASSWORD_DOES_NOT_MEET_REQUIREMENTS, TOO_MANY_ATTEMPTS_TRY_LATER, EMAIL_EXISTS.
     static let accountsSignUp = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SignUp", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true, refusedWhenDisabled: true,
@@ -578,9 +595,10 @@ extension MethodDescriptor {
 
     /// Signs a user in with an email and a password, and starts a session.
     ///
-    /// Refusals: PASSWORD_LOGIN_DISABLED, MISSING_EMAIL, INVALID_EMAIL, MISSING_PASSWORD, TOO_MANY_ATTEMPTS_TRY_LATER,
-    /// INVALID_LOGIN_CREDENTIALS (or, without email-enumeration protection, EMAIL_NOT_FOUND and INVALID_PASSWORD),
-    /// USER_DISABLED (only after the right password).
+    /// Checks in order: PASSWORD_LOGIN_DISABLED, INVALID_DISPLAY_NAME, MISSING_EMAIL, INVALID_EMAIL, MISSING_PASSWORD,
+    /// TOO_MANY_ATTEMPTS_TRY_LATER, INVALID_LOGIN_CREDENTIALS (or, without email-enumeration protection, EMAIL_NOT_FOUND
+    /// and INVALID_PASSWORD), USER_DISABLED (only after the right password), PASSWORD_DOES_NOT_MEET_REQUIREMENTS (where
+    /// the tenant's policy has force_upgrade_on_sign_in).
     static let accountsSignInWithPassword = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SignInWithPassword", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
@@ -588,9 +606,10 @@ extension MethodDescriptor {
 
     /// Signs a user in with an identity of a provider, or, with id_token, links that identity to the signed-in user.
     ///
-    /// Without id_token: the identity's account is entered; an identity nobody has makes a new account (refused by the
-    /// sign-up toggle), unless its email has one. Then a trusted provider joins the account, taking over one whose email
-    /// was never verified; any other is refused with ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL and a pending token in the
+    /// Without id_token, the user signs in to the account that has the identity. If no account has it, a new account is
+    /// made (the sign-up toggle may refuse that), unless an account has the identity's email. In that case a provider that
+    /// is trusted for the email joins the identity to the account, and takes the account over if its email was never
+    /// verified. Any other provider is refused with ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL and a pending token in the
     /// metadata. With id_token: PROVIDER_ALREADY_LINKED, CREDENTIAL_ALREADY_IN_USE (metadata `detail`, pending token),
     /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN; an anonymous user keeps its uid. docs/linking.md has the whole table.
     static let accountsSignInWithIdp = MethodDescriptor(
@@ -598,42 +617,45 @@ extension MethodDescriptor {
         role: .app, tenant: .request, timeoutMillis: 20_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Removes a way to sign in. Needs a recent login. Ends every other session and all older tokens: whoever came in that
-    /// way is out.
+    /// Removes a way to sign in. The call needs a recent login. It ends every other session and all older tokens, so that
+    /// nobody else who signed in this way stays signed in.
     ///
-    /// Refusals: NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD (unless `force`), and then ADMIN_RESTRICTED_OPERATION where the
-    /// tenant's deletion toggle says so: nobody could enter the account again.
+    /// Refusals: NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD (unless `force`); with `force`, ADMIN_RESTRICTED_OPERATION if the
+    /// tenant's deletion toggle says so, because nobody could enter the account again.
     static let accountsUnlink = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Unlink", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true, refusedWhenDisabled: true,
         allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Proves the signed-in user again, with any credential linked to it; the session's login is then recent. Refresh
-    /// tokens of before are refused from then on (TOKEN_EXPIRED); other sessions and older ID tokens stay as they are.
+    /// Proves the signed-in user again, with any credential that is linked to the account; the session's login is then
+    /// recent. Older refresh tokens of the session are refused from then on (TOKEN_EXPIRED). Other sessions and older ID
+    /// tokens stay as they are.
     ///
-    /// Refusals: those of the credential's own sign-in, USER_MISMATCH (it is another user's, or nobody's).
+    /// Refusals: those of the credential's own sign-in, USER_MISMATCH (the credential is another user's, or nobody's).
     static let accountsReauthenticate = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Reauthenticate", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 20_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Signs a user in with the code of a link that was sent to its email, or, with id_token, links that way in.
+    /// Signs a user in with the code of a link that was sent to the user's email, or, with id_token, links this way to
+    /// sign in to the signed-in user.
     ///
-    /// Refusals: OPERATION_NOT_ALLOWED, MISSING_EMAIL, INVALID_EMAIL (also: not the address the link went to, or an
-    /// international one without an account where they are not allowed),
-    /// MISSING_OOB_CODE, INVALID_OOB_CODE, EXPIRED_OOB_CODE, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the address has no
-    /// account). An account whose email was never verified is taken over: the link proved whose it is.
+    /// Refusals: OPERATION_NOT_ALLOWED, MISSING_EMAIL, INVALID_EMAIL (also: not the address that the link was sent to, or
+    /// an international address without an account in a tenant that does not allow such addresses), MISSING_OOB_CODE,
+    /// INVALID_OOB_CODE, EXPIRED_OOB_CODE, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the address has no account, and end
+    /// users may not sign up). An account whose email was never verified is taken over, because the link proves whose
+    /// email it is.
     static let accountsSignInWithEmailLink = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SignInWithEmailLink", requestStreaming: false,
         responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Sends a six-digit code to a phone number by SMS, for SignInWithPhoneNumber or Reauthenticate. The code is good only
-    /// together with the answer's session_info, for five minutes and five tries.
+    /// Sends a six-digit code to a phone number by SMS, for SignInWithPhoneNumber or Reauthenticate. The code is valid
+    /// only together with the answer's session_info, for five minutes and five tries.
     ///
-    /// With id_token the code is for adding the number to that user's account, or changing it, and for nobody else; that
-    /// needs a recent login. One of the tenant's test numbers is sent nothing: its fixed code is good. Where end users may
-    /// not sign up, a number without an account is answered alike and sent nothing.
+    /// With id_token, the code is only for adding the number to that user's account or changing the account's number,
+    /// which needs a recent login. Nothing is sent to one of the tenant's test numbers: its fixed code is valid instead.
+    /// If end users may not sign up, a number without an account gets the same answer, but no code is sent.
     ///
     /// Checks in order: OPERATION_NOT_ALLOWED (phone sign-in is off), INVALID_ID_TOKEN and the like,
     /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, MISSING_PHONE_NUMBER, INVALID_PHONE_NUMBER, INVALID_LOCALE, SMS_REGION_NOT_ALLOWED,
@@ -644,51 +666,55 @@ extension MethodDescriptor {
         responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Signs a user in with the code that SendVerificationCode sent, and creates the user if the number has no account;
-    /// with id_token adds the number to that user's account, or, with `change`, puts it in the place of the one there.
+    /// Signs a user in with the code that SendVerificationCode sent, and creates the user if the number has no account.
+    /// With id_token, the call adds the number to that user's account or, with `change`, replaces the account's present
+    /// number.
     ///
-    /// Checks in order: OPERATION_NOT_ALLOWED, MISSING_SESSION_INFO, MISSING_CODE, or with a temporary proof
+    /// Checks in order: OPERATION_NOT_ALLOWED, MISSING_SESSION_INFO, MISSING_VERIFICATION_CODE, or with a temporary proof
     /// MISSING_PHONE_NUMBER; with id_token CREDENTIAL_TOO_OLD_LOGIN_AGAIN (an anonymous user is exempt); then
     /// INVALID_SESSION_INFO, SESSION_EXPIRED (five minutes are over, or five codes were wrong), INVALID_CODE,
-    /// INVALID_TEMPORARY_PROOF, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the number has no account). With id_token:
-    /// PROVIDER_ALREADY_LINKED, and CREDENTIAL_ALREADY_IN_USE with metadata `detail` = PHONE_NUMBER_EXISTS, `phone_number`
-    /// and `temporary_proof`, with which the caller can sign in to that account without another code. A code is used up
-    /// only when that succeeds. A changed number ends every other session.
+    /// INVALID_TEMPORARY_PROOF, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the number has no account, and end users may
+    /// not sign up). With id_token: PROVIDER_ALREADY_LINKED, and CREDENTIAL_ALREADY_IN_USE with metadata `detail` =
+    /// PHONE_NUMBER_EXISTS, `phone_number` and `temporary_proof`, with which the caller can sign in to that account
+    /// without another code. A code is used up only when the call succeeds. A changed number ends every other session.
     static let accountsSignInWithPhoneNumber = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SignInWithPhoneNumber", requestStreaming: false,
         responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Sends a code to a mailbox. The answer is the same whether or not the address has an account, where the tenant's
-    /// email-enumeration protection is on.
+    /// Sends a code to a mailbox. If the tenant's email-enumeration protection is on, the answer is the same whether or
+    /// not the address has an account.
     ///
-    /// VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL need id_token, the latter a recent login and new_email; PASSWORD_RESET and
-    /// EMAIL_SIGNIN need email. Refusals: MISSING_REQ_TYPE, INVALID_CONTINUE_URI, INVALID_LOCALE, OPERATION_NOT_ALLOWED,
-    /// PASSWORD_LOGIN_DISABLED, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, EMAIL_NOT_FOUND, EMAIL_EXISTS,
-    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, TOO_MANY_ATTEMPTS_TRY_LATER. EMAIL_SIGNIN to an unknown address that may not come in
-    /// (the sign-up toggle, an international one where they are not allowed) is answered alike and sends nothing.
+    /// VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL need id_token, the latter also a recent login and new_email;
+    /// PASSWORD_RESET and EMAIL_SIGNIN need email. Refusals: MISSING_REQ_TYPE, INVALID_CONTINUE_URI, INVALID_LOCALE,
+    /// OPERATION_NOT_ALLOWED, PASSWORD_LOGIN_DISABLED, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, EMAIL_NOT_FOUND,
+    /// EMAIL_EXISTS, CREDENTIAL_TOO_OLD_LOGIN_AGAIN, TOO_MANY_ATTEMPTS_TRY_LATER. For EMAIL_SIGNIN, an address that has no
+    /// account and may not sign up (the sign-up toggle, or an international address where they are not allowed) gets the
+    /// same answer, but nothing is sent.
     static let accountsSendOobCode = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SendOobCode", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Tells what a code is for; it stays good. Refusals: MISSING_OOB_CODE, INVALID_OOB_CODE, EXPIRED_OOB_CODE.
+    /// Tells what a code is for; the code stays valid. Refusals: MISSING_OOB_CODE, INVALID_OOB_CODE, EXPIRED_OOB_CODE.
     static let accountsCheckOobCode = MethodDescriptor(
         service: "postern.v1.Accounts", method: "CheckOobCode", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL or REVERT_SECOND_FACTOR_ADDITION is for. A
-    /// code is used up only when that succeeds. A changed or recovered email and a reverted factor end every session. Refusals: those of CheckOobCode,
-    /// INVALID_EMAIL (the tenant stopped taking international emails meanwhile), TOO_MANY_ATTEMPTS_TRY_LATER (the old
+    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL, REJECT_EMAIL or
+    /// REVERT_SECOND_FACTOR_ADDITION is for. A code is used up only when the call succeeds. The call ends every session
+    /// when an email is changed, recovered or taken away, or a factor is reverted. Refusals: those of CheckOobCode,
+    /// INVALID_EMAIL (the tenant stopped allowing international emails meanwhile), TOO_MANY_ATTEMPTS_TRY_LATER (the old
     /// mailbox was told of five changes within the hour), EMAIL_EXISTS.
     static let accountsApplyOobCode = MethodDescriptor(
         service: "postern.v1.Accounts", method: "ApplyOobCode", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Sets a new password with a code of PASSWORD_RESET, ends every session and verifies the email. An account whose email
-    /// was never verified keeps nothing else: whoever registered it had not proved to be its owner.
+    /// Sets a new password with a code of PASSWORD_RESET, ends every session and verifies the email. If the email was
+    /// never verified, all other ways to sign in are removed from the account, because whoever registered it had not
+    /// proved to own the email.
     ///
     /// Refusals: PASSWORD_LOGIN_DISABLED, those of CheckOobCode, WEAK_PASSWORD.
     static let accountsResetPassword = MethodDescriptor(
@@ -696,12 +722,13 @@ extension MethodDescriptor {
         role: .app, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Begins a sign-in: with provider_id says where to send the end user's browser, with identifier whether an email has
-    /// an account and how it signs in (nothing of it where email-enumeration protection is on). One of them is needed.
+    /// Begins a sign-in. With provider_id, the answer says where to send the end user's browser. With identifier, it says
+    /// whether an email has an account and how its user signs in, or nothing of that if email-enumeration protection is
+    /// on. One of the two is needed.
     ///
     /// The browser comes back to continue_uri with `code` and `state`. Keep session_id, nonce and code_verifier with the
-    /// browser's own session until then; if `state` is that session_id, SignInWithIdp finishes with authorization_code,
-    /// redirect_uri = continue_uri, nonce and code_verifier. Nothing is stored here.
+    /// browser's own session until then. If `state` is that session_id, finish the sign-in by SignInWithIdp with
+    /// authorization_code, redirect_uri = continue_uri, nonce and code_verifier. The server stores nothing.
     ///
     /// Checks in order: MISSING_IDENTIFIER, INVALID_IDENTIFIER, and with provider_id INVALID_CREDENTIAL_OR_PROVIDER_ID,
     /// MISSING_CONTINUE_URI, INVALID_CONTINUE_URI, INVALID_SCOPE, INVALID_CUSTOM_PARAMETER, OPERATION_NOT_ALLOWED (not
@@ -711,13 +738,14 @@ extension MethodDescriptor {
         role: .app, tenant: .request, timeoutMillis: 20_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Signs in the user that a custom token names, a JWT of one of the project's service accounts; creates the user if
-    /// there is none. The token's claims go into every ID token of the session. A token with a `jti` counts once.
+    /// Signs in the user that a custom token names, and creates the user if there is none. A custom token is a JWT of one
+    /// of the project's service accounts. Its claims go into every ID token of the session. A token with a `jti` is valid
+    /// once.
     ///
     /// Checks in order: MISSING_CUSTOM_TOKEN, INVALID_CUSTOM_TOKEN (form, signer, signature, times: metadata `cause`),
     /// CREDENTIAL_MISMATCH (its audience is another project, or its signer is not for this tenant), TENANT_ID_MISMATCH,
     /// MISSING_IDENTIFIER, INVALID_UID, CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM, USER_DISABLED,
-    /// INVALID_CUSTOM_TOKEN (used before), ADMIN_RESTRICTED_OPERATION (the user is new, and the tenant's sign-up toggle).
+    /// INVALID_CUSTOM_TOKEN (used before), ADMIN_RESTRICTED_OPERATION (the user is new, and end users may not sign up).
     static let accountsSignInWithCustomToken = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SignInWithCustomToken", requestStreaming: false,
         responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 10_000, idempotent: false,
@@ -732,8 +760,8 @@ extension MethodDescriptor {
     /// Changes what a user may change: display name, photo, password, email.
     ///
     /// A new password or email needs a recent login (CREDENTIAL_TOO_OLD_LOGIN_AGAIN), signs every other session out and
-    /// answers with new tokens; the old email is sent a way to take the change back, five times an hour at most
-    /// (TOO_MANY_ATTEMPTS_TRY_LATER).
+    /// returns new tokens. After a change of the email, the old email, if it was verified, is sent a way to take the
+    /// change back, at most five times an hour (TOO_MANY_ATTEMPTS_TRY_LATER).
     static let accountsUpdate = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Update", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true, refusedWhenDisabled: true,
@@ -746,8 +774,8 @@ extension MethodDescriptor {
         tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true, refusedWhenDisabled: true,
         allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Begins to enroll a second factor: sends a code to a phone number, or makes the secret of an authenticator app. Needs
-    /// a recent login and a verified email. A second start of an authenticator app voids the first.
+    /// Begins to enroll a second factor: sends a code to a phone number, or makes the secret of an authenticator app.
+    /// Needs a recent login and a verified email. A second start of an authenticator app voids the first.
     ///
     /// Checks in order: SECOND_FACTORS_NOT_ALLOWED (the tenant's switch, or this kind), MISSING_ID_TOKEN, INVALID_ID_TOKEN
     /// and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN (also: the user has a factor, and the session did not show one),
@@ -758,21 +786,21 @@ extension MethodDescriptor {
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Enrolls the factor whose code is shown. The session goes on with new tokens, which say that it showed the factor,
-    /// and every other session of the user ends; with an enrollment credential the session begins. The user is sent a mail
-    /// with a link that takes the factor back.
+    /// Enrolls the factor whose code is shown. The session continues with new tokens, which say that it showed the factor,
+    /// and every other session of the user ends. With an enrollment credential, the session begins. The user is sent a
+    /// mail with a link that removes the factor again.
     ///
     /// Checks in order: those of StartMfaEnrollment up to SECOND_FACTOR_LIMIT_EXCEEDED, MISSING_SESSION_INFO,
-    /// MISSING_VERIFICATION_CODE, INVALID_DISPLAY_NAME, INVALID_SESSION_INFO (none of this user's, used, begun anew, or
-    /// ended with five wrong codes), SESSION_EXPIRED, INVALID_CODE, SECOND_FACTOR_EXISTS, TOO_MANY_ATTEMPTS_TRY_LATER (20
+    /// MISSING_VERIFICATION_CODE, INVALID_DISPLAY_NAME, INVALID_SESSION_INFO (not one of this user's, used, begun anew, or
+    /// ended by five wrong codes), SESSION_EXPIRED, INVALID_CODE, SECOND_FACTOR_EXISTS, TOO_MANY_ATTEMPTS_TRY_LATER (20
     /// factors were enrolled within a day).
     static let accountsFinalizeMfaEnrollment = MethodDescriptor(
         service: "postern.v1.Accounts", method: "FinalizeMfaEnrollment", requestStreaming: false,
         responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Removes a second factor; with the last one the recovery codes go. Needs a recent login that showed a factor. The
-    /// session goes on with new tokens, and every other session of the user ends.
+    /// Removes a second factor, and with the last factor also the recovery codes. The call needs a recent login that
+    /// showed a factor. The session continues with new tokens, and every other session of the user ends.
     ///
     /// Checks in order: MISSING_ID_TOKEN, INVALID_ID_TOKEN and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN,
     /// MISSING_MFA_ENROLLMENT_ID, MFA_ENROLLMENT_NOT_FOUND.
@@ -781,7 +809,7 @@ extension MethodDescriptor {
         responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Makes ten new recovery codes in the place of those there are. Needs a recent login that showed a factor.
+    /// Replaces the user's recovery codes by ten new ones. The call needs a recent login that showed a factor.
     ///
     /// Checks in order: MISSING_ID_TOKEN, INVALID_ID_TOKEN and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN,
     /// MFA_ENROLLMENT_NOT_FOUND (the user has no factor).
@@ -792,9 +820,9 @@ extension MethodDescriptor {
 
     /// Sends the code of a phone factor to its number, for FinalizeMfaSignIn. An authenticator app needs no start.
     ///
-    /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE,
-    /// INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then those of
-    /// SendVerificationCode.
+    /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, INVALID_MFA_PENDING_CREDENTIAL (its form),
+    /// MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE, INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, MFA_ENROLLMENT_NOT_FOUND
+    /// (also: not a phone), then those of SendVerificationCode.
     static let accountsStartMfaSignIn = MethodDescriptor(
         service: "postern.v1.Accounts", method: "StartMfaSignIn", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -838,9 +866,9 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The user with an identity of a provider. "password" with an email and "phone" with a number are taken as well.
-    /// Without an issuer the identity is of the one the provider is configured with. Refusals: INVALID_PROVIDER,
-    /// INVALID_ISSUER, INVALID_EMAIL, INVALID_PHONE_NUMBER, USER_NOT_FOUND.
+    /// The user with an identity of a provider. "password" with an email and "phone" with a number are accepted as well.
+    /// Without an issuer, the identity belongs to the issuer that the provider is configured with. Refusals:
+    /// INVALID_PROVIDER, INVALID_ISSUER, INVALID_EMAIL, INVALID_PHONE_NUMBER, USER_NOT_FOUND.
     static let usersGetByProvider = MethodDescriptor(
         service: "postern.v1.Users", method: "GetByProvider", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -853,14 +881,14 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// How many users the tenant has. The number is kept with every change, and exact. Refusals: UPGRADE_PENDING.
+    /// How many users the tenant has. The number is updated with every change, and is exact. Refusals: UPGRADE_PENDING.
     static let usersCount = MethodDescriptor(
         service: "postern.v1.Users", method: "Count", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The users that meet all given conditions. An answer reads at most 1,000 rows and 1 MiB and says how many it read: it
-    /// may hold few users, or none, and yet not be the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN,
+    /// The users that meet all given conditions. An answer reads at most 1,000 rows and 1 MiB and says how many it read,
+    /// so it may hold few users, or none, without being the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN,
     /// INVALID_QUERY, UPGRADE_PENDING.
     static let usersQuery = MethodDescriptor(
         service: "postern.v1.Users", method: "Query", requestStreaming: false, responseStreaming: false,
@@ -873,20 +901,20 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Changes the masked fields, all at once or, when one of them is refused, none. A new password, email,
-    /// disabled = true or revoke_tokens revokes the user's sessions and tokens; all but the last void a code for resetting the
-    /// password that was sent before. Refusals: INVALID_UPDATE_MASK, TOO_MANY_ITEMS, those of Create, SetCustomClaims, Link
-    /// and Unlink, USER_NOT_FOUND.
+    /// Changes the masked fields: all of them or, if one is refused, none. A new password, a new email, disabled = true or
+    /// revoke_tokens revokes the user's sessions and tokens. All of these except revoke_tokens also void a code for
+    /// resetting the password that was sent before. Refusals: INVALID_UPDATE_MASK, TOO_MANY_ITEMS, those of Create,
+    /// SetCustomClaims, Link and Unlink, USER_NOT_FOUND.
     static let usersUpdate = MethodDescriptor(
         service: "postern.v1.Users", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Changes the masked fields of the next users that a query finds, up to page_size of them a call, each as Update does it.
-    /// Users that are so already are left alone, so that a call may be repeated; `next_page_token` goes on behind the last
-    /// one. Users that cannot be changed are told with their reason. Refusals: INVALID_UPDATE_MASK, INVALID_CLAIMS,
-    /// FORBIDDEN_CLAIM, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY (one without conditions needs `all_users`),
-    /// UPGRADE_PENDING.
+    /// Changes the masked fields of the next users that a query finds, up to page_size users in one call, each as by
+    /// Update. Users that have these values already are left alone, so a call may be repeated; `next_page_token` continues
+    /// after the last user. Users that cannot be changed are listed with their reason. Refusals: INVALID_UPDATE_MASK,
+    /// CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY (a query
+    /// without conditions needs `all_users`), UPGRADE_PENDING.
     static let usersUpdateMany = MethodDescriptor(
         service: "postern.v1.Users", method: "UpdateMany", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 30_000, idempotent: true, mutation: true,
@@ -899,9 +927,9 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Deletes users with all their sessions. Each user is deleted or told of with a reason: NAMED_TWICE, USER_NOT_FOUND, and
-    /// without `force` USER_NOT_DISABLED. A call that is sent again finds the users gone that it deleted before.
-    /// Refusals: TOO_MANY_ITEMS.
+    /// Deletes users with all their sessions. Each user is deleted or listed with a reason: NAMED_TWICE, USER_NOT_FOUND,
+    /// and without `force` USER_NOT_DISABLED. A call that is sent again lists the users that it deleted before with
+    /// USER_NOT_FOUND. Refusals: TOO_MANY_ITEMS.
     static let usersBatchDelete = MethodDescriptor(
         service: "postern.v1.Users", method: "BatchDelete", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 30_000, idempotent: true, mutation: true,
@@ -919,7 +947,7 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// A user's live sessions, the one used last first.
+    /// A user's live sessions, the most recently used one first.
     static let usersListSessions = MethodDescriptor(
         service: "postern.v1.Users", method: "ListSessions", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -931,16 +959,16 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Makes a code as Accounts.SendOobCode does and answers it instead of sending it.
-    /// Refusals: MISSING_REQ_TYPE, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, INVALID_CONTINUE_URI, EMAIL_NOT_FOUND,
+    /// Makes a code as Accounts.SendOobCode does, and returns it instead of sending it. Refusals: MISSING_REQ_TYPE,
+    /// MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, INVALID_CONTINUE_URI, UNAUTHORIZED_DOMAIN, EMAIL_NOT_FOUND,
     /// EMAIL_EXISTS.
     static let usersGenerateOobLink = MethodDescriptor(
         service: "postern.v1.Users", method: "GenerateOobLink", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Links an identity of a provider to a user. Without an issuer it is of the one the provider is configured with.
-    /// Refusals: INVALID_PROVIDER, INVALID_ISSUER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,
+    /// Links an identity of a provider to a user. Without an issuer, the identity belongs to the issuer that the provider
+    /// is configured with. Refusals: INVALID_PROVIDER, INVALID_ISSUER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,
     /// TOO_MANY_PROVIDERS, FEDERATED_USER_ID_ALREADY_LINKED.
     static let usersLink = MethodDescriptor(
         service: "postern.v1.Users", method: "Link", requestStreaming: false, responseStreaming: false,
@@ -954,15 +982,15 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Removes a way to sign in from a user, the last one too. Refusals: USER_NOT_FOUND, NO_SUCH_PROVIDER.
+    /// Removes a way to sign in from a user, even the last one. Refusals: USER_NOT_FOUND, NO_SUCH_PROVIDER.
     static let usersUnlink = MethodDescriptor(
         service: "postern.v1.Users", method: "Unlink", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Makes a custom token by which a client signs in as the user, who need not exist yet. It is signed by the project's
-    /// built-in service account, counts once, and is written to the event log. Refusals: INVALID_UID, CLAIMS_TOO_LARGE,
-    /// INVALID_CLAIMS, FORBIDDEN_CLAIM, INVALID_DURATION.
+    /// Makes a custom token with which a client signs in as the user, who need not exist yet. The token is signed by the
+    /// project's built-in service account and is valid once. An event records that it was made. Refusals: INVALID_UID,
+    /// CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM, INVALID_DURATION.
     static let usersCreateCustomToken = MethodDescriptor(
         service: "postern.v1.Users", method: "CreateCustomToken", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
@@ -983,25 +1011,25 @@ extension MethodDescriptor {
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Says under which parameters a password has a hash: a trial before an import, with one user whose password is known.
-    /// Tried are the parameters of `spec`, then those that are easily mistaken: the other order, rounds over hex digits, a
-    /// round more or less, another function of PBKDF2, another salt separator. Nothing is read of the tenant's users, and
-    /// nothing is kept. Refusals: MISSING_PASSWORD, PASSWORD_TOO_LONG, INVALID_HASH_SPEC, INVALID_PASSWORD_HASH,
-    /// PASSWORD_HASH_TOO_COSTLY.
+    /// It tries the parameters of `spec`, then parameters that are easily mistaken for them: the other order, rounds over
+    /// hex digits, a round more or less, another function of PBKDF2, another salt separator. The tenant's users are not
+    /// read, and nothing is stored. Refusals: MISSING_PASSWORD, PASSWORD_TOO_LONG, INVALID_HASH_SPEC,
+    /// INVALID_PASSWORD_HASH, PASSWORD_HASH_TOO_COSTLY.
     static let usersVerifyHashSpec = MethodDescriptor(
         service: "postern.v1.Users", method: "VerifyHashSpec", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// All users of a tenant in the order of their uids' bytes, as Import takes them. Each answer ends with a cursor, from
-    /// which another stream goes on. Users that are created or deleted meanwhile may be there or not; each user is as it is
-    /// when its answer is made. With include_password_hashes the credential needs the right to export them, and an event
-    /// tells of it. Refusals: PASSWORD_HASH_EXPORT_NOT_ALLOWED, INVALID_PAGE_TOKEN.
+    /// All users of a tenant in the order of their uids' bytes, in the form that Import takes. Each answer ends with a
+    /// cursor, from which another stream can continue. Users that are created or deleted meanwhile may be included or not;
+    /// each user is as it is when its answer is made. With include_password_hashes, the credential needs the right to
+    /// export them, and an event records the export. Refusals: PASSWORD_HASH_EXPORT_NOT_ALLOWED, INVALID_PAGE_TOKEN.
     static let usersExport = MethodDescriptor(
         service: "postern.v1.Users", method: "Export", requestStreaming: false, responseStreaming: true,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Brings users in with the password hashes they have. Each request is one batch; each is answered, in order, with
+    /// Imports users with the password hashes they have. Each request is one batch and gets one answer, in order, with
     /// counts, the rows that were refused and a checkpoint to resume from. A row whose password hash costs too much to
     /// check is refused with PASSWORD_HASH_TOO_COSTLY; see Tenant.allow_costly_hashes.
     static let usersImport = MethodDescriptor(
