@@ -7,7 +7,7 @@ public struct ByteBuffer: ~Copyable {
     private var readIndex = 0
     private var writeIndex = 0
 
-    /// No memory is taken until something is written, so that an idle connection costs nothing here.
+    /// Without a capacity, room is made with the first byte that is written: an idle connection costs little here.
     public init(capacity: Int = 0) {
         self.capacity = capacity
         self.storage = UnsafeMutableRawPointer.allocate(byteCount: max(capacity, 1), alignment: 16)

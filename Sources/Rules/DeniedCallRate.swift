@@ -28,6 +28,8 @@ public struct DeniedCallRate: Sendable {
     private var all: TokenBucket
     /// Calls that no event counts, because too many callers were refused at the same time.
     public private(set) var forgotten: Int64 = 0
+    /// When idle callers were last looked for. A look at all of them is too dear for each refused call.
+    private var lookedForIdleAt: Timestamp?
 
     public init(limits: Limits, now: Timestamp) {
         self.limits = limits
@@ -38,7 +40,8 @@ public struct DeniedCallRate: Sendable {
     /// is only counted, too.
     public mutating func admit(_ caller: Caller, now: Timestamp) -> Int64? {
         if entries[caller] == nil, entries.count >= limits.deniedCallersMax {
-            forgetIdle(now: now)
+            let isLookDue = lookedForIdleAt.map { now < $0 || now >= $0 + Self.idleLookInterval } ?? true
+            if isLookDue { forgetIdle(now: now) }
             guard entries.count < limits.deniedCallersMax else {
                 forgotten += 1
                 return nil
@@ -68,6 +71,8 @@ public struct DeniedCallRate: Sendable {
         return due
     }
 
+    private static let idleLookInterval = Duration.seconds(1)
+
     /// One event. A sum of fractions may be slightly less than 1.
     private static let whole = 0.999
 
@@ -87,6 +92,7 @@ public struct DeniedCallRate: Sendable {
 
     /// Forgets callers whose entry equals a new one.
     private mutating func forgetIdle(now: Timestamp) {
+        lookedForIdleAt = now
         let (rate, size) = (perSecond, Double(limits.deniedCallsAtOnce))
         entries = entries.filter { $0.value.suppressed > 0 || $0.value.bucket.isFull(at: rate, size: size) > now }
     }

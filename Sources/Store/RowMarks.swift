@@ -17,7 +17,7 @@ public final class RowMarks: Sendable {
         fileprivate let index: Int
     }
 
-    /// 128 KiB; memory is taken for the places of rows that were changed since the start.
+    /// They take 128 KiB.
     private static let placeCount = 1 << 14
 
     // Proof: set once, freed by deinit alone, and what it points to is atomic.

@@ -46,4 +46,17 @@ import Testing
         #expect(rate.takeDue(now: later).map(\.count).reduce(0, +) == 3)
         #expect(rate.admit(callers[5], now: later + .hours(2)) == 0)
     }
+
+    @Test func `A full table is looked through at most once a second`() {
+        var rate = DeniedCallRate(limits: limits(), now: begin)
+        for number in 0..<4 {
+            _ = rate.admit(DeniedCallRate.Caller(id: Text("key\(number)"), tenantID: nil), now: begin)
+        }
+        // Nobody is idle yet; half a second later everybody is.
+        let almost = begin + .minutes(10) - .milliseconds(500)
+        #expect(rate.admit(shop, now: almost) == nil)
+        #expect(rate.admit(shop, now: almost + .milliseconds(900)) == nil)
+        #expect(rate.forgotten == 2)
+        #expect(rate.admit(shop, now: almost + .milliseconds(1_100)) == 0)
+    }
 }
