@@ -16,6 +16,8 @@ struct ProcessorDemand: Sendable {
     /// Other threads want all processors: a work of the first worker gave way until it was late. Works of spare workers
     /// prove nothing, because these get what is left over.
     private(set) var isCrowded = false
+    /// Other threads often want to run.
+    var isShared: Bool { interruptionsPerSecond > Self.interruptionsPerSecondMax }
     /// A moving average: an eighth of each new value.
     private var interruptionsPerSecond: Int64 = 0
 
@@ -51,7 +53,7 @@ struct ProcessorDemand: Sendable {
     /// A work that gives way ends later. So it gives way only if other threads often want to run, and only until it
     /// should have ended. On a crowded machine the works of the first worker do not give way, so that they get on.
     func givingWay(_ work: Work, _ lane: WorkLane, now: Instant) -> Instant? {
-        guard interruptionsPerSecond > Self.interruptionsPerSecondMax else { return nil }
+        guard isShared else { return nil }
         return switch lane {
         case .all: nil
         case .short: .distantFuture

@@ -8,8 +8,8 @@ struct WorkQueue: Sendable {
         var queueMaxPerTenant: Int
         /// The most memory of all running work together, in bytes.
         var memoryMax = Int.max
-        /// While work waits, the answers of two works are given together.
-        var pairsAnswers = false
+        /// While work waits, the answers of this many works are given together at most.
+        var answersTogetherMax = 1
     }
 
     /// Calling it answers the caller of a work.
@@ -21,7 +21,12 @@ struct WorkQueue: Sendable {
         /// The time until which the work gives way to other threads. Nil: it does not.
         var givesWayUntil: Instant?
         var expired: [Work] = []
+        /// Held answers that are not to wait for `next`.
+        var answers: [Answer] = []
     }
+
+    /// No answer waits for a work that is expected to take longer.
+    private static let timeToWaitForMax = Duration.milliseconds(100)
 
     private let name: String
     private let limits: Limits
@@ -33,8 +38,8 @@ struct WorkQueue: Sendable {
     private(set) var isClosed = false
     private var stalls = StallWatch()
     private var demand = ProcessorDemand()
-    /// The answer of an ended work, while it waits for the answer of the next work.
-    private var heldAnswer: Answer?
+    /// Answers of ended works, while they wait for the answers of the next works.
+    private var heldAnswers: [Answer] = []
     /// Moving average of one work's run time. Each new time counts an eighth.
     private var averageNanoseconds: Int64 = 0
     /// The same average of short work only: the time of a long work says nothing about how long short works wait.
@@ -83,6 +88,7 @@ struct WorkQueue: Sendable {
             batch.givesWayUntil = demand.givingWay(work, lane, now: now)
             counts.running += 1
             if lane == .short { stalls.began(work, now: now) }
+            if work.cost.time > Self.timeToWaitForMax { takeHeldAnswers(into: &batch.answers) }
             break
         }
         if batch.next == nil && queue.count > 0 { turnedAwayCount += 1 }
@@ -145,25 +151,29 @@ struct WorkQueue: Sendable {
         return min(turnedAwayCount, queue.count)
     }
 
-    /// Appends the answers to give now that a work has ended with `answer`: none, or the held answer and `answer`.
+    /// Appends the answers to give now that `work` has ended with `answer`: none, or the held answers and `answer`.
     ///
     /// The steps after a hash cost half a millisecond, because the hash has displaced everything from the caches, and
-    /// they cost a commit. Two sign-ins that take them together share both. An answer waits only while another work
-    /// runs, a further work waits for each worker, and the machine is not crowded.
-    mutating func pair(_ answer: @escaping Answer, into answers: inout [Answer]) {
-        let isBehind = counts.running > 0 && queue.count >= limits.workers && !demand.isCrowded
-        if limits.pairsAnswers, isBehind, heldAnswer == nil {
-            heldAnswer = answer
+    /// they cost a commit. Sign-ins that take them together share both. An answer waits only while another work runs,
+    /// the machine is not crowded, and its deadline is far; and for no more works than now wait for each worker. Where
+    /// others want the processors, two answers at once are enough: more would hold them up.
+    mutating func group(_ answer: @escaping Answer, of work: Work, now: Instant, into answers: inout [Answer]) {
+        let groupMax = min(limits.answersTogetherMax, demand.isShared ? 2 : .max, 1 + queue.count / limits.workers)
+        let longest = averageNanoseconds.multipliedReportingOverflow(by: Int64(limits.answersTogetherMax))
+        let isInTime = !longest.overflow && now.advanced(byNanoseconds: longest.partialValue) < work.deadline
+        let mayWait = counts.running > 0 && !demand.isCrowded && isInTime
+        if mayWait, heldAnswers.count + 1 < groupMax {
+            heldAnswers.append(answer)
         } else {
-            takeHeldAnswer(into: &answers)
+            takeHeldAnswers(into: &answers)
             answers.append(answer)
         }
     }
 
-    /// Appends the held answer, for a worker that finds no more work.
-    mutating func takeHeldAnswer(into answers: inout [Answer]) {
-        if let heldAnswer { answers.append(heldAnswer) }
-        heldAnswer = nil
+    /// Appends the held answers, for a worker that finds no more work.
+    mutating func takeHeldAnswers(into answers: inout [Answer]) {
+        answers += heldAnswers
+        heldAnswers.removeAll(keepingCapacity: true)
     }
 
     /// Takes `work` out if it still waits.

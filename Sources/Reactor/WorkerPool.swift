@@ -54,7 +54,7 @@ public final class WorkerPool: Sendable {
         precondition(workers > 0 && queueMax > 0 && queueMaxPerTenant > 0, "a pool needs workers and room")
         let limits = WorkQueue.Limits(
             workers: workers, queueMax: queueMax, queueMaxPerTenant: queueMaxPerTenant, memoryMax: memoryMax,
-            pairsAnswers: priority.getsSpareTime)
+            answersTogetherMax: priority.getsSpareTime ? Self.answersTogetherMax : 1)
         let roles = priority.roles(workers: workers)
         let shared = Shared(WorkQueue(name: name, limits: limits), roles)
         self.shared = shared
@@ -162,14 +162,18 @@ public final class WorkerPool: Sendable {
                 let use = meter.use(since: start)
                 let (calls, isBehind) = shared.queue.withLock { queue in
                     let calls = queue.finished(work, lane: lane, use: use)
-                    if work.isShort { answers.append(answer) } else { queue.pair(answer, into: &answers) }
+                    if work.isShort {
+                        answers.append(answer)
+                    } else {
+                        queue.group(answer, of: work, now: .now, into: &answers)
+                    }
                     return (calls, queue.backlog > longBacklog)
                 }
                 for _ in 0..<calls { shared.callAll() }
                 if !work.isShort || !isBehind || answers.count == answersTogetherMax { give(&answers) }
             } while wakeup.takeSignal()
             let isClosed = shared.queue.withLock { queue in
-                queue.takeHeldAnswer(into: &answers)
+                queue.takeHeldAnswers(into: &answers)
                 return queue.isClosed
             }
             give(&answers)
@@ -195,6 +199,7 @@ public final class WorkerPool: Sendable {
     private static func next(_ shared: Shared, _ lane: WorkLane) -> (Work?, givesWayUntil: Instant?) {
         let batch = shared.queue.withLock { $0.take(now: .now, lane: lane) }
         for work in batch.expired { work.fail(Failure.workExpired) }
+        for answer in batch.answers { answer() }
         return (batch.next, batch.givesWayUntil)
     }
 

@@ -81,57 +81,116 @@ import Testing
     private final class Given: Sendable {
         private let letters = Mutex("")
 
-        /// Pairs the answer of this letter, and returns the letters of the answers that are given now.
-        func pair(_ letter: Character, in queue: inout WorkQueue) -> String {
-            letters.withLock { $0 = "" }
+        /// Groups the answer of this letter, and returns the letters of the answers that are given now.
+        func group(_ letter: Character, in queue: inout WorkQueue, deadline: Instant = .distantFuture) -> String {
             var answers: [WorkQueue.Answer] = []
-            queue.pair({ self.letters.withLock { $0.append(letter) } }, into: &answers)
+            let work = Work(tenant: "a", deadline: deadline, execute: { {} }, fail: { _ in })
+            let now = Instant(nanoseconds: 1_000_000_000)
+            queue.group({ self.letters.withLock { $0.append(letter) } }, of: work, now: now, into: &answers)
+            return given(answers)
+        }
+
+        func given(_ answers: [WorkQueue.Answer]) -> String {
             for answer in answers { answer() }
-            return letters.withLock { $0 }
+            return letters.withLock { letters in
+                defer { letters = "" }
+                return letters
+            }
         }
     }
 
-    @Test func answersComeInPairsInABacklog() throws {
-        let given = Given()
-        let limits = WorkQueue.Limits(workers: 2, queueMax: 8, queueMaxPerTenant: 8, pairsAnswers: true)
-        var queue = WorkQueue(name: "test", limits: limits)
-        func begin(running: Int, queued: Int) throws {
-            while queue.counts.running + queue.counts.queued < running + queued {
-                #expect(refusal(&queue, makeWork(), at: start) == nil)
-            }
-            while queue.counts.running < running { _ = try #require(queue.take(now: start).next) }
-            #expect(queue.counts.running == running && queue.counts.queued == queued)
+    private func makeGroupingQueue(workers: Int) -> WorkQueue {
+        let limits = WorkQueue.Limits(workers: workers, queueMax: 20, queueMaxPerTenant: 20, answersTogetherMax: 4)
+        return WorkQueue(name: "test", limits: limits)
+    }
+
+    private func begin(running: Int, queued: Int, in queue: inout WorkQueue) throws {
+        while queue.counts.running + queue.counts.queued < running + queued {
+            #expect(refusal(&queue, makeWork(), at: start) == nil)
         }
-        #expect(given.pair("a", in: &queue) == "a")
+        while queue.counts.running < running { _ = try #require(queue.take(now: start).next) }
+        #expect(queue.counts.running == running && queue.counts.queued == queued)
+    }
+
+    @Test func answersComeTogetherInABacklog() throws {
+        let given = Given()
+        var queue = makeGroupingQueue(workers: 2)
+        #expect(given.group("a", in: &queue) == "a")
         // Fewer wait than there are workers.
-        try begin(running: 1, queued: 1)
-        #expect(given.pair("b", in: &queue) == "b")
-        try begin(running: 1, queued: 2)
-        #expect(given.pair("c", in: &queue).isEmpty)
-        #expect(given.pair("d", in: &queue) == "cd")
-        #expect(given.pair("e", in: &queue).isEmpty)
+        try begin(running: 1, queued: 1, in: &queue)
+        #expect(given.group("b", in: &queue) == "b")
+        try begin(running: 1, queued: 2, in: &queue)
+        #expect(given.group("c", in: &queue).isEmpty)
+        #expect(given.group("d", in: &queue) == "cd")
+        try begin(running: 1, queued: 5, in: &queue)
+        for letter in "ef" { #expect(given.group(letter, in: &queue).isEmpty) }
+        #expect(given.group("g", in: &queue) == "efg")
+        try begin(running: 1, queued: 12, in: &queue)
+        for letter in "hij" { #expect(given.group(letter, in: &queue).isEmpty) }
+        #expect(given.group("k", in: &queue) == "hijk")
+        #expect(given.group("l", in: &queue).isEmpty)
         // A worker that has nothing to do gives it.
         var answers: [WorkQueue.Answer] = []
-        for _ in 0..<2 { queue.takeHeldAnswer(into: &answers) }
-        #expect(answers.count == 1)
+        for _ in 0..<2 { queue.takeHeldAnswers(into: &answers) }
+        #expect(given.given(answers) == "l")
     }
 
     @Test func noAnswerWaitsAloneOrWithoutProcessors() throws {
         let given = Given()
-        let limits = WorkQueue.Limits(workers: 1, queueMax: 8, queueMaxPerTenant: 8, pairsAnswers: true)
-        var queue = WorkQueue(name: "test", limits: limits)
+        var queue = makeGroupingQueue(workers: 1)
         for _ in 0..<3 { #expect(refusal(&queue, makeWork(), at: start) == nil) }
         // Nothing runs.
-        #expect(given.pair("a", in: &queue) == "a")
+        #expect(given.group("a", in: &queue) == "a")
         let cost = WorkCost(time: .milliseconds(10))
         let slow = Work(tenant: "a", deadline: .distantFuture, cost: cost, execute: { {} }, fail: { _ in })
         #expect(refusal(&queue, slow, at: start) == nil)
         _ = try #require(queue.take(now: start).next)
-        #expect(given.pair("b", in: &queue).isEmpty)
+        #expect(given.group("b", in: &queue).isEmpty)
         queue.finished(slow, lane: .first, afterNanoseconds: 1_000_000_000)
         // The slow work has shown that others want the processors.
-        #expect(given.pair("c", in: &queue) == "bc")
-        #expect(given.pair("d", in: &queue) == "d")
+        #expect(given.group("c", in: &queue) == "bc")
+        #expect(given.group("d", in: &queue) == "d")
+    }
+
+    /// Works take 10 ms, and four are answered together.
+    @Test func noAnswerWaitsUntilItsDeadline() throws {
+        let given = Given()
+        var queue = makeGroupingQueue(workers: 1)
+        try begin(running: 1, queued: 1, in: &queue)
+        queue.finished(makeWork(), afterNanoseconds: 10_000_000)
+        try begin(running: 1, queued: 10, in: &queue)
+        let (near, far) = (start.advanced(by: .milliseconds(40)), start.advanced(by: .milliseconds(41)))
+        #expect(given.group("a", in: &queue, deadline: far).isEmpty)
+        #expect(given.group("b", in: &queue, deadline: near) == "ab")
+    }
+
+    @Test func noAnswerWaitsForALongWork() throws {
+        let given = Given()
+        var queue = makeGroupingQueue(workers: 1)
+        try begin(running: 1, queued: 0, in: &queue)
+        for milliseconds in [100, 101] {
+            let cost = WorkCost(time: .milliseconds(milliseconds))
+            let work = Work(tenant: "a", deadline: .distantFuture, cost: cost, execute: { {} }, fail: { _ in })
+            #expect(refusal(&queue, work, at: start) == nil)
+        }
+        #expect(given.group("a", in: &queue).isEmpty)
+        #expect(queue.take(now: start).answers.isEmpty)
+        #expect(given.given(queue.take(now: start).answers) == "a")
+    }
+
+    /// Several answers at once would hold up those that want the processors too.
+    @Test func twoAnswersComeTogetherWhereOthersWantToRun() throws {
+        let given = Given()
+        var queue = makeGroupingQueue(workers: 1)
+        let cost = WorkCost(time: .milliseconds(10))
+        let work = Work(tenant: "a", deadline: .distantFuture, cost: cost, execute: { {} }, fail: { _ in })
+        let use = ProcessorDemand.Use(nanoseconds: 10_000_000, processorNanoseconds: 10_000_000, interruptions: 1_000)
+        #expect(refusal(&queue, work, at: start) == nil)
+        _ = try #require(queue.take(now: start).next)
+        queue.finished(work, lane: .first, use: use)
+        try begin(running: 1, queued: 10, in: &queue)
+        #expect(given.group("a", in: &queue).isEmpty)
+        #expect(given.group("b", in: &queue) == "ab")
     }
 
     @Test func workPastItsDeadlineIsSkippedWhenItsTurnComes() {
