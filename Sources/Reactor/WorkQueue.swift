@@ -21,12 +21,7 @@ struct WorkQueue: Sendable {
         /// The time until which the work gives way to other threads. Nil: it does not.
         var givesWayUntil: Instant?
         var expired: [Work] = []
-        /// Held answers that are not to wait for `next`.
-        var answers: [Answer] = []
     }
-
-    /// No answer waits for a work that is expected to take longer.
-    private static let timeToWaitForMax = Duration.milliseconds(100)
 
     private let name: String
     private let limits: Limits
@@ -40,6 +35,11 @@ struct WorkQueue: Sendable {
     private var demand = ProcessorDemand()
     /// Answers of ended works, while they wait for the answers of the next works.
     private var heldAnswers: [Answer] = []
+    /// The earliest deadline of the held answers' works.
+    private var heldDeadline = Instant.distantFuture
+    /// Answers to give now. They stay here until a worker takes them one by one: a worker that gets only spare time may
+    /// lose its processor after the first one, and others then give the rest.
+    private var dueAnswers: [Answer] = []
     /// Moving average of one work's run time. Each new time counts an eighth.
     private var averageNanoseconds: Int64 = 0
     /// The same average of short work only: the time of a long work says nothing about how long short works wait.
@@ -88,7 +88,7 @@ struct WorkQueue: Sendable {
             batch.givesWayUntil = demand.givingWay(work, lane, now: now)
             counts.running += 1
             if lane == .short { stalls.began(work, now: now) }
-            if work.cost.time > Self.timeToWaitForMax { takeHeldAnswers(into: &batch.answers) }
+            releaseAnswersThatCannotWait(for: work, now: now)
             break
         }
         if batch.next == nil && queue.count > 0 { turnedAwayCount += 1 }
@@ -122,6 +122,7 @@ struct WorkQueue: Sendable {
         }
         admission.began(work, passedOver: nil)
         queue.began(tenant: work.tenant, cost: work.cost.nanoseconds)
+        releaseAnswersThatCannotWait(for: work, now: now)
         counts.running += 1
         counts.repeated += 1
         updateCounts()
@@ -151,30 +152,37 @@ struct WorkQueue: Sendable {
         return min(turnedAwayCount, queue.count)
     }
 
-    /// Appends the answers to give now that `work` has ended with `answer`: none, or the held answers and `answer`.
+    /// Holds the answer of `work`, which has ended, or releases it with those that are held.
     ///
     /// The steps after a hash cost half a millisecond, because the hash has displaced everything from the caches, and
-    /// they cost a commit. Sign-ins that take them together share both. An answer waits only while another work runs,
-    /// the machine is not crowded, and its deadline is far; and for no more works than now wait for each worker. Where
-    /// others want the processors, two answers at once are enough: more would hold them up.
-    mutating func group(_ answer: @escaping Answer, of work: Work, now: Instant, into answers: inout [Answer]) {
+    /// they cost a commit. Sign-ins that take them together share both. Answers wait only while another work runs, and
+    /// while the machine is not crowded: at most as many as works now wait for each worker. Where others want the
+    /// processors, two answers at once are enough: more would hold them up. What a worker begins next releases answers
+    /// that cannot wait for it.
+    mutating func group(_ answer: @escaping Answer, of work: Work) {
+        heldAnswers.append(answer)
+        heldDeadline = min(heldDeadline, work.deadline)
         let groupMax = min(limits.answersTogetherMax, demand.isShared ? 2 : .max, 1 + queue.count / limits.workers)
-        let longest = averageNanoseconds.multipliedReportingOverflow(by: Int64(limits.answersTogetherMax))
-        let isInTime = !longest.overflow && now.advanced(byNanoseconds: longest.partialValue) < work.deadline
-        let mayWait = counts.running > 0 && !demand.isCrowded && isInTime
-        if mayWait, heldAnswers.count + 1 < groupMax {
-            heldAnswers.append(answer)
-        } else {
-            takeHeldAnswers(into: &answers)
-            answers.append(answer)
-        }
+        if counts.running == 0 || demand.isCrowded || heldAnswers.count >= groupMax { releaseAnswers() }
     }
 
-    /// Appends the held answers, for a worker that finds no more work.
-    mutating func takeHeldAnswers(into answers: inout [Answer]) {
-        answers += heldAnswers
-        heldAnswers.removeAll(keepingCapacity: true)
+    /// Before a work that is long, or that may last until the deadline of a held answer.
+    private mutating func releaseAnswersThatCannotWait(for work: Work, now: Instant) {
+        guard !heldAnswers.isEmpty else { return }
+        if work.isLong || now.advanced(by: ProcessorDemand.timeMax(of: work)) >= heldDeadline { releaseAnswers() }
     }
+
+    /// Makes the held answers due. A worker that finds no more work calls it.
+    mutating func releaseAnswers() {
+        dueAnswers += heldAnswers
+        heldAnswers.removeAll(keepingCapacity: true)
+        heldDeadline = .distantFuture
+    }
+
+    var hasDueAnswers: Bool { !dueAnswers.isEmpty }
+
+    /// The next answer to give, for any worker.
+    mutating func takeDueAnswer() -> Answer? { dueAnswers.isEmpty ? nil : dueAnswers.removeFirst() }
 
     /// Takes `work` out if it still waits.
     mutating func cancel(_ work: Work) {

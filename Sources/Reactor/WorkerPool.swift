@@ -9,6 +9,7 @@ import Synchronization
 ///
 /// Waking a caller that waits for an answer costs some microseconds, which is much beside a short work. So while work
 /// has to wait longer than `longBacklog`, a worker gives up to `answersTogetherMax` answers of short works at once.
+/// Answers of hashes are given together for another reason: see `WorkQueue.group`.
 public final class WorkerPool: Sendable {
     static let answersTogetherMax = 8
     static let longBacklog = Duration.milliseconds(2)
@@ -162,21 +163,22 @@ public final class WorkerPool: Sendable {
                 let use = meter.use(since: start)
                 let (calls, isBehind) = shared.queue.withLock { queue in
                     let calls = queue.finished(work, lane: lane, use: use)
-                    if work.isShort {
-                        answers.append(answer)
-                    } else {
-                        queue.group(answer, of: work, now: .now, into: &answers)
-                    }
+                    if work.isShort { answers.append(answer) } else { queue.group(answer, of: work) }
                     return (calls, queue.backlog > longBacklog)
                 }
                 for _ in 0..<calls { shared.callAll() }
-                if !work.isShort || !isBehind || answers.count == answersTogetherMax { give(&answers) }
+                if work.isShort {
+                    if !isBehind || answers.count == answersTogetherMax { give(&answers) }
+                } else {
+                    giveDueAnswers(shared)
+                }
             } while wakeup.takeSignal()
+            give(&answers)
             let isClosed = shared.queue.withLock { queue in
-                queue.takeHeldAnswers(into: &answers)
+                queue.releaseAnswers()
                 return queue.isClosed
             }
-            give(&answers)
+            giveDueAnswers(shared)
             if isClosed { return wakeup.signal() }
             idling?.pause()
         }
@@ -197,10 +199,14 @@ public final class WorkerPool: Sendable {
 
     /// The next work that is still in time, and the time until which it gives way. Work that is too late fails.
     private static func next(_ shared: Shared, _ lane: WorkLane) -> (Work?, givesWayUntil: Instant?) {
-        let batch = shared.queue.withLock { $0.take(now: .now, lane: lane) }
+        let (batch, hasDueAnswers) = shared.queue.withLock { ($0.take(now: .now, lane: lane), $0.hasDueAnswers) }
         for work in batch.expired { work.fail(Failure.workExpired) }
-        for answer in batch.answers { answer() }
+        if hasDueAnswers { giveDueAnswers(shared) }
         return (batch.next, batch.givesWayUntil)
+    }
+
+    private static func giveDueAnswers(_ shared: Shared) {
+        while let answer = shared.queue.withLock({ $0.takeDueAnswer() }) { answer() }
     }
 
     private static func give(_ answers: inout [WorkQueue.Answer]) {

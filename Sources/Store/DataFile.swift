@@ -26,7 +26,7 @@ struct DataFile: ~Copyable {
         var otherTransactionID: UInt64 = 0
 
         /// LMDB writes the two pages in turn, so that one is a transaction behind the other. If it is not, a number was
-        /// damaged, and which page is the newest is not known.
+        /// damaged or a write was lost, and the page with the higher number need not be the newest.
         var isNextToOther: Bool { transactionID == 0 || transactionID - otherTransactionID == 1 }
     }
 
@@ -84,7 +84,7 @@ struct DataFile: ~Copyable {
             lastPage: try load(UInt64.self, at: offset + 136),
             transactionID: try load(UInt64.self, at: offset + 144))
         guard meta.pageByteCount.nonzeroBitCount == 1, (512...65_536).contains(meta.pageByteCount),
-            meta.lastPage < 1 << 40, meta.transactionID < 1 << 56
+            (1..<1 << 40).contains(meta.lastPage), meta.transactionID < 1 << 56
         else { throw .damaged(operation: "meta page") }
         // A file this much shorter than its last page has lost more than unused pages; this bounds the set above.
         guard meta.lastPage < byteCount / meta.pageByteCount + 1 << 18 else { throw .truncated }

@@ -25,6 +25,8 @@ final class Environment: @unchecked Sendable {
     /// Every table, the store's own first.
     let tables: [TableDeclaration]
     private let lock: DirectoryLock
+    /// The newest meta page as it was before this process wrote anything.
+    let metaAtStart: DataFile.Meta
     private let registry = Mutex(Registry())
     private let witness = Mutex<Witness?>(nil)
     private let committedEvent = Atomic<UInt64>(0)
@@ -55,6 +57,8 @@ final class Environment: @unchecked Sendable {
         }
         try DataFile.prepare(configuration)
         try lock.lockDataFile()
+        guard let file = try DataFile(path: configuration.directory + "/data.mdb") else { throw .missing }
+        self.metaAtStart = try file.newestMeta()
         self.raw = try Self.openRaw(configuration)
         self.handles = .allocate(capacity: 256)
         handles.initialize(repeating: 0, count: 256)

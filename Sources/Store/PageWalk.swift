@@ -114,7 +114,10 @@ final class PageWalk {
         guard flags == (tree.hasNumberKeys ? UInt16(MDB_INTEGERKEY) : 0) else {
             return findings.add("\(tree.name): impossible flags", at: "root")
         }
-        if tree.root != .max {
+        if tree.root == .max {
+            // LMDB counts on from here when it puts the first row.
+            if tree.depth != 0 { findings.add("\(tree.name): impossible depth", at: "root") }
+        } else {
             guard (1...DataFile.depthMax).contains(tree.depth) else {
                 return findings.add("\(tree.name): impossible depth", at: "root")
             }

@@ -1,6 +1,6 @@
 import Base
 
-/// A disagreement between the store and its witness.
+/// A doubt whether the store is the newest: its witness or its own meta pages say something else.
 public enum Rollback: Error, Equatable, Sendable {
     /// The store lacks transactions that were acknowledged: it stands at `store`, and was at `witness`.
     case behind(store: UInt64, witness: UInt64)
@@ -14,6 +14,8 @@ public enum Rollback: Error, Equatable, Sendable {
     /// The witness belongs to another store: data.mdb was replaced by another one, or by one from before a rollback
     /// that was accepted.
     case witnessForeign
+
+    public var isOfMetaPages: Bool { if case .metaPagesApart = self { true } else { false } }
 }
 
 extension Rollback: CustomStringConvertible {

@@ -10,8 +10,7 @@ extension Store {
         let found = try Witness.read(environment.configuration.directory, authenticator: environment.authenticator)
         let (storeID, event) = try readIdentity()
         environment.noteEvent(event)
-        if let rollback = Rollback(storeID: storeID, try environment.position(), found) { return rollback }
-        if let rollback = try Rollback(metaPagesIn: environment.configuration.directory) { return rollback }
+        if let rollback = Rollback(storeID: storeID, environment.metaAtStart, event: event, found) { return rollback }
         if let storeID {
             environment.setWitness(
                 try Witness(
@@ -64,39 +63,40 @@ extension Store {
 }
 
 extension Rollback {
-    /// Nil if the store, at `position` and with the id in its row, agrees with its witness.
-    init?(storeID: [UInt8]?, _ position: Witness.Position, _ found: Witness.Reading) {
-        switch (storeID, found) {
-        case (nil, .found(_, let witness)):
+    /// Nil if the store agrees with its witness, and its meta pages with each other.
+    ///
+    /// - Parameters:
+    ///   - storeID: The id in the store's row.
+    ///   - meta: As it was before this process wrote anything. A transaction of our own, such as an upgrade, would be
+    ///     taken for the one that is missing, and overwrites the other meta page.
+    ///   - event: The newest one.
+    init?(storeID: [UInt8]?, _ meta: DataFile.Meta, event: UInt64, _ found: Witness.Reading) {
+        let rollback =
+            switch (storeID, found) {
             // If a first start ends before it puts the row, it leaves a witness that is not ahead.
-            guard let rollback = Self.behind(position, witness) else { return nil }
-            self = rollback
-        // A store of a server that wrote no witness yet.
-        case (nil, _): return nil
-        case (_, .missing), (_, .unreadable): self = .witnessMissing
-        case (let storeID?, .found(let id, let witness)):
-            guard id == storeID else {
-                self = .witnessForeign
-                return
+            case (nil, .found(_, let witness)): Self.behind(meta, event, witness)
+            // A store of a server that wrote no witness yet.
+            case (nil, _): Self.apart(meta, nil)
+            case (_, .missing), (_, .unreadable): Rollback.witnessMissing
+            case (let storeID?, .found(let id, let witness)):
+                id == storeID ? Self.behind(meta, event, witness) : .witnessForeign
             }
-            guard let rollback = Self.behind(position, witness) else { return nil }
-            self = rollback
-        }
+        guard let rollback else { return nil }
+        self = rollback
     }
 
-    /// Nil if one meta page follows the other.
-    init?(metaPagesIn directory: String) throws(StoreError) {
-        guard let file = try DataFile(path: directory + "/data.mdb") else { throw .missing }
-        let newest = try file.newestMeta()
-        guard !newest.isNextToOther else { return nil }
-        self = .metaPagesApart(newest: newest.transactionID, other: newest.otherTransactionID)
+    private static func behind(_ meta: DataFile.Meta, _ event: UInt64, _ witness: Witness.Position) -> Rollback? {
+        if meta.transactionID < witness.transaction {
+            return .behind(store: meta.transactionID, witness: witness.transaction)
+        }
+        if event < witness.event { return .eventsBehind(store: event, witness: witness.event) }
+        return apart(meta, witness)
     }
 
-    private static func behind(_ store: Witness.Position, _ witness: Witness.Position) -> Rollback? {
-        if store.transaction < witness.transaction {
-            return .behind(store: store.transaction, witness: witness.transaction)
-        }
-        if store.event < witness.event { return .eventsBehind(store: store.event, witness: witness.event) }
-        return nil
+    /// The witness has a MAC. If it names the newest page's transaction, the damage is in the other page.
+    private static func apart(_ meta: DataFile.Meta, _ witness: Witness.Position?) -> Rollback? {
+        let (newest, other) = (meta.transactionID, meta.otherTransactionID)
+        guard !meta.isNextToOther, newest != witness?.transaction || newest == other else { return nil }
+        return .metaPagesApart(newest: newest, other: other)
     }
 }

@@ -20,8 +20,10 @@ public struct StoreReport: Sendable {
         let byteCount = file.byteCount
         let walk = try PageWalk(file)
         lines.append("data.mdb: \(byteCount) bytes, transaction \(walk.meta.transactionID)")
-        if let rollback = try Rollback(metaPagesIn: configuration.directory) {
-            walk.findings.add("\(rollback)", at: "meta pages")
+        if !walk.meta.isNextToOther {
+            walk.findings.add(
+                "meta pages: transactions \(walk.meta.transactionID) and \(walk.meta.otherTransactionID) do not follow",
+                at: "meta pages")
         }
         try readPages(walk, configuration, authenticator)
         add(walk.findings)
@@ -135,8 +137,8 @@ extension StoreReport {
         let environment = transaction.environment
         let storeID = try transaction.get(Schema.meta, Store.witnessKey)
         let found = try Witness.read(environment.configuration.directory, authenticator: environment.authenticator)
-        environment.noteEvent(try transaction.newestEvent())
-        if let rollback = try Rollback(storeID: storeID, environment.position(), found) {
+        let event = try transaction.newestEvent()
+        if let rollback = Rollback(storeID: storeID, environment.metaAtStart, event: event, found) {
             findings.add("witness: \(rollback)", at: "witness")
         }
     }

@@ -28,8 +28,7 @@ struct TreePage {
         else { return nil }
         self.nodeCount = (lower - 16) / 2
         guard nodeCount >= (isLeaf ? 1 : 2) else { return nil }
-        // Nodes fill the page from its end: where their sizes do not add up to that, two overlap.
-        var end = upper
+        var extents: [(start: Int, end: Int)] = []
         for index in 0..<nodeCount {
             let node = node(index)
             guard node >= upper, node & 1 == 0, node + Self.nodeHeaderByteCount <= bytes.count,
@@ -37,7 +36,14 @@ struct TreePage {
             else { return nil }
             let byteCount = nodeByteCount(index)
             guard byteCount <= bytes.count - node else { return nil }
-            end += byteCount + byteCount & 1
+            extents.append((node, node + byteCount + byteCount & 1))
+        }
+        // Nodes lie side by side up to the page's end.
+        extents.sort { $0.start < $1.start }
+        var end = upper
+        for extent in extents {
+            guard extent.start == end else { return nil }
+            end = extent.end
         }
         guard end == bytes.count else { return nil }
     }

@@ -86,6 +86,11 @@ struct DataDirectory {
                 description: "\(configuration.effectiveMasterKeyFile): is not the master key of this store")
         case .truncated, .damaged, .corrupt:
             StoreRefusal(description: "\(dataFilePath): \(error): \(Self.damageAdvice)")
+        case .rolledBack(let rollback) where rollback.isOfMetaPages:
+            StoreRefusal(
+                description: "\(dataFilePath): \(rollback). If the older page was taken for the newest, the last "
+                    + "transaction is lost. Keep a copy of the file; then restore a backup, or go on with what there "
+                    + "is: posternd --accept-rollback")
         case .rolledBack(let rollback):
             StoreRefusal(
                 description: "\(path): \(rollback). What was acknowledged since is lost, revocations too. Restore a "

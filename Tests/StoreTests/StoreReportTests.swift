@@ -47,6 +47,18 @@ import Testing
                 try transaction.put(table, key, value)
             }
         }
+        // An empty table, filled beyond a page and emptied again.
+        for isFull in [true, false] {
+            try store.writeBlocking { transaction in
+                for index in UInt8(0)..<100 {
+                    if isFull {
+                        try transaction.put(ending, [index] + [UInt8](repeating: 0, count: 200), EndingRecord())
+                    } else {
+                        try transaction.delete(ending, [index] + [UInt8](repeating: 0, count: 200))
+                    }
+                }
+            }
+        }
         return (rows + (try scanned(store))).map { $0.key + [0] + $0.value }
     }
 
@@ -111,7 +123,7 @@ import Testing
     }
 
     /// Every bit of what LMDB believes without a MAC: meta pages, headers of pages and rows, the tables' records, and
-    /// lists of free pages. Of rows alike in one page, the first and the last.
+    /// lists of free pages. Of rows alike in one page, only the first and the last; of empty tables, only one.
     @Test func noBitOfTheLayoutIsCalledSoundThatChangesAnAnswer() throws {
         try withTemporaryDirectory { directory in
             let store = try openTestStore(at: directory, tables: testTables)
@@ -157,6 +169,22 @@ import Testing
         }
     }
 
+    /// LMDB never writes a smaller number than that of the second meta page.
+    @Test func aLastPageBeforeTheFirstIsRefused() throws {
+        try withTemporaryDirectory { directory in
+            try makeStore(directory)
+            var damaged = contents(of: directory + "/data.mdb")
+            for offset in [136, 4_096 + 136] {
+                damaged.replaceSubrange(offset..<offset + 8, with: repeatElement(0, count: 8))
+            }
+            write(damaged, to: directory + "/data.mdb")
+            #expect(throws: StoreError.damaged(operation: "meta page")) { _ = try report(directory) }
+            #expect(throws: StoreError.damaged(operation: "meta page")) {
+                _ = try openTestStore(at: directory, tables: testTables)
+            }
+        }
+    }
+
     @Test func missingRecordsAreFound() throws {
         try withTemporaryDirectory { directory in
             try makeStore(directory)
@@ -187,6 +215,8 @@ private final class DamageTrial {
         let pageCount = Int(try file.newestMeta().lastPage + 1)
         self.kept = Array(contents(of: directory + "/data.mdb").prefix(pageCount * 4_096))
         self.witness = contents(of: directory + "/witness")
+        let report = try tests.report(directory)
+        #expect(report.isSound, "\(report.lines)")
         self.answers = try tests.everything(directory)
     }
 
