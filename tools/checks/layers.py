@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 
 from swift_source import ROOT, code_of, imports, swift_files
 
@@ -19,8 +20,10 @@ EXCLUDED = [
 
 
 def package():
-    done = subprocess.run(["swift", "package", "dump-package"], cwd=ROOT, stdout=subprocess.PIPE, text=True,
-                          check=True, timeout=300)
+    # A folder of its own: in .build it would wait for the end of a build that goes on beside it.
+    with tempfile.TemporaryDirectory() as scratch:
+        done = subprocess.run(["swift", "package", "--scratch-path", scratch, "dump-package"], cwd=ROOT,
+                              stdout=subprocess.PIPE, text=True, check=True, timeout=300)
     return json.loads(done.stdout)["targets"]
 
 
