@@ -21,7 +21,7 @@ import Testing
 
     private static func text(_ path: String) -> String { String(decoding: readFile(path) ?? [], as: UTF8.self) }
 
-    /// Looks until it is so, a bounded number of times.
+    /// Checks the condition until it holds, 4,000 times at most.
     private static func eventually(_ isSo: () -> Bool) -> Bool {
         for _ in 0..<4_000 {
             if isSo() { return true }
@@ -101,14 +101,14 @@ import Testing
         _ = fcntl(ends[1], F_SETFL, 0)
         let line = [UInt8]("0123456789abcde\n".utf8)
         let sink = try sink(.descriptor(ends[1]), byteCountMax: 10 * line.count)
-        // The writer takes the first one and hangs in it.
+        // The writer takes the first line and blocks in its write.
         sink.append(line)
         #expect(Self.eventually { sink.waitingCount == 0 })
         for _ in 0..<10 { sink.append(line) }
         #expect(sink.waitingCount == 10)
         sink.append(line)
         #expect(sink.waitingCount == 10)
-        // Somebody reads at last.
+        // Only now does the test read.
         _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
         var read = ""
         var chunk = filler
@@ -146,7 +146,7 @@ import Testing
         sink.append([UInt8](repeating: UInt8(ascii: "x"), count: 200_000) + [UInt8(ascii: "\n")])
         sink.close()
         sink.close()
-        // Ends the writer's thread, which hangs in its write.
+        // Ends the writer's thread, which blocks in its write.
         signal(SIGPIPE, SIG_IGN)
         close(ends[0])
     }

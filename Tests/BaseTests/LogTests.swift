@@ -59,7 +59,7 @@ import Testing
         #expect(value(of: String(repeating: "x", count: 512))?.count == 512)
         #expect(value(of: String(repeating: "x", count: 513))?.count == 512)
         #expect(value(of: String(repeating: "x", count: 1_000_000))?.count == 512)
-        // A pair of surrogates is cut before it, never within: half of one is no JSON.
+        // A value is cut before a surrogate pair, never within it: half of a pair is not valid JSON.
         let cutAtPair = value(of: String(repeating: "x", count: 511) + "😀")
         #expect(cutAtPair?.count == 511)
         #expect(value(of: String(repeating: "x", count: 510) + "😀")?.hasSuffix(#"x\ud83d\ude00"#) == true)
@@ -74,7 +74,7 @@ import Testing
             lines[1].append("v", Text(value))
             #expect(lines[0].finish() == lines[1].finish())
         }
-        // What is not UTF-8 cannot break out either.
+        // Bytes that are not UTF-8 cannot break out of the value either.
         var line = LogLine(time: Timestamp(microseconds: 1), level: "info", message: "m")
         [UInt8]([0xFF, 0x22, 0x0A]).withUnsafeBytes { line.append("v", utf8: $0) }
         #expect(String(decoding: line.finish(), as: UTF8.self).hasSuffix(#""v":"\ufffd\"\u000a"}"# + "\n"))
@@ -90,7 +90,7 @@ import Testing
         log.info("below the level: not written")
         log.close()
         log.close()
-        // Nobody writes it any more, and nobody waits for that.
+        // The line is not written any more, and `error` does not wait for it.
         log.error("after the end")
     }
 }

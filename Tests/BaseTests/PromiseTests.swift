@@ -19,7 +19,7 @@ import Testing
 
     @Test func aWaiterThatSurelyWaitsIsWoken() async throws {
         let promise = Promise<Int>()
-        // Started on this actor: it runs to its wait before this function goes on.
+        // The task starts on this actor: it runs to its wait before this function goes on.
         let waiter = Task.immediate { try await promise.value() }
         promise.succeed(9)
         #expect(try await waiter.value == 9)
@@ -87,5 +87,5 @@ import Testing
     }
 }
 
-/// A test may block its thread for the moment in which the other ends.
+/// A test may block its thread for the short time until the other thread ends.
 func join(_ thread: OSThread) { thread.join() }

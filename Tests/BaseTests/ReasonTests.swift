@@ -14,7 +14,7 @@ import Testing
         #expect(Failure(.emailNotFound, "").code == .unauthenticated)
         #expect(Failure(.emailNotFound, as: .notFound, "").code == .notFound)
         #expect(Reason.allCases.allSatisfy { $0.status != .ok && $0.status != .unknown })
-        // What is about a field is an invalid argument.
+        // A reason about a field is an invalid argument.
         for reason in Reason.allCases where reason.name.hasPrefix("INVALID_") && reason.status == .invalidArgument {
             #expect(Failure.invalid(reason, field: "f", "").code == .invalidArgument)
         }

@@ -41,12 +41,12 @@ import Testing
         let address = try #require(secret?.withBytes { UInt(bitPattern: $0.baseAddress) })
         #expect(memory(at: address, marker.count) == marker)
         secret = nil
-        // The allocator may have given the memory back or away; what was the secret must not be there.
+        // The allocator may have returned or reused the memory; the secret's bytes must not be there.
         let after = memory(at: address, marker.count)
         #expect(!(0..<marker.count - 16).contains { after.dropFirst($0).starts(with: marker[$0..<$0 + 16]) })
     }
 
-    /// What lies there now, read by the kernel: no pointer of ours is followed.
+    /// The bytes that are at this address now, read by the kernel: no pointer of ours is followed.
     private func memory(at address: UInt, _ count: Int) -> [UInt8] {
         let file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)
         defer { close(file) }

@@ -48,7 +48,7 @@ import Testing
 @Suite struct UTF8ValidationTests {
     private func isText(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBytes { UTF8Validation.isText($0) } }
 
-    /// What the standard library says, and our own rule on top.
+    /// The standard library's verdict, together with our own rule: no zero byte.
     private func isExpected(_ bytes: [UInt8]) -> Bool {
         !bytes.contains(0) && String(validating: bytes, as: UTF8.self) != nil
     }
@@ -78,7 +78,7 @@ import Testing
             [0xF5, 0x80, 0x80, 0x80], [0xF8, 0x88, 0x80, 0x80, 0x80], [0xFE], [0xFF], [0x80], [0xE2, 0x82],
         ] {
             #expect(!isText(wrong), "\(wrong)")
-            // Behind a word of ASCII, and within one.
+            // The wrong bytes stand behind a word of ASCII, and within one.
             #expect(!isText([UInt8]("abcdefgh".utf8) + wrong), "\(wrong)")
             #expect(!isText([UInt8]("abc".utf8) + wrong + [UInt8]("defghijkl".utf8)), "\(wrong)")
         }

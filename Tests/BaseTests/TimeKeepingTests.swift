@@ -2,9 +2,9 @@ import Base
 import TestSupport
 import Testing
 
-/// What time it is when the wall clock may be wrong.
+/// The server's time when the wall clock may be wrong.
 @Suite struct TimeKeepingTests {
-    /// Two clocks and what keeps the time between them.
+    /// Two clocks, and the `TimeKeeping` between them.
     private struct Machine {
         var wall: Timestamp
         var elapsed = Instant(nanoseconds: 5_000_000_000)
@@ -15,7 +15,7 @@ import Testing
             keeping = TimeKeeping(wall: wall, elapsed: elapsed, mark: mark)
         }
 
-        /// One that went right for so long that it is proven.
+        /// A machine whose clock was right for so long that it is proven.
         static func proven() -> Machine {
             var machine = Machine()
             _ = machine.pass(.minutes(11))
@@ -24,7 +24,7 @@ import Testing
 
         var now: Timestamp { keeping.now(at: elapsed) }
 
-        /// Time passes, with a check every ten seconds; what the checks found.
+        /// Lets time pass, with a check every ten seconds, and returns what the checks found.
         mutating func pass(_ duration: Duration) -> [TimeKeeping.Notice] {
             var notices: [TimeKeeping.Notice] = []
             var left = duration
@@ -70,7 +70,7 @@ import Testing
         right.step(.zero - .days(399))
         #expect(right.pass(.seconds(10)).count == 1)
         #expect(!right.keeping.isWrong && right.now == right.wall)
-        // It was right all the time.
+        // The clock was right all the time.
         _ = machine.pass(.minutes(11))
         #expect(!machine.keeping.isWrong && machine.now == machine.wall)
     }
@@ -188,8 +188,8 @@ import Testing
         #expect(machine.now <= start + .seconds(200) + .minutes(6))
     }
 
-    /// Whatever a clock does: while it is proven the time goes neither back nor faster than what passes and `slack`,
-    /// and what is `earliest` is never after the time.
+    /// Whatever a clock does, a proven time never goes back, and goes forward by at most twice the time that passes
+    /// plus `slack`. `earliest` is never after the time.
     @Test func `In generated stories the time keeps its promises`() {
         var random = SeededRandom.printed()
         let steps: [Duration] = [.seconds(1), .minutes(1), .minutes(6), .hours(2), .days(15), .days(365)]

@@ -42,7 +42,7 @@ import Testing
             try engine.beginCluster(in: path)
             let store = try engine.node(path)
             defer { close(store) }
-            // At the limit, the entry of the connection and 19 more.
+            // The limit of 20 is the entry of the connection and 19 more.
             let keeper = try keeper(engine, store, path) { $0.entriesBetweenSnapshots = 20 }
             defer { stop(keeper) }
             try await store.fill(18)
@@ -52,18 +52,18 @@ import Testing
             try wait { try engine.number("SELECT max(position) FROM postern.postern_snapshot WHERE complete") >= 20 }
             try wait { try engine.number("SELECT min(position) FROM \(Self.journal)") >= 19 }
             #expect(try engine.number("SELECT count(*) FROM postern.postern_snapshot") == 1)
-            // On demand, too.
+            // A snapshot is made on demand, too.
             try await store.fill(2, from: 19)
             let made = try #require(try makeSnapshot(keeper))
             #expect(made.position >= 22)
             #expect(
                 try engine.number("SELECT max(position) FROM postern.postern_snapshot WHERE complete")
                     == Int(made.position))
-            // Not beside another one, and not at the stop.
+            // No snapshot is made beside another one, and none at the stop.
             try engine.sql("INSERT INTO postern.postern_snapshot (id, position, hash) VALUES ('\\x00', 0, '\\x00')")
             #expect(try makeSnapshot(keeper) == nil)
             try engine.sql("DELETE FROM postern.postern_snapshot WHERE NOT complete")
-            // And where there is none.
+            // The keeper makes a snapshot where there is none.
             try engine.sql("DELETE FROM postern.postern_snapshot")
             try wait { try engine.number("SELECT count(*) FROM postern.postern_snapshot WHERE complete") == 1 }
         }
@@ -146,7 +146,7 @@ import Testing
             limits.journal.heldBackByteCountMax = held - 1
             #expect(try engine.nodeTables(limits).trim { true }.dropped == [laggard.id])
             #expect(try oldest(engine) == 15)
-            // As many entries behind as a node may be, and one more.
+            // The node is as many entries behind as it may be, and then one more.
             limits.journal.heldBackByteCountMax = held
             try engine.nodeTables().register(laggard, position: 5)
             #expect(try engine.nodeTables(limits).trim { true }.dropped.isEmpty)
@@ -166,7 +166,7 @@ import Testing
                 return turns >= 0
             }
             #expect(trimmed.entryCount == 8)
-            // At the limit: two whole steps, and a look that finds nothing.
+            // The seven entries that are left are one whole step at the limit; the next look finds nothing.
             limits.journal.trimmedAtOnceMax = 7
             #expect(try engine.nodeTables(limits).trim { true }.entryCount == 7)
             #expect(try oldest(engine) == 15)
@@ -181,7 +181,7 @@ import Testing
             let paths = (0..<2).map { "\(directory)/\($0)" }
             try engine.beginCluster(in: paths[0])
             try engine.join(paths[1])
-            // As a copy of the directory would have it.
+            // Both directories have the same id, as a copy of a directory would.
             let id = try #require(ClusterNode.id(of: paths[1]))
             try PrivateFile.replace(paths[0] + "/node-id", with: [UInt8]("\(Hex.encode(id))\n".utf8))
             let stores = try paths.map { try engine.node($0) }

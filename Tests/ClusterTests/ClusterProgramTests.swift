@@ -25,7 +25,7 @@ import Testing
             #expect(made.status == 0 && made.output.contains("first store of a new cluster"), "\(made.output)")
             let again = try run(flags + journal + ["--cluster-init"], log: log)
             #expect(again.status == 1 && again.output.contains("belongs to a cluster already"))
-            // Tokens of such a node would be refused by the others.
+            // The other nodes would refuse tokens of such a node.
             let other = try run(flags + journal + ["--issuer", "https://other.example"], log: log)
             #expect(
                 other.status == 65 && other.output.contains("issuer is https://other.example here"), "\(other.output)")
@@ -62,7 +62,7 @@ import Testing
             #expect(try get("/healthz", httpPort).hasSuffix("SERVING\n"))
             #expect(try get("/metrics", httpPort).contains("postern_journal_connected 1\n"))
             try engine.kill()
-            // An entry may have been on its way to an engine that was killed.
+            // The entry may have been on its way to the engine that was killed.
             expectRefusals(["NODE_BEHIND", "STORE_UNAVAILABLE"]) {
                 try server.createTenant("other", in: data)
             }
@@ -70,7 +70,7 @@ import Testing
             #expect(try get("/healthz", httpPort).contains("DEGRADED: the engine of the journal"))
             #expect(try get("/metrics", httpPort).contains("postern_journal_connected 0\n"))
             #expect(try server.displayName(ofTenant: "acme", in: data) == "acme")
-            // Whether it is there nobody can say now.
+            // Nobody can say now whether the tenant exists.
             expectRefusals(["NODE_BEHIND"]) {
                 try server.displayName(ofTenant: "other", in: data)
             }
@@ -83,7 +83,7 @@ import Testing
             try engine.start()
             let client = try waitForServer(port)
             client.apiKey = try adminKey(data)
-            // One that answers has heard of signals, too.
+            // A server that answers calls also handles signals.
             _ = try client.call(
                 "postern.v1.Tenants/Get", TenantsGetRequest(tenantID: "acme"), returning: TenantsGetResponse.self)
             client.close()

@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    /// Ctrl-C in the middle of a fault, and a kill that nobody can prepare for.
+    /// Ctrl-C in the middle of a fault, and SIGKILL, for which a program cannot prepare.
     @Test(arguments: [SIGINT, SIGKILL]) func nothingOutlivesIt(signal: Int32) throws {
         try withTemporaryDirectory { directory in
             chmod(directory, 0o711)
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    /// Whether a program that is not the torture itself was started with something in `directory`.
+    /// Whether a program other than the torture itself was started with something in `directory`.
     private func hasProcess(named directory: String) throws -> Bool {
         try ChildProcess("/usr/bin/pgrep", ["-f", "(data-directory|-D) \(directory)/"]).wait() == 0
     }

@@ -22,7 +22,7 @@ import Testing
         try await withTwoNodes { nodes, engine in
             #expect(try nodes.create("before"))
             try engine.sql(fullDisk)
-            // It takes connections, so a lost one is no sign of it.
+            // The full engine takes connections, so a lost connection is no sign of the fault.
             for number in 0..<4 { #expect(try !nodes.create(Text("full-\(number)"))) }
             #expect(!nodes.reasons.contains("DEADLINE_EXCEEDED") && nodes.refused.count > 1, "\(nodes.reasons)")
             #expect(try nodes.two.displayName(ofTenant: "before", in: nodes.data) == "before")
@@ -68,7 +68,7 @@ import Testing
             try engine.kill()
             #expect(try !nodes.create("between"))
             #expect(try nodes.two.displayName(ofTenant: "before-9", in: nodes.data) == "before-9")
-            // It waits for no standby of its own.
+            // The promoted standby must not wait for a standby of its own.
             try standby.promote()
             try standby.sql("ALTER SYSTEM RESET synchronous_standby_names")
             try standby.sql("SELECT pg_reload_conf()")
@@ -110,7 +110,7 @@ import Testing
     }
 }
 
-/// Two nodes, their engine's standby, and what became of the changes that were asked for.
+/// Two nodes, their engine's standby, and the outcomes of the changes that were asked for.
 private final class FaultedNodes {
     let one: NodeProcess
     let two: NodeProcess
@@ -124,7 +124,7 @@ private final class FaultedNodes {
     init(_ engine: LocalEngine, _ directory: String, hasStandby: Bool) throws {
         let (first, second) = (directory + "/1", directory + "/2")
         (data, httpPort) = (first, try freePort())
-        // A standby that is made later would lack the port that nodes are told of.
+        // The standby is made now, because the nodes are told its port.
         standby = hasStandby ? try LocalEngine(folder: directory + "/standby", standbyOf: engine) : nil
         let hosts = [engine, standby].compactMap { $0.map { "127.0.0.1:\($0.port)" } }.joined(separator: ",")
         let flags = [
@@ -145,7 +145,7 @@ private final class FaultedNodes {
             directory: directory)
     }
 
-    /// False where it was refused: NODE_BEHIND says that it did not happen, the others that nobody knows.
+    /// False if the change was refused. NODE_BEHIND says that it did not happen; the other reasons leave it unknown.
     func create(_ id: Text) throws -> Bool {
         do {
             _ = try one.createTenant(id, in: data)
@@ -160,7 +160,7 @@ private final class FaultedNodes {
         }
     }
 
-    /// Changes are taken again; each node has all that was acknowledged, and nothing that was refused.
+    /// Waits until changes are accepted again. Then each node has every acknowledged change and no refused one.
     func expectNothingLost() throws {
         var number = 0
         try wait {

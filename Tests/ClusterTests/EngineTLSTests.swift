@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    /// The engine reads its key only as its own.
+    /// Installs the files as the engine's own: the engine reads its key only from a file that it owns.
     private func install(_ certificates: TestCertificates, in engine: LocalEngine) throws {
         let data = engine.folder + "/data"
         var owner = stat()

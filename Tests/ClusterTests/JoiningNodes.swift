@@ -9,7 +9,7 @@ import TestSupport
 
 /// What tests of joining, snapshots and trimming need besides an engine.
 extension LocalEngine {
-    /// Small parts, so that a small store has many; an engine that is gone is not waited for.
+    /// Small parts, so that a small store has many; a joining waits only 20 s for an engine that is gone.
     static let limits = {
         var limits = Limits()
         limits.journal.snapshotPartByteCount = 4_096
@@ -21,7 +21,7 @@ extension LocalEngine {
         try address(port: port).connect(timeout: .seconds(10))
     }
 
-    /// A number that the engine says.
+    /// The number that the engine answers to the query.
     func number(_ sql: String, readOnly: Bool = false) throws -> Int {
         let connection =
             readOnly
@@ -71,7 +71,7 @@ extension LocalEngine {
         try joining(directory, port: port).run(replacing: replacing)
     }
 
-    /// The node's store, which must be what its witness says.
+    /// The node's store, which must agree with its witness.
     func node(_ directory: String, _ ended: Ended = Ended()) throws -> Store {
         try openTestStore(
             at: directory, tables: [Self.values.declaration],
@@ -94,7 +94,7 @@ extension Store {
         }
     }
 
-    /// Every row of the store but what it knows of itself alone, at the journal's end.
+    /// Every row of the store at the journal's end, except the rows about this store alone.
     func contents() async throws -> [UInt8: [[UInt8]: [UInt8]]] {
         try await write { _ in }
         return try read { transaction in
@@ -116,7 +116,7 @@ extension Store {
 /// A test may block its thread for the moment that closing takes.
 func close(_ stores: Store...) { for store in stores { store.close() } }
 
-/// Looks until it is so, at most for a minute.
+/// Checks the condition until it holds, for at most a minute.
 func wait(until isSo: () throws -> Bool) throws {
     for _ in 0..<600 {
         if try isSo() { return }

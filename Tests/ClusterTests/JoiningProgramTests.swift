@@ -49,10 +49,10 @@ import Testing
             #expect(twice.status == 1 && twice.output.contains("another posternd uses it"), "\(twice.output)")
             #expect(two.stop() == 0)
 
-            // What it lacks was trimmed: it says so, and joins again.
+            // The entries that the second node lacks were trimmed: it says so, and joins again.
             _ = try one.createTenant("third", in: first)
             try engine.sql("DELETE FROM postern.postern_node; DELETE FROM postern.postern_snapshot")
-            // The first node, started again, makes one at once.
+            // When the first node is started again, it makes a snapshot at once.
             #expect(one.stop() == 0)
             let third = try NodeProcess(flags(first, engine), port: port, directory: directory)
             try wait {
@@ -81,7 +81,7 @@ import Testing
             let made = try one.makeSnapshot(in: first)
             let newest = try engine.number("SELECT max(position) FROM postern.postern_snapshot WHERE complete")
             #expect(newest == Int(made.position) && newest > 0 && made.byteCount > 4_096)
-            // The next node joins by it.
+            // The next node joins by this snapshot.
             try prepare(second, from: first)
             let two = try NodeProcess(flags(second, engine), port: try freePort(), directory: directory)
             let log = String(decoding: readFile(two.log) ?? [], as: UTF8.self)
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    /// The engine lost what it had confirmed: the node that has it says so, and joins again.
+    /// The engine lost confirmed entries: the node that has them says so, and joins again.
     @Test func aForkedNodeJoinsAgainAndTellsWhatOnlyItHad() async throws {
         try await withLocalEngine { engine, directory in
             let (first, second, log) = (directory + "/1", directory + "/2", directory + "/log")
@@ -121,7 +121,7 @@ import Testing
             let two = try NodeProcess(flags(second, engine), port: try freePort(), directory: directory)
             _ = try two.createTenant("kept", in: first)
             let kept = try engine.number("SELECT max(position) FROM postern.postern_journal")
-            // A snapshot of that moment, so that what is told is what was lost.
+            // This snapshot is of the present moment, so that the node tells exactly what was lost.
             try engine.sql("DELETE FROM postern.postern_snapshot")
             #expect(two.stop() == 0)
             let again = try NodeProcess(flags(second, engine), port: try freePort(), directory: directory)
@@ -194,7 +194,7 @@ import Testing
             let (first, second, log) = (directory + "/1", directory + "/2", directory + "/log")
             #expect(try run(flags(first, engine) + ["--cluster-init"], log: log).status == 0)
             try prepare(second, from: first)
-            // The reading of parts waits for this lock, after the folder was made.
+            // This lock blocks the reading of parts, which begins after the folder was made.
             let connection = try engine.connection()
             try connection.execute("BEGIN")
             try connection.execute("LOCK TABLE postern.postern_snapshot_part IN ACCESS EXCLUSIVE MODE")
@@ -205,12 +205,12 @@ import Testing
             child.send(signal: SIGKILL)
             _ = child.wait(seconds: 30)
             try connection.execute("ROLLBACK")
-            // Without the journal nothing is begun in its place.
+            // Without the journal, posternd begins no other store in place of the interrupted joining.
             let alone = try run(flags(second, engine).dropLast(2), log: log)
             #expect(alone.status == 65 && alone.output.contains("was joining a cluster"), "\(alone.output)")
             let node = try NodeProcess(flags(second, engine), port: try freePort(), directory: directory)
             #expect(access(second + "/join.new", F_OK) != 0)
-            // A server that answers has heard of signals, too.
+            // A server that answers calls also handles signals.
             _ = try node.createTenant("acme", in: first)
             #expect(node.stop() == 0)
         }

@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    /// Who operates the engine can do all of this.
+    /// The engine's operator can make all of these alterations.
     private static let parts = "postern.postern_snapshot_part"
     private static let newest = "(SELECT id FROM postern.postern_snapshot)"
     private static let alterations: [(String, SnapshotProblem)] = [
@@ -140,7 +140,7 @@ import Testing
             }
             #expect(throws: ClusterProblem.self) { try engine.joining(directory + "/1", "none").run() }
             #expect(throws: ClusterProblem.self) { try engine.join(directory + "/0") }
-            // An id is drawn for the directory once.
+            // The directory's id is drawn only once.
             let id = ClusterNode.id(of: directory + "/1")
             #expect(id?.count == 16)
             try engine.join(directory + "/1")
@@ -166,7 +166,7 @@ import Testing
             let second = try engine.node(directory + "/1")
             defer { close(second) }
             #expect(try await first.contents() == second.contents())
-            // An engine that stays away is given up.
+            // A joining fails if the engine stays away.
             var limits = LocalEngine.limits
             limits.journal.joiningPatience = .milliseconds(300)
             let late = try engine.joining(directory + "/2", port: proxy.port, limits)
@@ -200,7 +200,7 @@ import Testing
         }
     }
 
-    /// What a joining leaves on the disk that ends between two of its steps.
+    /// The files that a joining leaves on the disk when it ends between two of its steps.
     @Test func aJoiningThatWasInterruptedBeginsAgain() async throws {
         try await withLocalEngine { engine, directory in
             try engine.beginCluster(in: directory + "/0")
@@ -222,7 +222,7 @@ import Testing
                 #expect(!Joining.isInterrupted(in: path))
                 close(try engine.node(path))
             }
-            // One that ended after its last step has joined; only its folder is left.
+            // A joining that ended after its last step is complete; only its folder is left.
             mkdir(source + "/join.new", 0o700)
             Joining.clear(source)
             #expect(!Joining.isInterrupted(in: source))
@@ -238,7 +238,7 @@ import Testing
             let first = try engine.node(paths[0])
             defer { close(first) }
             try await first.fill(4)
-            // The engine loses what it had confirmed, and the second node has it.
+            // The engine loses entries that it had confirmed and that the second node has.
             let second = try engine.node(paths[1])
             _ = try await second.contents()
             close(second)

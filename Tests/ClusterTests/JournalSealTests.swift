@@ -26,7 +26,7 @@ import Testing
         #expect(row.body.firstRange(of: [1, 2, 3]) == nil)
     }
 
-    /// Whoever operates the engine knows how hashes are made, and has no key.
+    /// The engine's operator knows how hashes are made, but has no key.
     @Test func aRowThatWasAlteredOrMovedDoesNotOpen() throws {
         let row = try seal.seal([1, 2, 3], id: id, over: seal.beginning)
         for place in row.body.indices {

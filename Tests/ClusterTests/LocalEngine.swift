@@ -16,7 +16,7 @@ final class LocalEngine: Sendable {
     static let values = Table<[UInt8], [UInt8]>(
         id: 30, name: "values", owner: .nobody, purge: .noTenant, news: .ofRow)
 
-    /// `standbyOf`: an engine that runs, which the new one follows.
+    /// `standbyOf`: a running engine, which the new one follows.
     init(folder: String, standbyOf primary: LocalEngine? = nil) throws {
         self.folder = folder
         port = try freePort()
@@ -51,7 +51,7 @@ final class LocalEngine: Sendable {
             try address(schema, port: port), masterKey: masterKey, random: .system, limits: limits)
     }
 
-    /// A new cluster's first store in `directory`, closed; and copies of it.
+    /// Makes a new cluster's first store in `directory`, closes it, and copies it.
     func beginCluster(
         _ schema: String = "postern", in directory: String, copies: [String] = [], limits: Limits = Limits()
     ) throws {
@@ -67,7 +67,7 @@ final class LocalEngine: Sendable {
 
 func withLocalEngine<Result>(_ body: (LocalEngine, String) async throws -> Result) async throws -> Result {
     try await withTemporaryDirectory { directory in
-        // An ordinary user of the machine must get there.
+        // An ordinary user of the machine must be able to reach the engine's folder.
         chmod(directory, 0o711)
         let engine = try LocalEngine(folder: directory + "/engine")
         let result: Swift.Result<Result, any Error>

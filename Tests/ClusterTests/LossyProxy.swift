@@ -2,18 +2,18 @@ import Base
 import Glibc
 import Synchronization
 
-/// A way to the engine that loses questions or answers, and the connection with them.
+/// A proxy to the engine that loses questions or answers, together with their connection.
 final class LossyProxy: Sendable {
     enum Loss: Sendable {
         /// The next bytes from the client do not reach the server.
         case question
-        /// They do, and what the server says to them does not reach the client.
+        /// The next bytes from the client reach the server; its answer to them does not reach the client.
         case answer
     }
 
     private struct State {
         var next: Loss?
-        /// After so many more bytes' arrivals from clients, and again and again, a question gets lost.
+        /// A question is lost after this number of arrivals from clients, again and again.
         var period: Int?
         var left = 0
         var threads: [OSThread] = []
@@ -45,8 +45,8 @@ final class LossyProxy: Sendable {
 
     func lose(_ loss: Loss) { state.withLock { $0.next = loss } }
 
-    /// Of so many arrivals from clients, the last one gets lost, and its connection; for as long as the proxy lasts.
-    /// The first one gets lost after `first`.
+    /// Loses the last of every `count` arrivals from clients, and its connection, for as long as the proxy lasts. The
+    /// first loss comes after `first` arrivals.
     func loseOne(of count: Int, first: Int? = nil) { state.withLock { ($0.period, $0.left) = (count, first ?? count) } }
 
     func stop() {
@@ -86,7 +86,7 @@ final class LossyProxy: Sendable {
         }
     }
 
-    /// Whether the server is heard.
+    /// Whether what the server says is lost.
     private final class IsMute: Sendable {
         let value = Atomic(false)
     }

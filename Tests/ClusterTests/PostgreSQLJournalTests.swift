@@ -57,7 +57,7 @@ import Testing
                 try await group.waitForAll()
             }
             for store in stores { #expect(try await sum(store) == 150) }
-            // What is larger than comes with a head is read by itself.
+            // A body that is too large to come with its head is read by itself.
             try await stores[0].write {
                 try $0.put(Self.values, [1], [UInt8](repeating: 5, count: 300_000))
             }
@@ -99,7 +99,7 @@ import Testing
             #expect(store.journalStatus?.isConnected == false)
             try engine.start()
             while (try? await store.write { _ in }) == nil {}
-            // The first of the two was on its way, or it was not: nobody was told that it was refused.
+            // The first of the two changes was on its way or was not: nobody was told that it was refused.
             let found = try await sum(store)
             #expect([3, 4].contains(found))
             try await add(1, to: store)

@@ -30,13 +30,13 @@ import Testing
             #expect(try tables.add([1], part: 0, isLast: false, to: id))
             #expect(try tables.claim(other, at: mark) == .taken)
             #expect(try engine.makeSnapshot(of: node) == nil)
-            // Not touched for 59 s, and for 61 s.
+            // A claim that was touched 59 s ago is still taken; one that was touched 61 s ago is free.
             let touched = "UPDATE postern.postern_snapshot SET touched_at = now() - interval"
             try engine.sql("\(touched) '59 seconds' WHERE NOT complete")
             #expect(try tables.claim(other, at: mark) == .taken)
             try engine.sql("\(touched) '61 seconds' WHERE NOT complete")
             #expect(try tables.claim(other, at: mark) == .claimed)
-            // Whoever comes back finds its claim lost.
+            // A maker that comes back finds its claim lost.
             #expect(try !tables.add([1], part: 1, isLast: false, to: id))
             #expect(try !tables.complete(id, parts: 1, bytes: 1, before: mark))
             try tables.give(up: other)

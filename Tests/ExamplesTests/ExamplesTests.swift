@@ -69,7 +69,7 @@ import Testing
                     .expect("password: "), .type("correct horse"), .expect("* signed in as ada@example.com"),
                     .type("name Ada"), .expect("hello, Ada"), .type("quit"),
                 ])
-            // What is typed at the prompt for it is not shown.
+            // The password that is typed at its prompt is not shown.
             #expect(first.contains("whoami") && !first.contains("correct horse"))
             _ = try drive(
                 server,

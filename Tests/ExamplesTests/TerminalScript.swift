@@ -3,13 +3,13 @@ import JSON
 import TestSupport
 import Testing
 
-/// What a person at the terminal waits for, and types.
+/// A step of a person at the terminal: a text to wait for, or a line to type.
 enum Step {
     case expect(String)
     case type(String)
-    /// The word that was shown behind the text.
+    /// Types the word that was shown behind the text.
     case typeWhatFollowed(String)
-    /// The code that oathtool makes of the secret behind the text, at a time.
+    /// Types the code that oathtool makes, for a time, of the secret behind the text.
     case typeTOTP(ofSecretBehind: String, at: Timestamp)
 
     var json: JSONValue {
@@ -29,7 +29,7 @@ func keyFile(_ server: TestServer) -> String {
     return path
 }
 
-/// Runs the program in a pseudo-terminal (Tests/Fixtures/drive_terminal.py) to its end; what it showed.
+/// Runs the program in a pseudo-terminal (Tests/Fixtures/drive_terminal.py) to its end, and returns what it showed.
 func drive(_ server: TestServer, _ steps: [Step]) throws -> String {
     let script = "\(server.directory)/steps"
     writeFile(script, steps.flatMap { $0.json.serialized() + [UInt8(ascii: "\n")] })

@@ -71,7 +71,7 @@ import Testing
                     .expect("1  SMS to "), .expect("0123"), .expect("recovery code: "), .type("1"), .expect("code: "),
                     .type("654321"), .expect("that is not the code"), .type("123456"), .expect("* signed in as"),
                     .type("token"), .expect("signed in with password and phone"),
-                    // They take the place of those that the sign-up showed.
+                    // The new codes replace those that were shown when the factor was added.
                     .type("recovery-codes"), .expect("  recovery code: "), .type("sign-out"), .expect("* signed out"),
                 ] + Self.signIn + [
                     .expect("number of a factor"), .typeWhatFollowed("  recovery code: "), .expect("* signed in as"),

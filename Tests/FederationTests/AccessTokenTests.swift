@@ -6,7 +6,7 @@ import Rules
 import TestSupport
 import Testing
 
-/// Access tokens: whose they are, for whom they were made, in every provider's own shape.
+/// Access tokens in every provider's own shape: whose they are, and for which client they were made.
 @Suite struct AccessTokenTests {
     private typealias User = FakeIdentityProvider.User
 
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    /// Whoever runs client-2 has tokens of its users; here they are worth nothing.
+    /// The operator of client-2 has tokens of its users; here they are worth nothing.
     @Test(arguments: bound)
     func aTokenOfAnotherClientIsRefused(_ providerID: Text) async throws {
         try await withFederation { fixture in
@@ -115,7 +115,7 @@ import Testing
             let profile = try await fixture.prove(
                 .accessToken(fixture.provider.accessToken(unverified)), configuration)
             #expect(profile.email == "a@example.com" && profile.isEmailVerified == false)
-            // Without the scope user:email there is no list.
+            // Without the scope user:email there is no list of addresses.
             let shy = User("2")
             let silent = try await fixture.prove(.accessToken(fixture.provider.accessToken(shy)), configuration)
             #expect(silent.email.isEmpty && silent.isEmailVerified == nil && silent.displayName.isEmpty)

@@ -35,7 +35,7 @@ import Testing
             let configuration = fixture.configuration(providerID)
             let profile = try await fixture.prove(proof(code(fixture)), configuration)
             #expect(profile.subject == "4711")
-            // Nothing carries the nonce then.
+            // Without an ID token, nothing carries the nonce.
             let error = await fixture.error(proof(code(fixture)), nonce: "n1", configuration)
             #expect(error == .flawed(.wrongNonce))
         }
@@ -92,7 +92,7 @@ import Testing
             #expect(await fixture.error(proof(code(fixture, nonce: "n1")), nonce: "n2") == .flawed(.wrongNonce))
             let honest = fixture.provider.idToken(.ann)
             #expect(await fixture.error(.idToken(honest)) == nil)
-            // The keys that the provider published are not the ones it signs with now.
+            // The keys that the provider published before are not the ones that it signs with now.
             fixture.provider.setKeys([newKey(.es256)])
             #expect(await fixture.error(proof(code(fixture))) == .flawed(.unknownKey))
         }

@@ -39,7 +39,7 @@ struct FederationFixture {
         ).profile
     }
 
-    /// What proving throws; nil if it works.
+    /// The error that proving throws; nil if it succeeds.
     func error(
         _ proof: ProviderProof, nonce: Text = .empty, _ configuration: ProviderConfiguration? = nil
     ) async -> FederationError? {
@@ -58,7 +58,7 @@ func withFederation<Result>(_ body: (FederationFixture) async throws -> Result) 
     let provider = FakeIdentityProvider(clock: clock.clock)
     defer { end(pool, provider) }
     var limits = Limits()
-    // The clock stands still: whatever a test asks for is asked in one window.
+    // The clock stands still: all requests of a test fall into one window.
     limits.providerKeyTimePerTenantMax = .seconds(60)
     let client = ProviderClient(client: HTTPClient(pool: pool, requestsPerTenantMax: 8), limits: limits)
     return try await body(FederationFixture(client: client, provider: provider, clock: clock))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Federation
 
-/// Whose users a configured provider's identifiers name.
+/// The issuer whose users a configured provider's identifiers name.
 @Suite struct IdentityIssuerTests {
     private func issuer(_ providerID: Text, issuer: Text = .empty, userInfo: Text = .empty) -> Text? {
         ProviderConfiguration.identityIssuer(
@@ -31,7 +31,7 @@ import Testing
         ]
         for id in ["oidc.corp", "google.com", "github.com", "microsoft.com"] as [Text] {
             #expect(spellings.allSatisfy { issuer(id, issuer: $0) == $0 })
-            // Where it asks about access tokens is said to be the issuer's.
+            // An endpoint for access tokens is taken to belong to the configured issuer.
             #expect(issuer(id, issuer: spellings[0], userInfo: "https://b.example/me") == spellings[0])
         }
     }
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    /// Without issuers it counts who is asked.
+    /// For a provider without an issuer, the server that is asked counts.
     @Test func anotherEndpointIsAnotherIssuerWhereThereIsNone() {
         #expect(issuer("github.com", userInfo: "https://api.github.com/user") == "github.com")
         #expect(issuer("github.com", userInfo: "https://API.GitHub.com/user?x=1") == "github.com")
@@ -68,7 +68,7 @@ import Testing
         #expect(issuer("twitter.com", userInfo: "http://127.0.0.1:80") == "http://127.0.0.1:80")
         #expect(issuer("facebook.com", userInfo: "https://graph.facebook.com/v19/me") == "https://www.facebook.com")
         #expect(issuer("facebook.com", userInfo: "https://other.example/me") == "https://other.example")
-        // Their identifiers are the issuer's, whoever tells them.
+        // The identifiers are the issuer's, whichever endpoint tells them.
         #expect(issuer("google.com", userInfo: "https://b.example/me") == "https://accounts.google.com")
     }
 }

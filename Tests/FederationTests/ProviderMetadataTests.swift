@@ -6,7 +6,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Key sets and discovery documents: fetched once, renewed when they must be, used on while the provider is down.
+/// Key sets and discovery documents: fetched once, renewed when they must be, still used while the provider is down.
 @Suite struct ProviderMetadataTests {
     @Test func manySignInsFetchTheKeysOnce() async throws {
         try await withFederation { fixture in
@@ -95,7 +95,7 @@ import Testing
             fixture.provider.misbehave(misbehaviour)
             fixture.clock.advance(by: .hours(23))
             for _ in 0..<5 { #expect(await fixture.error(.idToken(fixture.provider.idToken(.ann))) == nil) }
-            // One attempt, then peace for ten seconds.
+            // After one attempt, no other follows for ten seconds.
             #expect(fixture.provider.jwksRequestCount + fixture.provider.server.requestCount(discovery) <= 4)
             fixture.clock.advance(by: .hours(1))
             let error = await fixture.error(.idToken(fixture.provider.idToken(.ann)))
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    /// What a document says is a key of the cache that all tenants share.
+    /// The URL that a document names is a key in the cache that all tenants share.
     @Test func whereKeysAreSaidToBeMustBeAURLThatMayBeAsked() async throws {
         let huge = Text("http://127.0.0.1/" + String(repeating: "k", count: 200_000))
         for (location, fault) in [
@@ -231,11 +231,11 @@ import Testing
         }
     }
 
-    /// (status, body, what the step user_info says, what the step token_exchange says). A wrong URL never passes.
+    /// (status, body, outcome of the step user_info, outcome of the step token_exchange). A wrong URL never passes.
     @Test(arguments: [
         (200, "{}", "failed", "failed"), (200, "<html>", "failed", "failed"), (204, "", "failed", "failed"),
         (200, #"{"sub":"1"}"#, "failed", "failed"), (200, #"{"access_token":"a"}"#, "failed", "failed"),
-        // GitHub's token endpoint says 200 to a wrong code.
+        // GitHub's token endpoint answers a wrong code with 200.
         (200, #"{"error":"bad_verification_code"}"#, "failed", "passed"),
         (400, #"{"error":"invalid_grant"}"#, "passed", "passed"), (400, "<html>", "passed", "failed"),
         (400, #"{"error":"invalid_client"}"#, "passed", "failed"), (401, "{}", "passed", "failed"),

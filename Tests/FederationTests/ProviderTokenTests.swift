@@ -7,7 +7,7 @@ import Rules
 import TestSupport
 import Testing
 
-/// ID tokens, genuine and not: what a provider that is somebody else's can send, and what an attacker makes of it.
+/// ID tokens, genuine and not: what a foreign provider can send, and what an attacker makes of it.
 @Suite struct ProviderTokenTests {
     private typealias User = FakeIdentityProvider.User
 
@@ -103,12 +103,12 @@ import Testing
                 let token = fixture.provider.idToken(.ann, nonce: claim)
                 let error = await fixture.error(.idToken(token), nonce: given)
                 #expect(error == flaw.map { .flawed($0) }, "\(claim) \(given)")
-                // Only what the application cannot know may be left out.
+                // The application may leave out only a nonce that it cannot know.
                 let lenient = fixture.configuration { $0.acceptUnknownNonce = true }
                 let accepted = await fixture.error(.idToken(token), nonce: given, lenient)
                 #expect(accepted == (flaw == .missingNonce ? nil : flaw.map { .flawed($0) }), "\(claim) \(given)")
             }
-            // A nonce that is no text is one all the same.
+            // A nonce that is not a text is still a nonce.
             for nonce in [JSONValue.integer(0), .bool(false), [], [:]] {
                 let token = fixture.provider.sign(fixture.provider.claims(.ann).with("nonce", nonce))
                 #expect(await fixture.error(.idToken(token)) == .flawed(.missingNonce), "\(nonce)")
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    /// Two spellings of one token would be two tokens for whoever remembers those it has seen.
+    /// Two spellings of one token would be two tokens for a recipient that remembers the tokens it has seen.
     @Test func unusedBitsAreZero() async throws {
         try await withFederation { fixture in
             let honest = parts(fixture.provider.idToken(.ann))
@@ -184,7 +184,7 @@ import Testing
         }
     }
 
-    /// A key in the token is the attacker's.
+    /// A key that comes in the token is the attacker's.
     @Test func keysInTheHeaderAreNotUsed() async throws {
         try await withFederation { fixture in
             let own = newKey(.es256)
@@ -206,7 +206,7 @@ import Testing
                     claims.replacing("groups", .string(Text(String(repeating: "g", count: padding)))))
             }
             let base = token(0).byteCount
-            // Three bytes are four characters.
+            // Three bytes take four characters.
             let most = (limit - base) / 4 * 3
             let atLimit = token(most + ((limit - base) % 4 == 0 ? 0 : 1))
             #expect(atLimit.byteCount <= limit && atLimit.byteCount > limit - 4)

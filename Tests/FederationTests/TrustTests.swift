@@ -6,7 +6,8 @@ import Testing
 @testable import Federation
 @testable import Rules
 
-/// Whose word on which email is believed: the whole table, for the defaults and for what an operator can configure.
+/// Which provider is trusted about which email: the whole table, for the defaults and for what an operator can
+/// configure.
 @Suite struct TrustTests {
     private static let consumers: JSONValue = "9188040d-6c67-4c5b-b112-36a304b66dad"
 
@@ -30,7 +31,7 @@ import Testing
         TrustPolicy(trust, known: try #require(KnownProvider(providerID)))
     }
 
-    /// Every provider × domain × claim: only these five lines of the table are trusted.
+    /// Of all providers × domains × claims, only these five lines of the table are trusted.
     @Test func theDefaultsAreTheTableAndNothingElse() throws {
         for providerID in Self.providers {
             for domain in Self.domains {
@@ -104,7 +105,7 @@ import Testing
         #expect(try policy("google.com").isTrusted(profile) == isTrusted)
     }
 
-    /// What is known of a provider is known of where it is.
+    /// What is known of a provider holds only for that provider's own issuer and endpoints.
     @Test func aKnownProviderElsewhereIsNotTrustedUnlessConfigured() throws {
         var provider = Provider()
         provider.providerID = "google.com"

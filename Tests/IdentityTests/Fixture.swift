@@ -9,7 +9,7 @@ import Tokens
 
 @testable import Identity
 
-/// A store with the domain's tables and what its owners stand on; the clock stands still.
+/// A store with the domain's tables, and the resources of their owners; the clock stands still.
 struct Fixture: Sendable {
     let resources: Resources
     let loops: EventLoopGroup
@@ -80,7 +80,7 @@ private func end(_ loops: EventLoopGroup, _ store: Store) {
     store.close()
 }
 
-/// The reason of the failure that `body` throws, nil if it throws nothing: as `reason`, for what waits.
+/// The reason of the failure that the asynchronous `body` throws, nil if it throws nothing: see `reason`.
 func refusal(_ body: () async throws -> Void) async -> String? {
     do {
         try await body()
@@ -91,7 +91,7 @@ func refusal(_ body: () async throws -> Void) async -> String? {
 }
 
 extension CallerDirectory {
-    /// Of a project whose issuer does not matter.
+    /// Makes the directory of a project whose issuer does not matter.
     convenience init(resources: Resources) {
         self.init(resources: resources, signers: ServiceAccountSigners(), issuer: "https://issuer.test/test")
     }

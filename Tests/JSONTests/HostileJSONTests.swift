@@ -26,7 +26,7 @@ import Testing
             #"{"a":[true,false,null,{"é\u00e9\ud83d\ude00\n":"\"\\"}],"b":-1.5e+3,"c":12}"#.utf8)
         for count in 0..<document.count {
             let error = error(Array(document[..<count]))
-            // A cut within "é" leaves no UTF-8; the end is found first all the same.
+            // A cut within "é" leaves invalid UTF-8; the parser finds the end first all the same.
             #expect(error?.reason == .incomplete, "\(count)")
         }
         #expect(error(document) == nil)
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func onlyFourBytesAreWhiteSpace() {
-        // A digit makes another number, a quotation mark a string.
+        // A digit would make another number, and a quotation mark a string.
         for byte in UInt8.min ... .max where !"0123456789\"".utf8.contains(byte) {
             let isWhiteSpace = [0x20, 0x09, 0x0A, 0x0D].contains(byte)
             #expect((error([byte, 0x31, byte]) == nil) == isWhiteSpace, "\(byte)")

@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test func namesAndStringsAreComparedByBytes() throws {
-        // "é" composed and decomposed: one String, two texts.
+        // "é" composed and decomposed: the same String, but two texts.
         let value = try parse("{\"\u{E9}\":1,\"e\u{301}\":2}")
         #expect(value[Text("\u{E9}")]?.integer == 1)
         #expect(value[Text("e\u{301}")]?.integer == 2)

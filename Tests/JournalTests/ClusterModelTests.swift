@@ -14,7 +14,7 @@ import Testing
     @Test func `No order of events breaks a promise`() throws {
         let (search, found) = try Self.search(["--seeds", "60", "--steps", "3000"])
         #expect(found == nil)
-        // The runs are about something.
+        // The runs must contain enough of every outcome.
         let counts = search.counts
         #expect(counts.acknowledged > 1_000 && counts.refused > 1_000 && counts.unknown > 50 && counts.forks > 1)
     }

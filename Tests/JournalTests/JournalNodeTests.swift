@@ -2,7 +2,7 @@ import Testing
 
 @testable import Journal
 
-/// Every state of a node × every event: what it does then.
+/// Every state of a node × every event: what the node does then.
 @Suite struct JournalNodeTests {
     // MARK: Places
 
@@ -19,7 +19,7 @@ import Testing
 
     // MARK: States and events
 
-    /// A node, and the numbers of the names it has given: its first entry is 1.
+    /// A node, and the number of the last name that it gave to an entry: its first entry is 1.
     struct Subject {
         var node = JournalNode()
         var lastID: UInt64 = 0
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    /// How each state is come to, from a node whose store is at 5.
+    /// How each state is reached, from a node whose store is at 5.
     static let states: [(name: String, events: [JournalEvent])] = {
         let began: [JournalEvent] = [.began(mark(5))]
         let ready =
@@ -112,7 +112,7 @@ import Testing
         #expect(lines == Self.table)
     }
 
-    /// What is not here changes nothing: an answer that was not asked for, or one more word of what is known.
+    /// Pairs that are not listed change nothing: an answer that was not asked for, or news of what is known already.
     static let table = [
         "joining | joined: connect",
         "joining | no snapshot: join",
@@ -149,9 +149,9 @@ import Testing
 
     // MARK: Rows
 
-    /// A state that reads, the rows that come, and what is done.
+    /// A state that reads, the rows that come, and the actions that follow.
     static let readings: [(state: String, rows: [JournalHead], actions: String)] = [
-        // The store is the journal's past, or it is not.
+        // The store is at an earlier position of this journal, or it is not.
         ("looking", [row(5)], "append nothing over 5"),
         ("looking", [row(5), row(6)], "append nothing over 6"),
         ("looking", [row(5, branch: 1)], "forked"),
@@ -163,11 +163,11 @@ import Testing
         ("reading", [row(6), row(7)], "apply 7"),
         ("reading", [row(6, branch: 1)], "forked"),
         ("reading", [], "forked"),
-        // Refusals are told at the journal's end only.
+        // Refusals are answered only at the journal's end.
         ("asking", [row(6)], "answer"),
         ("asking", [row(6), row(7)], "abort, apply 7"),
         ("asking", [row(9)], "abort, join"),
-        // What has an unknown outcome is looked for by its name. Number 1 was the entry that confirmed.
+        // An entry with an unknown outcome is looked for by its name. Number 1 was the entry that confirmed.
         ("unknown, looking", [row(6)], "append 2 over 6"),
         ("unknown, looking", [row(6), row(7, batch: 2)], "append nothing over 7"),
         ("unknown, looking", [row(6), row(7, batch: 2), row(8)], "append nothing over 8"),
@@ -209,7 +209,7 @@ import Testing
             [
                 (.connected, "read 6"), (.rows([Self.row(6), Self.row(7, batch: 2)]), "append nothing over 7"),
                 (.connectionLost, "connect"), (.connected, "read 6"),
-                // The engine lost it: the very same is sent once more.
+                // The engine lost the entry: the very same entry is sent once more.
                 (.rows([Self.row(6)]), "append 2 over 6"), (.appended(Self.mark(7)), "commit 7"),
                 (.stored(Self.mark(7)), "answer"),
             ])

@@ -101,7 +101,7 @@ import Testing
         for value: UInt64 in [65, 64 + 7, 127, 128, 128 + 7] {
             #expect(refusal(WireCancel.self, EncodedBytes.integer(1, value)) == .enumValue(field: "code"))
         }
-        // Values above 63 have bits of their own.
+        // Values above 63 are bits of a second word.
         #expect(refusal(EventRecord.self, EncodedBytes.integer(2, 72)) == nil)
         #expect(refusal(EventRecord.self, EncodedBytes.integer(2, 72 - 64)) == nil)
         for value: UInt64 in [79, 128, 139, 191, 192, 1_024, 1 << 40] {

@@ -51,7 +51,7 @@ import Testing
             let (emptiedBefore, filledBefore) = (emptied.encoded(), filled.encoded())
             emptied.copy(path, from: Target())
             filled.copy(path, from: full)
-            // Fields below a field that was emptied or filled as a whole have been changed with it.
+            // A field below another one has changed already when that one was emptied or filled as a whole.
             let isBelow = path.name.bytes.contains(UInt8(ascii: "."))
             #expect(isBelow || emptied.encoded() != emptiedBefore, "\(path.name)")
             #expect(isBelow || filled.encoded() != filledBefore, "\(path.name)")

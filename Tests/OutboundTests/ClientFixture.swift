@@ -27,7 +27,7 @@ extension NetworkPolicy {
     static let local = NetworkPolicy(allowsHTTPToLoopback: true)
 }
 
-/// What `body` throws.
+/// The error that `body` throws.
 func outboundError(_ body: () async throws -> Void) async -> OutboundError? {
     do {
         try await body()

@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    /// The name is judged by where it leads: what it says does not matter.
+    /// The name is judged by the address that it leads to, not by its spelling.
     @Test(arguments: ["https://localhost", "https://127.0.0.1", "https://[::1]", "https://0x7f000001", "https://127.1"])
     func aNameThatLeadsToLoopbackIsRefusedBeforeConnecting(_ base: String) async throws {
         try await withClient { client, server in

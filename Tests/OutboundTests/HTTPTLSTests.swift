@@ -4,7 +4,7 @@ import Outbound
 import TestSupport
 import Testing
 
-/// Against `openssl s_server`, with a certificate of the test's own.
+/// Requests to `openssl s_server`, with a certificate of the test's own.
 @Suite struct HTTPTLSTests {
     private func run(_ arguments: [String], in directory: String) throws {
         let status = try ChildProcess("openssl", arguments, output: "\(directory)/said").wait()
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    /// What s_server prints once it listens: "ACCEPT 127.0.0.1:12345".
+    /// The port in the line that s_server prints once it listens: "ACCEPT 127.0.0.1:12345".
     private func listeningPort(_ file: String) throws -> Int? {
         for _ in 0..<2_000 {
             let lines = String(decoding: readFile(file) ?? [], as: UTF8.self).split(separator: "\n")

@@ -5,7 +5,7 @@ import PosternClient
 import TestSupport
 import Testing
 
-/// Every method of administrators, called once by its convenience, against a real server that counts.
+/// Every method of administrators, called once by its convenience function, against a real server that counts calls.
 @Suite(.timeLimit(.minutes(2))) struct AdminMethodsTests {
     @Test func `No method of administrators is missing, and every change carries a key`() async throws {
         try await AdminScene.run { scene in

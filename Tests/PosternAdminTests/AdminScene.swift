@@ -12,7 +12,7 @@ struct AdminScene {
     let direct: Channel
 
     var project: ProjectAdmin { ProjectAdmin(channel: channel) }
-    /// Of the default pool.
+    /// An administrator of the default pool.
     var tenant: TenantAdmin { project.tenant("") }
 
     static func run(_ body: (AdminScene) async throws -> Void) async throws {
@@ -23,7 +23,7 @@ struct AdminScene {
         }
     }
 
-    /// The same by a way that can be cut.
+    /// The same through a proxy that can cut the connection.
     static func runThroughProxy(
         methods: [String] = [], _ body: (AdminScene, CuttingProxy) async throws -> Void
     ) async throws {
@@ -42,7 +42,7 @@ struct AdminScene {
     }
 }
 
-/// What `body` is refused with; "" if it is not.
+/// The reason that `body` is refused for; "" if it is not refused.
 func reason(_ body: () async throws(Failure) -> Void) async -> String {
     do throws(Failure) {
         try await body()
@@ -52,9 +52,9 @@ func reason(_ body: () async throws(Failure) -> Void) async -> String {
     }
 }
 
-/// That `body` is refused for this reason.
+/// Expects that `body` is refused for this reason.
 ///
-/// A closure inside of `#expect` and another one of its type in the same function get one symbol from Swift 6.3, and
+/// From Swift 6.3, a closure inside of `#expect` and another one of its type in the same function get one symbol, and
 /// one of them runs for both: closures stay outside.
 func expectRefusal(
     _ wanted: String, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws(Failure) -> Void

@@ -7,7 +7,7 @@ import Testing
 
 /// Changes: their masks name what was set and nothing else.
 @Suite struct ChangeTests {
-    /// As many as the change has properties; a new one without its line in `fields` shows here.
+    /// The number of the change's properties; a new property without its line in `fields` shows here.
     private static func propertyCount(_ change: Any) -> Int { Mirror(reflecting: change).children.count }
 
     private static let everySetting = TenantSettingsChange {

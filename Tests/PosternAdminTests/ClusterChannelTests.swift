@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    /// How many of ten changes were not there when they were read right after.
+    /// Makes ten changes, and counts the reads right after them that miss the change.
     private func missedChanges(_ users: UsersClient, options: CallOptions = .init()) async throws -> Int {
         let made = try await users.create(UsersCreateRequest(email: "ada@example.com"))
         let uid = try #require(made.user).uid
@@ -36,7 +36,7 @@ import Testing
             let url = Text("https://example.com/\(round)")
             _ = try await users.update(
                 UsersUpdateRequest(uid: uid, updateMask: ProtobufFieldMask(paths: ["photo_url"]), photoURL: url))
-            // One call for each server.
+            // One read for each server.
             for _ in 0..<2 {
                 let user = try await users.get(UsersGetRequest(uid: uid), options: options).user
                 if user?.photoURL != url { missedCount += 1 }

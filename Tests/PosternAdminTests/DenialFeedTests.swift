@@ -5,9 +5,9 @@ import PosternClient
 import TestSupport
 import Testing
 
-/// Following what the toggles refuse.
+/// The feed of what the toggles refuse.
 @Suite(.timeLimit(.minutes(2))) struct DenialFeedTests {
-    /// Refused once, by a way that is never cut.
+    /// Makes a call that is refused, over a connection that is never cut.
     private static func beRefused(_ scene: AdminScene) async {
         await expectRefusal("ADMIN_RESTRICTED_OPERATION") { () throws(Failure) in
             _ = try await AccountsClient(channel: scene.direct).signUp(
@@ -42,7 +42,7 @@ import Testing
                     var feed = admin.watchDenials().makeAsyncIterator()
                     return try await feed.next()?.sequence
                 }
-                // The feed has asked for the newest refusal; what comes behind that is its own.
+                // The feed has asked for the newest refusal; later refusals are for the feed to tell.
                 let recorder = MethodRecorder(scene.server)
                 try await recorder.waitForCalls("Tenants/ListDenials", Int(first))
                 await Self.beRefused(scene)

@@ -81,7 +81,7 @@ import Testing
         #expect(rest.rejections.map(\.index) == [0])
     }
 
-    /// Compiled only: it does not end.
+    /// This function is only compiled: the loop does not end.
     private func follow(_ acme: TenantAdmin) async throws(Failure) {
         for try await denial in acme.watchDenials() { print(denial.operation, denial.decisionID) }
     }
@@ -104,7 +104,7 @@ import Testing
         #expect(count > 20)
     }
 
-    /// Without the spaces at the beginning and before a comment, nor the comment.
+    /// The lines of code without comments, and without the spaces at the beginning and before a comment.
     private static func lines(of bytes: [UInt8]) -> [String] {
         String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { line in
             let code = line.drop { $0 == " " }

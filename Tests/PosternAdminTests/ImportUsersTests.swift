@@ -5,13 +5,13 @@ import PosternClient
 import TestSupport
 import Testing
 
-/// Bringing users in: batches, what became of each row, and going on after a loss.
+/// Importing users: batches, the outcome of each row, and going on after a loss.
 @Suite(.timeLimit(.minutes(2))) struct ImportUsersTests {
     private static func users(_ range: Range<Int>) -> [ImportUser] {
         range.map { ImportUser(uid: Text("user-\(1_000_000 + $0)"), email: Text("user\($0)@example.com")) }
     }
 
-    /// Rows that come one after the other, and then no more for a reason.
+    /// Rows that come one after the other, and then an error.
     private struct Feed: AsyncSequence, AsyncIteratorProtocol {
         struct Broken: Error {}
 

@@ -3,7 +3,7 @@ import Messages
 import PosternAdmin
 import Testing
 
-/// What is done with API keys besides creating and revoking them.
+/// The methods for API keys besides creating and revoking them.
 enum KeyMethods {
     static func call(_ project: ProjectAdmin, _ recorder: MethodRecorder) async throws {
         let (key, secret) = try await project.createApiKey(role: .app, allowedAddresses: ["127.0.0.0/8"])

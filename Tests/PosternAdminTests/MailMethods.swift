@@ -4,12 +4,12 @@ import PosternAdmin
 import PosternClient
 import Testing
 
-/// How mail and SMS go out, and what is on its way.
+/// The methods for the delivery of mail and SMS, and for what is on its way.
 enum MailMethods {
     static func call(
         _ admin: TenantAdmin, _ scene: AdminScene, _ recorder: MethodRecorder
     ) async throws {
-        // Nobody listens there: the mail waits for its next attempt, and time stands still.
+        // Nobody listens at this port, and time stands still: the mail keeps waiting for its next attempt.
         let changed = try await recorder.expect("EmailConfigs/Update") {
             try await admin.updateEmailConfig(
                 EmailConfigChange {

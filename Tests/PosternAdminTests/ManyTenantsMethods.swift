@@ -3,7 +3,7 @@ import Messages
 import PosternAdmin
 import Testing
 
-/// What is done with several tenants at once.
+/// The methods that handle several tenants at once.
 enum ManyTenantsMethods {
     static func call(_ project: ProjectAdmin, _ recorder: MethodRecorder) async throws {
         let made = try await project.createTenant(

@@ -7,13 +7,13 @@ import Testing
 
 @testable import Service
 
-/// What the server itself says was called: its counters by method, and the idempotency keys it keeps.
+/// The calls that the server itself has seen: its counters by method, and the idempotency keys that it keeps.
 final class MethodRecorder {
     private let server: TestServer
     private let methods: [String: RegisteredMethod]
     private(set) var called: Set<String> = []
-    /// Changes by their rules, which so take keys; but what they change is the event log, which shall show each reading
-    /// and each test mail.
+    /// These methods are changes by their rules, so they take keys. But they change only the event log, which must
+    /// show each reading and each test mail.
     private static let keepsNoKey: Set<String> = ["postern.v1.Outbox/Get", "postern.v1.EmailConfigs/Test"]
 
     init(_ server: TestServer) {
@@ -22,18 +22,18 @@ final class MethodRecorder {
             uniqueKeysWithValues: server.instance.router.registry.all.map { ($0.descriptor.fullName, $0) })
     }
 
-    /// The methods that take an administrator.
+    /// The methods that require an administrator.
     var ofAdministrators: Set<String> {
         Set(methods.values.map(\.descriptor).filter { $0.role.rawValue >= Role.tenantAdmin.rawValue }.map(\.fullName))
     }
 
-    /// `body` calls this method, with a key exactly if the method could not be repeated without one.
+    /// Expects that `body` calls this method, with a key exactly if the method could not be repeated without one.
     func expect<Result>(_ name: String, _ body: () async throws -> Result) async throws -> Result {
         let fullName = "postern.v1.\(name)"
         let method = try #require(methods[fullName], "there is no \(fullName)")
         let (callsBefore, keysBefore) = (Self.callCount(method), try keyCount())
         let result = try await body()
-        // The server counts behind its answer.
+        // The server counts a call after its answer.
         for _ in 0..<1_000 where Self.callCount(method) == callsBefore { try await Task.sleep(for: .milliseconds(5)) }
         #expect(Self.callCount(method) > callsBefore, "\(name) was not called")
         let rule = method.descriptor
@@ -45,7 +45,7 @@ final class MethodRecorder {
         return result
     }
 
-    /// Waits until the server has answered the method so many times.
+    /// Waits until the server has answered `count` calls of the method.
     func waitForCalls(_ name: String, _ count: Int) async throws {
         let method = try #require(methods["postern.v1.\(name)"])
         for _ in 0..<2_000 where Self.callCount(method) < count { try await Task.sleep(for: .milliseconds(5)) }

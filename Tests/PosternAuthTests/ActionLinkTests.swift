@@ -33,7 +33,7 @@ import Testing
         #expect(ActionLink("https://a/?x=1#\u{301}&oobCode=1").code == nil)
         #expect(ActionLink("https://a/?x=1&\u{301}oobCode=1").code == nil)
         #expect(ActionLink("https://a/?oobCode=\u{301}1&y").code == "\u{301}1")
-        // U+212A is canonically equivalent to "K", and so is what it is a part of.
+        // U+212A is canonically equivalent to "K", so texts that differ only in these two are equivalent, too.
         let fields = FormFields("state=%E2%84%AA&%E2%84%AA=1"[...])
         #expect(fields.has("state", "\u{212A}") && !fields.has("state", "K") && fields["K"] == nil)
     }

@@ -30,7 +30,8 @@ struct Application {
         }
     }
 
-    /// Another device. Its clock is the server's unless it is wrong by `clockError`; `through`: another way there.
+    /// An application on another device. `clock`: its clocks, right if nil; `through`: the address of another way to
+    /// the server.
     func auth(
         storage: any AuthStorage = InMemoryStorage(), clock: TestClock? = nil, through address: String? = nil,
         tenantID: String = "", deviceName: String = "", storageErrors: Recording<AuthStorageError>? = nil,
@@ -51,7 +52,7 @@ struct Application {
         TestClock(wallStartingAt: server.clock.clock.now() + error)
     }
 
-    /// How many users are followed at the server, which itself follows the credentials of its callers.
+    /// The number of users that the server watches, without its own watch on the credentials of its callers.
     var streamCount: Int { server.project.changes.watchCount.load(ordering: .acquiring) - 1 }
 
     func setTenant(_ paths: [Text], _ change: (inout Messages.Tenant) -> Void) async throws {
@@ -70,7 +71,7 @@ struct Application {
         return try #require(read.contents).link.string
     }
 
-    /// What a provider proved: as good as what it proves now, without a provider that runs.
+    /// A credential that is as good as what a provider proves now, without a provider that runs.
     func credential(_ identity: FederatedIdentity) -> AuthCredential {
         let token = server.pendingToken(for: identity)
         return AuthCredential(provider: identity.providerID.string, kind: .pending(Secret(token.bytes)))
@@ -89,7 +90,7 @@ extension FederatedIdentity {
     }
 }
 
-/// What callbacks saw.
+/// The values that callbacks received.
 final class Recording<Element: Sendable>: Sendable {
     private let storage = Mutex<[Element]>([])
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PosternAuth
 
-/// What goes to the server of what a provider handed out.
+/// The parts of a provider's credential that are sent to the server.
 @Suite struct AuthCredentialTests {
     private func sent(_ credential: AuthCredential) throws -> IdpCredential {
         try Auth(configuration: .init(address: "127.0.0.1:1", credentials: .none)).backend.identity(credential)

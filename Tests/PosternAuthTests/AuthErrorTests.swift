@@ -7,7 +7,7 @@ import Testing
 @testable import PosternAuth
 
 @Suite struct AuthErrorTests {
-    /// Not reasons: kinds of codes, causes in metadata, places in templates.
+    /// Words that are not reasons: kinds of codes, causes in metadata, places in templates.
     private static let otherWords: Set<String> = [
         "PASSWORD_RESET", "EMAIL_SIGNIN", "VERIFY_EMAIL", "VERIFY_AND_CHANGE_EMAIL", "RECOVER_EMAIL",
         "REVOKED_BY_REUSE",
@@ -35,7 +35,7 @@ import Testing
         #expect(reasons.subtracting(Reason.allCases.map(\.name)).sorted() == [])
     }
 
-    /// UPPER_SNAKE words.
+    /// The UPPER_SNAKE words of a line.
     private static func names(in line: Substring) -> [String] {
         let words: [Substring] = line.split { !($0.isASCII && ($0.isUppercase || $0.isNumber || $0 == "_")) }
         return words.filter { $0.contains("_") && $0.first?.isUppercase == true && $0.count > 4 }.map { String($0) }

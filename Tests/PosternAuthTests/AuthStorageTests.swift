@@ -19,7 +19,7 @@ import Testing
             asked: Moment(monotonic: Instant(nanoseconds: 0), wall: Timestamp(seconds: 7))),
         attempt: RefreshAttempt(id: Array(0..<16), refreshToken: "r"), tenantID: "acme")
 
-    /// Reads like an ID token; nothing verifies it here.
+    /// A text that reads like an ID token; nothing verifies it here.
     private static func idToken(uid: String) -> Text {
         let payload = Base64.url.encode(Array(#"{"sub":"\#(uid)","iat":1,"exp":2}"#.utf8))
         return Text(validating: Array("e30.".utf8) + payload + Array(".s".utf8)) ?? .empty
@@ -105,7 +105,7 @@ import Testing
             #expect(loading?.kind == .inUse)
             let saving = refusal { () throws(AuthStorageError) in try second.save([2]) }
             #expect(saving?.kind == .inUse)
-            // There is nothing of its own to remove.
+            // The second storage has nothing of its own to remove.
             try second.remove()
             #expect(try first?.load() == [1])
             first = nil
@@ -124,7 +124,7 @@ import Testing
             }
             #expect(chmod(path, 0o600) == 0)
             #expect(try FileStorage(path: path).load() == [1])
-            // Where the tests are root's.
+            // The rest needs tests that run as root.
             guard geteuid() == 0, chown(path, 1, 1) == 0 else { return }
             let refused = refusal { () throws(AuthStorageError) in _ = try FileStorage(path: path).load() }
             #expect(refused?.kind == .exposed)
@@ -205,7 +205,7 @@ import Testing
                 let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
                 #expect(auth.currentUser === user)
                 #expect(auth.storageError?.kind == .unwritable)
-                // Of the sign-up that begins, and of the user.
+                // One error is of the sign-up that begins, the other of the user.
                 #expect(errors.elements.map(\.kind) == [.unwritable, .unwritable])
                 _ = try await user.idToken(forcingRefresh: true)
 
@@ -228,7 +228,7 @@ import Testing
     }
 }
 
-/// Takes nothing while it is broken.
+/// A storage that takes nothing while it is broken.
 private final class BreakableStorage: AuthStorage {
     let isBroken = Atomic(false)
     let kept = InMemoryStorage()
@@ -272,7 +272,7 @@ private func readWhole(_ path: String) throws -> [UInt8]? {
     return Array(bytes[..<count])
 }
 
-/// What `body` throws. Closures stay outside of `#expect`: Swift 6.3 may run one for another there.
+/// The error that `body` throws. Closures stay outside of `#expect`: Swift 6.3 may run one for another there.
 private func refusal(_ body: () throws(AuthStorageError) -> Void) -> AuthStorageError? {
     do throws(AuthStorageError) {
         try body()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PosternAuth
 
-/// A process that ends between the answer to a sign-up and its save: the next one goes on with the session.
+/// A process ends between the answer to a sign-up and its save: the next process goes on with the session.
 @Suite(.timeLimit(.minutes(2))) struct BegunSignUpTests {
     /// What the storage held when the answer was lost, as a killed process leaves it.
     private func leftBehind(
@@ -108,7 +108,7 @@ import Testing
             await #expect(throws: Failure.self) {
                 try await tokens.refresh(TokensRefreshRequest(tenantID: "acme", attemptID: attempt))
             }
-            // Somebody went on: whoever has only the attempt comes too late.
+            // The session went on: a caller that has only the attempt comes too late.
             _ = try await tokens.refresh(TokensRefreshRequest(refreshToken: pair.refreshToken))
             let late = await #expect(throws: Failure.self) {
                 try await tokens.refresh(TokensRefreshRequest(attemptID: attempt))

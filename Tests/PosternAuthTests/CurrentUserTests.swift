@@ -6,7 +6,7 @@ import Testing
 
 @testable import PosternAuth
 
-/// M4, M5, M12, M13: who is the current user, and that users live on without being it.
+/// M4, M5, M12, M13: who is the current user, and that users live on when they are not the current one.
 @Suite struct CurrentUserTests {
     @Test func `After signing up, and after signing in, the user is the current one`() async throws {
         try await Application.run { application in
@@ -35,7 +35,7 @@ import Testing
                 var request = user.createProfileChangeRequest()
                 request.displayName = "Ada"
                 request.photoURL = "https://example.com/ada"
-                // What returned is in the storage: the application may end now.
+                // A call that returned has saved its change: the application may end now.
                 try await request.commitChanges()
 
                 let unreachable = try application.auth(storage: storage, through: "127.0.0.1:1")

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PosternAuth
 
-/// Whoever was slow while a session ended and the same person signed in again: they must not hold on to a dead user.
+/// Code that was slow while a session ended and the same person signed in again must not hold on to a dead user.
 @Suite(.timeLimit(.minutes(2))) struct DeadUserTests {
     private func endSessions(of user: PosternAuth.User, _ application: Application) async throws {
         _ = try await UsersClient(channel: application.admin).revokeTokens(
@@ -56,14 +56,14 @@ import Testing
         }
     }
 
-    /// Every order of short histories: an observer that looks at any time, and at the end holds the current user.
+    /// Every order of short histories, with an observer that looks at any time: at the end it holds the current user.
     @Test func `After any history the last user that an observer was told of is the current one`() {
         struct Model {
             var newest = NewestEvent(.users)
             var told: PosternAuth.User?
         }
         let users = (0..<2).map { _ in PosternAuth.User.unreachable(uid: "u1") } + [.unreachable(uid: "u2")]
-        // 0: nobody; 1…3: a user; 4: the observer looks.
+        // 0: nobody is signed in; 1…3: a user is; 4: the observer looks.
         for history in 0..<3_125 {
             var (model, current, digits) = (Model(), PosternAuth.User?.none, history)
             for _ in 0..<5 {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PosternAuth
 
-/// What an application is told where a call ends, or ends the session.
+/// What an application is told when a call fails, is cancelled, or ends the session.
 @Suite(.timeLimit(.minutes(2))) struct EndingTests {
     @Test func `A user who was deleted meanwhile is not found, whatever the application asks first`() async throws {
         try await Application.run { application in

@@ -19,9 +19,9 @@ struct ExampleValues {
     let nonce: String
     /// Six digits that the user read.
     let code: String
-    /// Of an SMS that was sent.
+    /// The ID of an SMS that was sent.
     let verificationID: String
-    /// Of a sign-in that waits for a second factor.
+    /// The resolver of a sign-in that waits for a second factor.
     let resolver: MultiFactorResolver
     /// The proof of a second factor.
     let assertion: MultiFactorAssertion

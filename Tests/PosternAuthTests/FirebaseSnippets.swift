@@ -2,9 +2,9 @@ import Base
 import JSON
 import PosternAuth
 
-// 42 pieces of application code as FirebaseAuth's documentation teaches to write them. That this file compiles is
-// the test. A comment that begins with FirebaseAuth and a colon, above a piece shows what FirebaseAuth has there, where
-// this library asks for something else; docs/client.md lists each.
+// 42 pieces of application code as FirebaseAuth's documentation teaches to write them. That this file compiles is the
+// test. Where this library asks for something else, a comment above the piece shows FirebaseAuth's code. Such a
+// comment begins with FirebaseAuth and a colon; docs/client.md lists each.
 
 private func show(_ text: String) {}
 private func send(_ token: String) {}

@@ -6,9 +6,9 @@ import Testing
 
 @testable import PosternAuth
 
-/// While somebody guesses at an account, the devices its user signed in on get in.
+/// While somebody guesses at an account, the user can still sign in on devices that are known.
 @Suite struct KnownDeviceTests {
-    /// Guesses from nowhere known until the server takes no more.
+    /// Guesses from an unknown device until the server takes no more.
     private static func guess(_ application: Application) async throws {
         let stranger = try application.auth()
         for _ in 0..<20 {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PosternAuth
 
-/// M14: what listeners are told, and that none waits for another.
+/// M14: what listeners are told, and that no listener waits for another.
 @Suite(.timeLimit(.minutes(2))) struct ListenerTests {
     private func word(_ event: IDTokenEvent?) -> String? { event.map { "\($0.change)" } }
 
@@ -94,7 +94,7 @@ import Testing
             let auth = try application.auth()
             let gate = Semaphore()
             let blocked = Recording<String?>()
-            // More than the default pool has threads.
+            // There are more listeners than the default pool has threads.
             for _ in 0..<16 {
                 auth.addStateDidChangeListener { _, user in
                     blocked.append(user?.uid)
@@ -124,7 +124,7 @@ import Testing
             for number in 0..<3 { try await auth.createUser(withEmail: "u\(number)@example.com", password: password) }
             let newest = try #require(auth.currentUser)
             #expect(await slow.next()?.map(\.uid) == .some(newest.uid))
-            // Away and back again: no news.
+            // The same user is back after the sign-out: that is no news.
             try await auth.signOut()
             try await auth.updateCurrentUser(newest)
             let last = try await auth.createUser(withEmail: "last@example.com", password: password).user

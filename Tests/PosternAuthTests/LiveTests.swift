@@ -7,11 +7,11 @@ import Testing
 
 @testable import PosternAuth
 
-/// What other devices and administrators do is seen without a call, while somebody listens.
+/// Changes by other devices and administrators are seen without a call, while somebody listens.
 @Suite(.timeLimit(.minutes(2))) struct LiveTests {
     private static let email = "ada@example.com"
 
-    /// Two devices of one user; the phone listens, and is followed.
+    /// Two devices of one user; the phone listens, so the server watches its user.
     private struct Scene {
         let laptop: Auth
         let phone: Auth
@@ -105,7 +105,7 @@ import Testing
                 let saved = scene.phoneStorage.load().flatMap { try? SavedState($0, tenantID: .empty) }
                 return saved?.account.displayName == "Ada"
             }
-            // Firebase's own are told what they always were: the next token.
+            // Firebase's own listeners are told what they always were: the next token.
             _ = try await scene.onPhone.idToken(forcingRefresh: true)
             try await eventually { tokens.elements.count == 2 }
             #expect(states.elements.count == 1)
@@ -172,7 +172,7 @@ import Testing
             var events = restarted.idTokenEvents.makeAsyncIterator()
             #expect(await events.next().map { "\($0.change)" } == "initialized")
             try await eventually { application.streamCount == 2 }
-            // Whatever the stream began with came before this.
+            // The first message of the stream came before this.
             try await scene.rename("Countess")
             #expect(await events.next().map { "\($0.change)" } == "profileChanged")
             #expect(restarted.currentUser?.displayName == "Countess")
@@ -197,7 +197,7 @@ import Testing
 }
 
 extension Messages.User {
-    /// Without what an application is never shown.
+    /// The user without the fields that an application is never shown.
     fileprivate var asKept: Messages.User {
         var user = self
         user.lastRefreshAtMicros = 0

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PosternAuth
 
-/// Changes that replace the tokens, and whose answer does not come.
+/// Changes that replace the tokens, and whose answer is lost.
 @Suite(.timeLimit(.minutes(2))) struct LostChangeTests {
     private static let newPassword = "another horse"
 
@@ -51,7 +51,7 @@ import Testing
             #expect(lost.isRetryable)
             #expect(auth.currentUser === user)
 
-            // Long after the server would take a second holder of the refresh token for a second tab.
+            // This is long after the server would take a second holder of the refresh token for a second tab.
             application.server.clock.advance(by: .minutes(30))
             clock.advance(by: .minutes(30))
             proxy.comeUp()
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    /// The process ends between the answer to a change and its save, and comes back when no grace helps any more.
+    /// The process ends between the answer to a change and its save, and starts again when every grace is over.
     @Test(arguments: ["password", "link", "unlink", "reauthenticate"])
     func `A process that was killed during a change goes on with the session after a restart`(
         change: String
@@ -177,7 +177,7 @@ import Testing
             let clock = application.clock()
             let again = try application.auth(storage: killed, clock: clock)
             let same = try #require(again.currentUser)
-            // Whatever it does first.
+            // Any call may come first.
             try await same.reload()
             application.server.clock.advance(by: .seconds(13))
             _ = try await same.idToken(forcingRefresh: true)

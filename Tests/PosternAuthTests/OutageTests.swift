@@ -7,7 +7,7 @@ import Testing
 @testable import PosternAuth
 @testable import PosternClient
 
-/// The server is away for a while: an application's user waits, and is then served at once.
+/// The server is away for a while: the calls of an application's user wait, and are then answered at once.
 @Suite(.timeLimit(.minutes(2))) struct OutageTests {
     @Test func `A call that is made while the server is away is answered when it is back`() async throws {
         try await Application.run { application in
@@ -17,7 +17,7 @@ import Testing
             proxy.sever(goingDown: true)
             let refused = proxy.refusedCount
             let waiting = Task { try await user.reload() }
-            // It tries at once, and goes on trying.
+            // The channel tries at once, and goes on trying.
             try await eventually { proxy.refusedCount >= refused + 2 }
             proxy.comeUp()
             try await waiting.value

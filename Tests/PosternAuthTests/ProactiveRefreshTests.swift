@@ -38,7 +38,7 @@ import Testing
             #expect(auth.isRefreshingAhead)
             try await eventually { clock.sleeperCount == 1 }
             try await auth.signOut()
-            // The sleep ends by itself, when it finds nobody.
+            // The sleep ends by itself, when it finds that nobody is signed in.
             clock.advance(by: .minutes(55))
             try await eventually { !auth.isRefreshingAhead && clock.sleeperCount == 0 }
             application.server.clock.advance(by: .minutes(55))
@@ -67,7 +67,7 @@ import Testing
             clock.advance(by: wait)
             application.server.clock.advance(by: wait)
             try await eventually { user.saved.idToken.string != token }
-            // The next one has its own timer.
+            // The next token has its own timer.
             try await eventually { clock.sleeperCount == 1 }
             #expect(try #require(clock.nextWakeUp) > .minutes(54))
             handle.remove()
@@ -84,7 +84,7 @@ import Testing
             let handle = auth.addIDTokenDidChangeListener { _, _ in }
             try await eventually { clock.wakeUps.contains { $0 > .minutes(54) } }
             clock.advance(by: .minutes(55))
-            // The user's stream is tried again, too, at times that are not round.
+            // The user's stream is retried, too, at times that are not round.
             for seconds in [15, 30, 60, 120, 240, 300, 300] {
                 try await eventually { clock.wakeUps.contains(.seconds(seconds)) }
                 clock.advance(by: .seconds(seconds))

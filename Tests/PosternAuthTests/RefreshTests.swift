@@ -10,7 +10,7 @@ import Tokens
 
 @testable import PosternAuth
 
-/// Refreshing: once for all who ask, and never lost.
+/// Refreshing: once for all callers, and never lost.
 @Suite(.timeLimit(.minutes(2))) struct RefreshTests {
     @Test func `Fifty callers share one refresh`() async throws {
         try await Application.run { application in
@@ -75,12 +75,12 @@ import Tokens
             let auth = try application.auth(storage: storage, through: proxy.address, timeout: .milliseconds(500))
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             let held = try #require(user.refreshToken)
-            // The server commits, then the network is gone.
+            // The server commits, then the network fails.
             proxy.hold()
             let lost = Task { try await user.idToken(forcingRefresh: true) }
             try await eventually { proxy.requestCount("Refresh") == 1 }
             try await eventually { (try? application.rotationCount(of: user)) == 1 }
-            // What a process leaves that is killed here.
+            // This is what the storage holds if the process is killed here.
             let record = try #require(storage.load())
             let saved = try #require(try SavedState(record, tenantID: .empty))
             #expect(saved.attempt?.refreshToken == Text(held))
@@ -106,7 +106,7 @@ import Tokens
             let clock = application.clock()
             let auth = try application.auth(clock: clock)
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
-            // Another way to the same server, which is down.
+            // Another way to the same server: a proxy, which is down.
             let saved = user.saved
             let proxy = CuttingProxy(target: application.server.port)
             let storage = InMemoryStorage()
@@ -176,7 +176,7 @@ import Tokens
 }
 
 extension Application {
-    /// How often the user's session was given a new refresh token: its counter.
+    /// The number of refresh tokens that the session was given after the one that the user holds.
     func rotationCount(of user: PosternAuth.User) throws -> UInt64 {
         let token = try #require(server.project.refreshTokens.decode(user.saved.refreshToken))
         let session = try server.project.store.read { try $0.get(Tables.sessions, SessionKey(token.sessionID)) }
@@ -185,7 +185,7 @@ extension Application {
 }
 
 extension PosternAuth.User {
-    /// How many wait for the refresh under way.
+    /// The number of callers that wait for the refresh under way.
     var refreshWaiterCount: Int { state.withLock { $0.refreshWaiters.count } }
 }
 

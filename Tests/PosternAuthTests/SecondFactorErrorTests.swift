@@ -6,9 +6,9 @@ import Testing
 
 @testable import PosternAuth
 
-/// What an error for want of a second factor carries.
+/// What an error about a missing second factor carries.
 @Suite struct SecondFactorErrorTests {
-    /// Calls nobody.
+    /// An `Auth` that calls no server.
     private static func auth() throws -> Auth {
         try Auth(configuration: .init(address: "127.0.0.1:1", credentials: .none))
     }

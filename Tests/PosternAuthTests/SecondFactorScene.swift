@@ -37,7 +37,7 @@ struct SecondFactorScene {
         }
     }
 
-    /// The code that oathtool makes of the secret, at the server's time.
+    /// The code that oathtool makes from the secret, at the server's time.
     func code(_ secret: TOTPSecret) throws -> String {
         let output = "\(application.server.directory)/oathtool"
         let time = application.server.clock.clock.now().seconds
@@ -47,7 +47,7 @@ struct SecondFactorScene {
         return String(decoding: (readFile(output) ?? []).filter { $0 != 0x0A }, as: UTF8.self)
     }
 
-    /// Makes the next code another one: each is good once.
+    /// Advances the clock to the next code: each code is good once.
     func waitForNextCode() { application.server.clock.advance(by: .seconds(30)) }
 
     /// Adds an authenticator app to ada.
@@ -76,7 +76,7 @@ struct SecondFactorScene {
         try await resolver { try await auth.signIn(withEmail: Self.email, password: password) }
     }
 
-    /// The resolver that `body` is refused with.
+    /// The resolver in the error that `body` is refused with.
     func resolver(
         sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
     ) async throws -> MultiFactorResolver {

@@ -96,7 +96,7 @@ import Testing
             disabling.disabled = true
             _ = try await users.update(disabling)
 
-            // Bob's state says nothing about Ada.
+            // The state of Bob's account says nothing about Ada.
             let refusal = try await error {
                 try await ada.reauthenticate(
                     with: EmailAuthProvider.credential(withEmail: "bob@example.com", password: password))
@@ -131,7 +131,7 @@ import Testing
             #expect(offline.code == .networkError)
             #expect(offline.isRetryable)
             #expect(auth.currentUser === user)
-            // The token that is there is still good.
+            // The token that the user has is still good.
             _ = try await user.idToken()
         }
     }

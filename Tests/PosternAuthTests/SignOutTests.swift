@@ -6,9 +6,9 @@ import Testing
 
 @testable import PosternAuth
 
-/// What becomes of the session at the server.
+/// What becomes of a signed-out user's session at the server.
 @Suite struct SignOutTests {
-    /// The names of the devices that the user is signed in on, by an account of its own.
+    /// The names of the devices that the user is signed in on, listed with the user's own ID token.
     private func devices(of user: PosternAuth.User, _ application: Application) async throws -> [String] {
         let request = SessionsListRequest(idToken: Text(try await user.idToken()))
         let listed = try await SessionsClient(channel: application.admin).list(request)
@@ -65,7 +65,7 @@ import Testing
             try await laptop.signIn(withEmail: "ada@example.com", password: password)
             try await laptop.signOut()
             #expect(try await devices(of: onPhone, application) == ["phone"])
-            // What goes on while somebody listens does not hold the user.
+            // The work that goes on while somebody listens does not hold the user.
             let handle = laptop.addIDTokenDidChangeListener { _, _ in }
             try await laptop.signIn(withEmail: "ada@example.com", password: password)
             try await eventually { application.streamCount == 1 }

@@ -30,7 +30,7 @@ final class TestClock: Sendable {
         }
     }
 
-    /// Both clocks go on; who has slept long enough wakes up.
+    /// Advances both clocks; sleepers that have slept long enough wake up.
     func advance(by duration: Duration) {
         wall.advance(by: duration)
         let awake = state.withLock { state in
@@ -42,17 +42,17 @@ final class TestClock: Sendable {
         for sleeper in awake { sleeper.promise.succeed(()) }
     }
 
-    /// How many have ever slept.
+    /// The number of sleeps that ever began.
     var sleepCount: Int { state.withLock { $0.lastID } }
 
     var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
-    /// How long until each one wakes.
+    /// The time until each sleeper wakes.
     var wakeUps: [Duration] {
         state.withLock { state in state.sleepers.map { .nanoseconds($0.until.nanoseconds(since: state.now)) } }
     }
 
-    /// How long until the first one wakes.
+    /// The time until the first sleeper wakes.
     var nextWakeUp: Duration? {
         wakeUps.min()
     }

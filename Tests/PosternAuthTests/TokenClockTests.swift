@@ -5,7 +5,7 @@ import Testing
 
 @testable import PosternAuth
 
-/// How long an ID token is taken for good, whatever the clocks say.
+/// How long an ID token is taken to be valid, whatever the clocks say.
 @Suite struct TokenClockTests {
     private static let start = Moment(monotonic: Instant(nanoseconds: 0), wall: Timestamp(seconds: 1_800_000_000))
 
@@ -79,7 +79,7 @@ import Testing
             let clock = application.clock()
             let first = try application.auth(storage: storage, clock: clock)
             let token = try await first.createUser(withEmail: "ada@example.com", password: password).user.idToken()
-            // Two hours pass, of which the client's clock knows ten minutes.
+            // Two hours pass, but only ten minutes on the client's clock.
             application.server.clock.advance(by: .hours(2))
             clock.wall.advance(by: .minutes(10))
             let auth = try application.auth(storage: storage, clock: clock)

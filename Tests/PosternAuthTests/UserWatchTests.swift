@@ -7,11 +7,11 @@ import Testing
 
 @testable import PosternAuth
 
-/// The stream behind what is seen live: when there is one, and what becomes of it.
+/// The stream behind live changes: when there is one, and what becomes of it.
 @Suite(.timeLimit(.minutes(2))) struct UserWatchTests {
     private static let email = "ada@example.com"
 
-    /// Renames the user behind the back of everybody here.
+    /// Renames the user by an administrator's call, behind the back of the applications here.
     private func rename(_ user: PosternAuth.User, _ name: Text, _ application: Application) async throws {
         var request = UsersUpdateRequest(uid: Text(user.uid), updateMask: ProtobufFieldMask(paths: ["display_name"]))
         request.displayName = name
@@ -58,7 +58,7 @@ import Testing
             let handle = auth.addStateDidChangeListener { _, _ in }
             try await eventually { application.streamCount == 1 && clock.sleeperCount == 0 }
             for name in ["Ada", "Countess"] {
-                // The first message is there: the stream is one to be lost.
+                // Once this message has come, the stream exists and can be lost.
                 try await rename(user, Text("\(name) \(name)"), application)
                 try await eventually { user.displayName == "\(name) \(name)" }
                 proxy.sever(goingDown: true)
@@ -197,7 +197,7 @@ import Testing
             let auth = try application.auth(through: proxy.address)
             let user = try await auth.createUser(withEmail: Self.email, password: password).user
             let token = try await user.idToken()
-            // The application's clocks stood still.
+            // The application's clocks do not move.
             application.server.clock.advance(by: .hours(2))
             try await rename(user, "Ada", application)
             let handle = auth.addStateDidChangeListener { _, _ in }
@@ -262,7 +262,7 @@ import Testing
                     .milliseconds($0)
                 })
         backoff.streamTold()
-        // A stream that ends without a word, too.
+        // A stream that ends without an error has a delay, too.
         #expect(backoff.delay(after: nil, jitter: 0.5) == .milliseconds(750))
         var later = lost
         later.retryAfter = .minutes(7)

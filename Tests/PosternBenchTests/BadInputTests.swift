@@ -5,10 +5,10 @@ import Testing
 
 @testable import PosternBench
 
-/// Servers that go away, schedules that cannot be met, disks that are full: what is measured so far is written, and the
-/// exit status tells what happened.
+/// Servers that go away, schedules that cannot be met, full disks: what was measured so far is written, and the exit
+/// status tells what happened.
 @Suite struct BadInputTests {
-    /// Runs a load through a proxy while `meanwhile` does something to it once some requests went through.
+    /// Runs a load through a proxy; once some requests went through, `meanwhile` does something to the proxy.
     private static func run(
         _ bench: BenchServer, _ words: [String], meanwhile: @escaping @Sendable (CuttingProxy) -> Void
     ) throws -> (kind: BenchError.Kind?, result: RunResult) {
@@ -36,7 +36,7 @@ import Testing
             let (kind, result) = try Self.run(bench, words) { $0.sever(goingDown: true) }
             #expect(kind == .failed && result.connectionsLost == 2)
             #expect(result.operations[0].record.okCount >= 40)
-            // It ends when the last connection is lost, not when the time is over.
+            // The run ends when the last connection is lost, not when the time is over.
             #expect(result.seconds < 300)
         }
     }
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    /// The system takes the connections of a listening socket; nobody reads what they say.
+    /// The system accepts the connections of a listening socket; nobody reads what comes in.
     @Test func `A server that takes connections and stays silent is given up by every command`() throws {
         try withTemporaryDirectory { directory in
             let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

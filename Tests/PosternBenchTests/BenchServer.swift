@@ -45,7 +45,7 @@ struct BenchServer {
 
     func path(_ name: String) -> String { "\(directory)/\(name)" }
 
-    /// Runs a command with the flags that say which server; a port of its own takes the place of the plain one.
+    /// Runs a command with the flags that name the server; `port` replaces the port for plain text.
     func run(_ command: String, _ words: [String], port: UInt16? = nil) throws {
         let flags = ["--server", "127.0.0.1:\(port ?? server.port)", "--key-file", path("key")]
         try Program.run([command] + flags + words)

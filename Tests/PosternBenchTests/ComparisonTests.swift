@@ -12,7 +12,7 @@ import Testing
         distance: Int64 = 100
     ) -> RunResult {
         func drawn(_ deviation: Double) -> Double {
-            // The sum of twelve is close to a normal distribution with deviation 1.
+            // The sum of twelve random numbers is close to a normal distribution with deviation 1.
             let sum = (0..<12).reduce(0.0) { sum, _ in sum + random.unit() } - 6
             return max(0.1, 1 + deviation * sum)
         }
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    /// Other programs slow both of a pair down, by up to half. Seven pairs are measured in turn.
+    /// Other programs slow both runs of a pair down, by up to half. Seven pairs are measured in turn.
     private static func comparison(
         _ random: inout SeededGenerator, cpuAfter: Double, isInTurn: Bool = true, moved: Int = 0
     ) throws -> Comparison {
@@ -88,7 +88,7 @@ import Testing
             var before = result(cpu: 10 * others, latency: 400 * others, &random)
             var after = result(
                 cpu: cpuAfter * others, latency: 400 * others, &random, distance: number < moved ? 30 : 100)
-            // Every second pair the other way round.
+            // In every second pair, the runs are in the other order.
             let (first, second) = (Int64(number * 20), Int64(number * 20 + 10))
             (before.startedAt, after.startedAt) = number % 2 == 0 ? (first, second) : (second, first)
             if !isInTurn { after.startedAt += 1_000 }

@@ -37,7 +37,7 @@ import Wire
                 "--scenario", "mixed-day", "--transport", "grpc", "--rate", "100", "--max-outstanding", "16",
             ]
             #expect(try bench.load("run", scenario).errorCount == 0)
-            // No error rate is below 0: the search ends at one a second, and its steps are written.
+            // No error rate is below 0: the search ends at a rate of one a second, and its steps are written.
             let search = ["--mix", "health=1", "--transport", "grpc", "--slo", "error_rate<0%", "--from", "2"]
             #expect(throws: BenchError.self) {
                 _ = try bench.load("saturate", search + ["--step-seconds", "1", "--warmup", "0"])
@@ -75,7 +75,7 @@ import Wire
         try await BenchServer.with { bench in
             try bench.seed()
             var population = try StateFile.read(bench.path("state"))
-            // Users that nobody made.
+            // The state file now has users that nobody made.
             population.userCount = 1_000_000
             try StateFile.write(population, to: bench.path("state"))
             for transport in ["native", "grpc"] {

@@ -3,11 +3,11 @@ import Testing
 
 @testable import PosternBench
 
-/// The help against what the commands really ask for.
+/// The help, compared with the arguments that the commands really ask for.
 @Suite struct HelpTests {
     private typealias Made = @Sendable (inout Arguments) throws -> Void
 
-    /// Each command, with the flags it cannot do without.
+    /// Each command, with the flags that it requires.
     private static let commands: [(name: String, words: [String], make: Made)] = [
         ("seed", ["--state", "s"], { _ = try SeedCommand(&$0) }),
         ("run", ["--mix", "get=1"], { _ = try RunCommand(&$0) }),
@@ -58,7 +58,7 @@ import Testing
                 if let standard { #expect(line?.hasSuffix("(\(standard))") == true, "\(command.name) \(name)") }
                 checked += 1
             }
-            // And no flag that is none.
+            // The help names no flag that does not exist.
             for line in own.split(separator: "\n").map({ $0.drop { $0 == " " } }) where line.hasPrefix("-") {
                 let name = line.prefix { $0 != " " }
                 if command.name == "replay", ["--mix", "--scenario"].contains(name) { continue }

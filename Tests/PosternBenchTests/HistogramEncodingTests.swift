@@ -52,7 +52,7 @@ import Testing
             }
             _ = Histogram(encoded: broken)
         }
-        // A run of empty counters beyond the last, of any length.
+        // A run of empty counters goes beyond the last counter, whatever its length.
         for tail: [UInt8] in [[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], [0xFF, 0xFF, 0xFF, 0x7F]] {
             var broken = Array(bytes[..<40]) + tail
             broken[7] = UInt8(tail.count)

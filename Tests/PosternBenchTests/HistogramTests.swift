@@ -9,7 +9,7 @@ import Testing
     func `Every percentile is at most 1/1024 above the sorted sample's`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         for count in [1, 2, 99, 10_000] {
-            // Each power of two from 1 ns to 34 s as likely as any other.
+            // Each power of two from 1 ns to 34 s is as likely as any other.
             let values = (0..<count).map { _ in random.next() >> (29 + random.next() % 35) }
             var histogram = Histogram()
             for value in values { histogram.record(value) }

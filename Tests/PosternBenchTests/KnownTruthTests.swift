@@ -3,7 +3,7 @@ import Testing
 
 @testable import PosternBench
 
-/// The loops against a server whose times are known: what they report is what they should.
+/// The loops against a server whose times are known: they must report these times.
 @Suite struct KnownTruthTests {
     private typealias Loop = LoadLoop<SimulatedNetwork>
 
@@ -41,7 +41,7 @@ import Testing
             whenFull: whenFull)
     }
 
-    /// Within 2 percent.
+    /// Expects the percentile to be within 2 percent of `seconds`.
     private static func expect(
         _ histogram: Histogram, _ share: Double, seconds: Double, sourceLocation: SourceLocation = #_sourceLocation
     ) {
@@ -93,15 +93,15 @@ import Testing
         for share in [0.91, 0.99, 1] { Self.expect(response, share, seconds: 0.010) }
     }
 
-    /// Answers take 1 ms, but from second 3 to 4 none comes.
+    /// Answers take 1 ms, but no answer comes from second 3 to second 4.
     private static func stalling(_: Int, sent: Double) -> Double? {
         let answered = sent + 0.001
         return (3.0..<4.0).contains(answered) ? 4.001 : answered
     }
 
-    /// 1,000 requests a second, four on their way at most: the thousand that became due in the stall are caught up
-    /// with at 4,000 a second, while others come. A request that was due x seconds after the stall began is answered
-    /// 1 - 0.75 x seconds later, until x is 4/3; that is 1,333 of 10,000 requests.
+    /// 1,000 requests a second, at most four of them in flight. The thousand requests that became due in the stall
+    /// are made up for at 4,000 a second, while others become due. A request that was due x seconds after the stall
+    /// began is answered 1 - 0.75 x seconds later, until x is 4/3; that is 1,333 of 10,000 requests.
     @Test func `A stall of a second shows in response and not in service time`() throws {
         let network = SimulatedNetwork(links: 4, answer: Self.stalling)
         let recorder = try Self.run(network, Self.open(1_000, .uniform, most: 4), slots: 1)
@@ -163,7 +163,7 @@ import Testing
     }
 
     @Test func `What a server cannot do by the end is told as not sent`() throws {
-        // Each connection answers one request, and then none any more.
+        // Each connection answers one request, and no more after that.
         let network = SimulatedNetwork(links: 2) { number, sent in number <= 2 ? sent + 0.001 : 1e6 }
         let recorder = try Self.run(network, Self.open(100, .uniform, most: 2, warmup: 0), slots: 1, seconds: 1)
         let record = Self.get(recorder)

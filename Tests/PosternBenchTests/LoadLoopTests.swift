@@ -22,7 +22,7 @@ import Wire
         return true
     }
 
-    /// `get`s against a stub, for `seconds` or until it was sent so many.
+    /// Sends `get`s to a stub, for `counted` or until the stub has received `most` of them.
     private func run(
         connections: Int, slots: Int, _ pacing: Pacing, counted: Duration, until most: Int = .max,
         _ answer: @escaping StubServer.Answer
@@ -81,7 +81,7 @@ import Wire
             return true
         }
         #expect(result.record.okCount == 10 && result.recorder.unsent.isEmpty)
-        // The first was due 90 ms before the last, and was answered behind it.
+        // The first request was due 90 ms before the last, and was answered after it.
         #expect(result.record.response.maximum >= 90_000_000)
     }
 

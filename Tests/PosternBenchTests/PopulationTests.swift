@@ -31,7 +31,7 @@ import Testing
         }
         let whole = StateFile.encode(Self.population)
         for count in whole.indices.dropLast() where whole[count] == UInt8(ascii: "\n") || count % 7 == 0 {
-            // A refresh token that lost its end cannot be told from a whole one.
+            // A refresh token that lost its end looks like a whole one.
             guard count < whole.count - 3 else { continue }
             #expect(throws: BenchError.self) { try StateFile.decode(Array(whole[..<count]), from: "state") }
         }

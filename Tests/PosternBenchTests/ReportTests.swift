@@ -7,7 +7,7 @@ import Testing
 @Suite struct ReportTests {
     private static let hostile = "</td><script>alert(1)</script>\"'&\u{1}\u{85}"
 
-    /// Every text that comes from a file or a server is one that wants out of its place.
+    /// A result in which every text from a file or a server tries to break out of its place.
     private static var result: RunResult {
         var result = exampleResult()
         result.configuration = [
@@ -61,7 +61,7 @@ import Testing
             search.contains("<td>0.25</td><td>1.25</td><td>holds</td>")
                 && search.contains("<td>0.75</td><td>1.75</td><td>fails</td>"))
         #expect(search.contains("<b>0.25</b>CPUs of the server at it") && search.contains("of all rates together"))
-        // The bound is a line in the plot; what all rates came to is no figure to be warned of.
+        // The bound is a line in the plot; the total of all rates is not a figure that needs a warning.
         #expect(search.contains("</i>p99&lt;20ms</span>") && !search.contains("were achieved of"))
         #expect(!HTMLReport(result: exampleResult(), generatorCount: 1).text.contains("Rate by rate"))
     }

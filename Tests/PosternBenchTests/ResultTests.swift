@@ -5,7 +5,7 @@ import Testing
 
 @testable import PosternBench
 
-/// A result, for the tests of what is made of it.
+/// An example result, for the tests of what is made of it.
 func exampleResult() -> RunResult {
     var record = OperationRecord()
     for value in 1...1_000 {
@@ -83,7 +83,7 @@ func exampleResult() -> RunResult {
 
     @Test(arguments: [(0, false), (1, false), (2, false), (3, true), (100, true)])
     func `Failures above the share that is allowed fail the run`(percent: Int, passes: Bool) {
-        // 24 of 1,024.
+        // 24 of 1,024 requests failed.
         if passes {
             #expect(throws: Never.self) { try exampleResult().check(failuresMaxPercent: percent) }
         } else {

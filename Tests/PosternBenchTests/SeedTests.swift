@@ -35,7 +35,7 @@ import Testing
             try bench.seed(["--users", "30"])
             let second = try StateFile.read(bench.path("state"))
             #expect(second.userCount == 30 && second.done.users == 30 && second.origin == first.origin)
-            // The sessions are new ones of the same users.
+            // The sessions are new, of the same users.
             #expect(second.sessions.count == 40 && second.sessions[0].refreshToken != first.sessions[0].refreshToken)
             let count: UsersCountResponse = try bench.server.connect().call(
                 "postern.v1.Users/Count", UsersCountRequest(tenantID: "bench"))
@@ -57,7 +57,7 @@ import Testing
             try bench.seed()
             let whole = try StateFile.read(bench.path("state"))
             #expect(whole.sessions.count == 40 && Array(whole.sessions.prefix(25)) == cut.sessions)
-            // Sessions of long ago, or of a clock that was ahead, are begun anew.
+            // Sessions that began long ago, or by a clock that was ahead, are begun anew.
             for shift in [-3_600_000_000, 3_600_000_000] as [Int64] {
                 var old = whole
                 old.done.isComplete = false
@@ -92,7 +92,7 @@ import Testing
                 }
                 #expect(try StateFile.read(path) == other)
             }
-            // Something that is no state file is not overwritten.
+            // A file that is not a state file is not overwritten.
             try TextFile.write([UInt8]("my notes\n".utf8), to: path)
             #expect(throws: BenchError.self) { try bench.seed() }
             #expect(try TextFile.read(path) == [UInt8]("my notes\n".utf8))

@@ -45,9 +45,9 @@ final class SimulatedNetwork: LoadNetwork {
     let links: [Link]
     let streamsMax: Int
     let begin = Instant(nanoseconds: 1_000_000_000)
-    /// How much later than it asked for the loop wakes: a machine that has no time for it.
+    /// How much later the loop wakes than it asked for, as on a machine that has no time for it.
     var wakesLate = Duration.zero
-    /// Requests whose numbers these are are refused.
+    /// Whether the request with this number is refused.
     var isRefused: (Int) -> Bool = { _ in false }
     private(set) var requestCount = 0
     private(set) var inFlightMax = 0
@@ -56,8 +56,8 @@ final class SimulatedNetwork: LoadNetwork {
     private var answers = PendingSteps()
     private var ready: [Int] = []
 
-    /// `answer`: when the request of this number, sent at this time after the beginning, is answered; in seconds. Nil
-    /// closes its connection.
+    /// `answer`: the time at which the request with this number, sent at this time, is answered, both in seconds
+    /// after the beginning. Nil closes its connection.
     init(links count: Int, streamsMax: Int = .max, answer: @escaping (Int, Double) -> Double?) {
         links = (0..<count).map { _ in Link() }
         self.streamsMax = streamsMax
@@ -71,7 +71,7 @@ final class SimulatedNetwork: LoadNetwork {
                     links[index].isLost = true
                     return answers.insert(PendingSteps.Step(at: time, place: (index, 0), journey: 0))
                 }
-                // A journey's number says what kind of answer it is.
+                // The step's journey number says what kind of answer it is.
                 answers.insert(
                     PendingSteps.Step(
                         at: begin.advanced(byNanoseconds: Int64((seconds * 1e9).rounded())),

@@ -9,13 +9,13 @@ import Wire
 
 /// A TCP server that answers HELLO, and then each batch of requests as `answer` says. Ends when its connections do.
 final class StubServer: Sendable {
-    /// Appends answers for the requests that came together. False: close the connection.
+    /// Appends answers for the requests that came together; false closes the connection.
     typealias Answer = @Sendable ([UInt32], inout ByteBuffer) -> Bool
 
     let address: ServerAddress
     private let threads: [OSThread]
 
-    /// Takes `connections` connections, a thread each.
+    /// Accepts `connections` connections, a thread each.
     init(connections: Int, answer: @escaping Answer) throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var name = sockaddr_in()

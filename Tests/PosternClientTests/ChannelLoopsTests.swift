@@ -28,7 +28,7 @@ import Testing
         return count
     }
 
-    /// Looks until `condition` holds, 100,000 times at most.
+    /// Checks `condition` until it holds, 100,000 times at most.
     private static func look(until condition: () -> Bool) async -> Bool {
         for _ in 0..<100_000 {
             if condition() { return true }
@@ -80,7 +80,7 @@ import Testing
             for channel in channels.dropLast() { await channel.shutdown() }
             channels.removeFirst(6)
             #expect(Self.loopThreadCount() == before + 3)
-            // Dropped without being shut down.
+            // The channels are dropped without being shut down.
             channels = []
             #expect(await Self.look { Self.loopThreadCount() == before })
             #expect(await Self.look { server.connectionCount == 0 })
@@ -111,10 +111,10 @@ import Testing
             }
             let first = try make()
             #expect(try await askName(first) == "a")
-            // No room for the second thread: the channel shares the first one.
+            // There is no descriptor for a second thread: the channel shares the first one.
             let second = try Self.withDescriptors(left: 0) { () throws(Failure) in try make() }
             #expect(try await askName(second) == "a")
-            // Now there is.
+            // Now there are descriptors.
             let before = Self.loopThreadCount()
             let third = try make()
             let fourth = try make()
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    /// Runs `body` while the process can open so many descriptors.
+    /// Runs `body` while the process can open only `count` more descriptors.
     private static func withDescriptors<Result, Trouble: Error>(
         left count: Int, _ body: () throws(Trouble) -> Result
     ) throws(Trouble) -> Result {

@@ -19,7 +19,7 @@ import Wire
         return try Channel(address: addresses.joined(separator: ","), credentials: .none, options: options)
     }
 
-    /// Calls until `name` answered, 10,000 times at most.
+    /// Calls until the server `name` has answered, 10,000 times at most.
     private static func callUntil(_ name: Text, answersOn channel: Channel) async throws {
         for _ in 0..<10_000 {
             if try await askName(channel, idempotent: true) == name { return }
@@ -91,7 +91,7 @@ import Wire
                 try await first.waitUntilHolding()
                 if policy == .roundRobin { try await second.waitUntilHolding() }
                 let draining = Task { await first.drain() }
-                // None of these may be repeated.
+                // None of these calls may be repeated.
                 for _ in 0..<1_000 { _ = try await askName(channel) }
                 try await Self.callUntil("b", answersOn: channel)
                 first.release()
@@ -116,7 +116,7 @@ import Wire
             try await NamedServer.with("a") { server in
                 let addresses = [mute.address, rude.address, "127.0.0.1:\(none)", server.address]
                 let channel = try Self.channel(addresses, policy) { $0.connectTimeout = .milliseconds(100) }
-                // Not one was sent to a server that did not answer it: none of these calls may be repeated.
+                // No call was sent to a server that did not answer it: none of these calls may be repeated.
                 for _ in 0..<20 { #expect(try await askName(channel) == "a") }
                 await channel.shutdown()
             }

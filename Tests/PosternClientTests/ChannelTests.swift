@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Wire
 
-/// Names the call: scripts send it back as the version.
+/// Makes a call with this number in its name, which scripts send back as the version.
 func callNumbered(
     _ number: Int, on channel: Channel, idempotent: Bool = false, options: CallOptions = .init()
 ) async throws(Failure) -> Text {
@@ -75,7 +75,7 @@ extension ScriptedPeer {
             open.forEach { peer.echo($0) }
         }
         let channel = try Channel(address: server.address, credentials: .none)
-        // With this answer the server's HELLO is there.
+        // Once this answer has come, the server's HELLO is there, too.
         _ = try await callNumbered(0, on: channel)
         try await withThrowingTaskGroup(of: Text.self) { group in
             for number in 1...10 { group.addTask { try await callNumbered(number, on: channel) } }
@@ -108,7 +108,7 @@ extension ScriptedPeer {
                 }
             }
             var reasons: [String] = []
-            // One is in flight and three wait.
+            // One call is in flight and three wait.
             while reasons.count < 16, let reason = await group.next() { reasons.append(reason) }
             await channel.shutdown()
             return reasons

@@ -6,7 +6,7 @@ import Testing
 import Wire
 
 @Suite struct FailureDecodingTests {
-    /// As the server writes it.
+    /// The status as the server writes it.
     private func status(of failure: Failure, requestID: [UInt8] = []) throws -> GoogleStatus {
         var buffer = ByteBuffer()
         requestID.withUnsafeBytes { bytes in

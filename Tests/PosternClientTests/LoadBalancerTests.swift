@@ -22,7 +22,7 @@ import Testing
             balancer = LoadBalancer(try ServerAddress.list(parsing: addresses, countMax: 16), options)
         }
 
-        /// All that begins now.
+        /// All actions that begin now.
         mutating func begun() -> [LoadBalancer.Action] {
             var actions: [LoadBalancer.Action] = []
             while let action = balancer.next(now: now) { actions.append(action) }
@@ -72,7 +72,7 @@ import Testing
         scene.failed(1)
         #expect(scene.begun() == [.connect(endpoint: 2)])
         scene.failed(2)
-        // At once: nothing is known against it but that a connection ended.
+        // The attempt comes at once: nothing is known against the endpoint but that a connection ended.
         #expect(scene.begun() == [.connect(endpoint: 0)])
         scene.balancer.connected(0)
         scene.lost(0)

@@ -8,8 +8,8 @@ import TestSupport
 import Transport
 import Wire
 
-/// A server of the real transport whose every answer is its name, except that the method `Hold` is answered when the
-/// test says so.
+/// A server of the real transport that answers with its name. Calls of the method `Hold` are answered when the test
+/// says so.
 final class NamedServer: Sendable {
     private final class Names: Dispatcher {
         let name: Text
@@ -50,7 +50,7 @@ final class NamedServer: Sendable {
         loops = EventLoopGroup(count: 1, name: "named")
         var limits = Limits()
         limits.drainTimeout = .seconds(20)
-        // All connections are a stranger's until the first call.
+        // All connections count as unauthenticated until their first call.
         limits.connectionsUnauthenticatedPerAddressMax = 10_000
         server = Server(loops: loops, dispatcher: names, limits: limits, log: .silent, software: "test/1")
         loops.start()
@@ -77,7 +77,7 @@ final class NamedServer: Sendable {
         loops.join()
     }
 
-    /// The connections that are open. A client's end is seen a moment later.
+    /// The number of open connections. A client's end is seen a moment later.
     var connectionCount: Int64 { server.metrics.connectionsOpen.value }
 
     /// A connection without TCP: the client's end of a socket pair.
@@ -91,19 +91,19 @@ final class NamedServer: Sendable {
         return ends[0]
     }
 
-    /// Takes no more connections, and cuts those that are there.
+    /// Accepts no more connections, and cuts those that are there.
     func kill() async {
         listener.close()
         await server.closeAll()
     }
 
-    /// As a server does that is asked to stop.
+    /// Drains, as a server does that is asked to stop.
     func drain() async {
         listener.close()
         await server.drain()
     }
 
-    /// Returns when a call of `Hold` is there.
+    /// Returns when a call of `Hold` has arrived.
     func waitUntilHolding() async throws { try await names.isHolding.value() }
 
     func release() {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Wire
 
-/// What the example client in Python does with frames that a real server sends rarely, against scripted servers.
+/// What the example client in Python does with frames that a real server rarely sends, against scripted servers.
 @Suite(.timeLimit(.minutes(2))) struct PythonClientWireTests {
     private struct Outcome {
         let status: Int32?

@@ -4,8 +4,8 @@ import Messages
 import Synchronization
 import Wire
 
-/// A server that does what a test's script says: it listens on a port of its own and runs the script, on a thread, for
-/// every connection. Stop it before the test ends.
+/// A server that runs a test's script for every connection, each on a thread, and listens on a port of its own. Stop
+/// it before the test ends.
 final class ScriptedServer: Sendable {
     typealias Script = @Sendable (_ peer: ScriptedPeer, _ connection: Int) -> Void
 
@@ -15,7 +15,7 @@ final class ScriptedServer: Sendable {
 
     var address: String { "127.0.0.1:\(port)" }
 
-    /// `isListening` false: connections are refused until `start`.
+    /// With `isListening` false, connections are refused until `start`.
     init(isListening: Bool = true, _ script: @escaping Script) {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
@@ -58,7 +58,7 @@ final class ScriptedServer: Sendable {
         }
     }
 
-    /// Further connections are refused; those that are there go on.
+    /// Refuses further connections; those that are there go on.
     func stopListening() { shutdown(listener, Int32(SHUT_RDWR)) }
 
     /// Waits until every script has returned.
@@ -147,7 +147,7 @@ final class ScriptedPeer {
     }
 }
 
-/// What a script saw, for the test to look at after `ScriptedServer.stop`.
+/// The values that a script saw, for the test to look at after `ScriptedServer.stop`.
 final class Recording<Element: Sendable>: Sendable {
     private let storage = Mutex<[Element]>([])
 

@@ -6,7 +6,7 @@ import Tokens
 
 @testable import PosternVerifier
 
-/// The state against a list of everything that was ever said.
+/// The state, compared with a list of everything that was ever told.
 @Suite struct RevocationStateTests {
     private static let start = Timestamp(seconds: 1_800_000_000)
 
@@ -27,7 +27,7 @@ import Tokens
         #expect(state.refusal(of: try Self.token(generation: 100)) == nil)
         #expect(state.refusal(of: try Self.token(uid: "bob", generation: 1)) == nil)
         #expect(state.refusal(of: try Self.token(tenant: "other", generation: 1)) == nil)
-        // What comes late, in whatever order, takes nothing back.
+        // A revocation that comes late, in whatever order, takes nothing back.
         state.apply(Revocation(kind: .user, tenantID: "acme", uid: "ada", validAfterMicros: 50), now: Self.start)
         #expect(state.refusal(of: try Self.token(generation: 99)) == .revoked)
     }
@@ -88,12 +88,12 @@ import Tokens
                 #expect(state.refusal(of: token) == .revoked, "seed \(seed)")
             }
         }
-        // 20 users and 256 sessions in each of two generations, however many were said.
+        // 20 users and 256 sessions in each of two generations, however many revocations were told.
         #expect(state.entryCount <= 2 * 276)
     }
 }
 
-/// What makes a verifier sure of itself.
+/// When a verifier knows that its revocations are up to date.
 @Suite struct FollowedRevocationsTests {
     @Test func aFeedIsHeardOfOnlyWhenNothingMoreFollows() {
         let start = Timestamp(seconds: 1_800_000_000)
@@ -111,17 +111,18 @@ import Tokens
         #expect(!followed.isComplete && followed.cursor.isEmpty)
         #expect(hear(1, continues: false) == .zero)
         #expect(followed.isComplete && followed.cursor == "1")
-        // Away for a minute, and a long list of what was missed: in the middle of it this is as stale as before.
+        // After a minute away comes a long list of what was missed: in the middle of it, the state is as stale as
+        // before.
         #expect(hear(60, continues: true) == .seconds(59))
         #expect(followed.cursor == "60")
         #expect(hear(61, continues: false) == .zero)
-        // A snapshot replaces what is known when it is whole.
+        // A snapshot replaces what is known only once it is complete.
         #expect(hear(90, .cursorUnknown, continues: true) == .seconds(29))
         #expect(followed.cursor == "61")
         #expect(hear(91, continues: false) == .zero)
     }
 
-    /// A server that started with a wrong clock tells its time, too, until it is set right.
+    /// A server that started with a wrong clock sends its own time, too, until the clock is set right.
     @Test(arguments: [Duration.days(20), .zero - .days(20)])
     func `A server's clock that is wrong for a while makes nobody forget`(step: Duration) throws {
         let start = Timestamp(seconds: 1_800_000_000)
@@ -142,7 +143,7 @@ import Tokens
 }
 
 extension VerifiedToken {
-    /// As a token would say it.
+    /// A verified token with these values, read from the payload that a token would have.
     static func forTests(tenantID: Text, uid: Text, sessionID: [UInt8], generation: Int64) throws -> VerifiedToken {
         let json = """
             {"iss":"i","aud":"a","sub":"\(uid)","user_id":"\(uid)","iat":1,"exp":2,"auth_time":1,"gen":\(generation),\

@@ -54,7 +54,7 @@ import Transport
         }
     }
 
-    /// The feed takes milliseconds; this waits for as long as a loaded machine may need.
+    /// Waits until the verifier says `reason`. The feed takes milliseconds, but a loaded machine may need longer.
     private static func becomes(_ reason: String, _ verifier: TokenVerifier, _ token: Text) async throws {
         for _ in 0..<1_000 {
             if Self.reason(verifier, token) == reason { return }
@@ -119,7 +119,7 @@ import Transport
             for token in ["", "a.b.c", Text("\(own)x"), Text("\(own).x")] as [Text] {
                 #expect(Self.reason(verifier, token) == "INVALID_ID_TOKEN")
             }
-            // What stands in a header may be anything.
+            // A token's header may contain anything.
             #expect(throws: Failure.self) { try verifier.verifyNow("a.b\0.c") }
             var options = VerifierOptions()
             options.tenants = .any
@@ -151,7 +151,8 @@ import Transport
             options.tenants = .any
             let verifier = try await TokenVerifier(channel: channel, options: options)
             #expect(Self.reason(verifier, try scene.signUp(tenantID: "acme").tokens!.idToken) == "")
-            // Nobody tells these verifiers what was revoked there; without a name the feed is of the key's tenant.
+            // These verifiers are not told what was revoked there; without a name, the feed is that of the key's
+            // tenant.
             let ofDefaultPool = try await TokenVerifier(channel: channel)
             for tenantID in ["other", ""] as [Text] {
                 let token = try scene.signUp(tenantID: tenantID).tokens!.idToken
@@ -193,7 +194,7 @@ import Transport
             let _: ProjectRevokeSigningKeyResponse = try scene.admin.call(
                 "postern.v1.Project/RevokeSigningKey", ProjectRevokeSigningKeyRequest(keyID: keyID))
             try await Self.becomes("INVALID_ID_TOKEN", verifier, ada.idToken)
-            // Without `verify`, which would have the keys fetched for an unknown one.
+            // This is done without `verify`, which would fetch the keys for an unknown one.
             let bob = try scene.signUp("bob@example.com").tokens!
             try await Self.becomes("", verifier, bob.idToken)
             #expect(Self.reason(verifier, ada.idToken) == "INVALID_ID_TOKEN")
@@ -277,7 +278,7 @@ import Transport
             try await withServer(
                 directory: directory, clock: clock, masterKey: masterKey, adminKey: adminKey
             ) { server in
-                // Revoked before the verifier is back: it comes behind the cursor.
+                // The session is revoked before the verifier is back: the revocation comes behind the cursor.
                 try Scene(server).revoke(uid)
                 let listener = try server.listen(port: port)
                 defer { listener.close() }

@@ -20,7 +20,7 @@ import Testing
             init(on loop: EventLoop) { self.loop = loop }
 
             func call(_ other: Resident) async -> [String] {
-                // Enqueued first; it would run between the two awaits if those went through the queue.
+                // The rival is enqueued first: it would run between the two awaits if those went through the queue.
                 let rival = Task { await other.note("rival") }
                 await other.note("first")
                 await other.note("second")
@@ -55,7 +55,7 @@ import Testing
         try await withLoop { loop in
             let promise = Promise<Void>()
             let task = Task(executorPreference: loop) { try await whereAmI(loop, after: promise) }
-            // Behind the task's first part on the loop; completed from another thread.
+            // This runs behind the task's first part on the loop; the promise is completed from another thread.
             await Resident(on: loop).note("task waits")
             promise.succeed(())
             let places = try await task.value
@@ -158,7 +158,7 @@ import Testing
             // The preference keeps each yield on the loop: its queue is never empty.
             let rage = Task(executorPreference: loop) { await Storm(on: loop).rage(here: here, there: there) }
             let rounds = await rage.value
-            // One turn's jobs at most, before the next turn looks at the sockets.
+            // At most the jobs of one turn run before the next turn looks at the sockets.
             #expect(rounds > 0 && rounds <= 256)
             sockets.close()
         }
@@ -235,7 +235,7 @@ import Testing
     @Test func stopEndsALoopWhoseJobsNeverEnd() async throws {
         let loop = EventLoop(name: "restless")
         loop.start()
-        // Left behind on purpose when the loop ends: it never returns.
+        // The task never returns: it is left behind on purpose when the loop ends.
         Task(executorPreference: loop) { while true { await Task.yield() } }
         await Resident(on: loop).note("the task runs")
         end(loop)

@@ -98,7 +98,7 @@ private final class Events: SocketEvents {
                     resident.note("called")
                     watch.cancel()
                     watch.cancel()
-                    // Behind everything this turn's events could still bring.
+                    // The task runs behind everything that this turn's events could still bring.
                     Task { resident.note("later turn") }
                 }
                 events.readable = end
@@ -130,7 +130,7 @@ private final class Events: SocketEvents {
                     watches.append(FileWatch(on: loop, fileDescriptor: here, handler: events))
                     send("x", to: there)
                 }
-                // Both are readable before the loop looks again: one turn sees both.
+                // Both sockets are readable before the loop looks again: one turn sees both.
                 for watch in watches { watch.setReading(true) }
             }
             let entries = try await resident.entries(2)
@@ -155,7 +155,8 @@ private final class Events: SocketEvents {
                     events.readable = {
                         resident.note("called")
                         for watch in watches { watch.cancel() }
-                        // The other one is active in this turn too; its number now means a silent socket.
+                        // The other watch is active in this turn, too; its descriptor's number now means a silent
+                        // socket.
                         precondition(dup2(quietEnd, other) == other)
                         let fresh = Events()
                         let successor = FileWatch(on: loop, fileDescriptor: other, handler: fresh)

@@ -25,7 +25,7 @@ import Testing
 
     @Test func aComputationGivesWayAgainAndAgain() {
         #expect(compute(until: .distantFuture) >= 3)
-        // A second one on the same thread, too.
+        // A second computation on the same thread gives way, too.
         #expect(compute(until: .distantFuture) >= 3)
     }
 

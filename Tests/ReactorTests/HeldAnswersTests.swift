@@ -10,7 +10,7 @@ import Testing
 @Suite struct HeldAnswersTests {
     private let start = Instant(nanoseconds: 1_000_000_000)
 
-    /// A queue, and the letters of the answers that it lets go.
+    /// A queue, and the letters of the answers that it releases.
     private struct Trial {
         var queue: WorkQueue
         private let letters = Letters()
@@ -61,7 +61,7 @@ import Testing
     @Test func answersComeTogetherInABacklog() throws {
         var trial = Trial(workers: 2)
         #expect(trial.group("a") == "a")
-        // Fewer wait than there are workers.
+        // Fewer works wait than there are workers.
         try trial.begin(running: 1, queued: 1)
         #expect(trial.group("b") == "b")
         try trial.begin(running: 1, queued: 2)
@@ -74,7 +74,7 @@ import Testing
         for letter in "hij" { #expect(trial.group(letter).isEmpty) }
         #expect(trial.group("k") == "hijk")
         #expect(trial.group("l").isEmpty)
-        // A worker that has nothing to do gives it.
+        // A worker that has nothing to do gives the answer.
         trial.queue.releaseAnswers()
         #expect(trial.due() == "l")
     }
@@ -96,7 +96,7 @@ import Testing
         #expect(trial.group("c") == "c")
     }
 
-    /// A work of 10 ms is done within 80 ms: four times as long, and the patience.
+    /// A work of 10 ms is expected to be done within 80 ms: four times as long, plus the patience.
     @Test(arguments: [(80, "a"), (81, "")]) func noAnswerWaitsUntilItsDeadline(milliseconds: Int, due: String) throws {
         var trial = Trial(workers: 1)
         try trial.begin(running: 1, queued: 0)
@@ -105,7 +105,7 @@ import Testing
         #expect(trial.group("b").isEmpty)
         _ = try #require(trial.queue.take(now: start).next)
         #expect(trial.due() == (due.isEmpty ? "" : "ab"))
-        // The deadline went with its answer.
+        // The deadline no longer counts once its answer was given.
         #expect(trial.group("c").isEmpty || due.isEmpty)
     }
 
@@ -120,7 +120,7 @@ import Testing
         #expect(trial.due() == "a")
     }
 
-    /// Several answers at once would hold up those that want the processors too.
+    /// Several answers at once would hold up the other threads that want the processors.
     @Test func twoAnswersComeTogetherWhereOthersWantToRun() throws {
         var trial = Trial(workers: 1)
         trial.submit(.milliseconds(10))

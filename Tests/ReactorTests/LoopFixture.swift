@@ -104,7 +104,7 @@ func send(_ text: String, to fileDescriptor: Int32) {
     precondition(write(fileDescriptor, text, count) == count)
 }
 
-/// What is there to read, at most 64 KiB; empty when there is nothing.
+/// The text that can be read now, at most 64 KiB; empty when there is none.
 func receive(from fileDescriptor: Int32) -> String {
     var bytes = [UInt8](repeating: 0, count: 65_536)
     let count = read(fileDescriptor, &bytes, bytes.count)

@@ -25,7 +25,7 @@ import Testing
         #expect(impatient.isBeating)
     }
 
-    /// Returns when what was queued on the loop before has run.
+    /// Returns when everything that was queued on the loop before has run.
     private func turn(_ loop: EventLoop) {
         let done = Semaphore()
         loop.run { done.signal() }

@@ -4,14 +4,14 @@ import Testing
 
 @testable import Reactor
 
-/// What tenants of a pool owe each other, over random loads. Times are in nanoseconds of a simulated clock.
+/// The fairness between the tenants of a pool, over random loads. Times are in nanoseconds of a simulated clock.
 @Suite struct PoolFairnessTests {
     private static let runs = 60
     private static let millisecond: Int64 = 1_000_000
 
     private func tenants(_ count: Int) -> [Text] { (0..<count).map { Text("tenant\($0)") } }
 
-    /// The time of a work between `range`, and what the pool is told of it: nothing, or less than the truth.
+    /// The time of a work in `range`, and what the pool is told of it: nothing, or at most the truth.
     private func load(
         _ random: inout SeededRandom, _ range: ClosedRange<Int64>
     ) -> (nanoseconds: Int64, cost: WorkCost) {
@@ -20,7 +20,8 @@ import Testing
         return (nanoseconds, WorkCost(time: .nanoseconds(told)))
     }
 
-    /// However dear and many the works of others are: before a tenant's first one at most one of each of them begins.
+    /// However expensive and many the works of other tenants are, at most one work of each begins before a new
+    /// tenant's first work.
     @Test func whoComesWaitsForAtMostOneWorkOfEachOther() {
         var random = SeededRandom.printed()
         for _ in 0..<Self.runs {
@@ -46,7 +47,8 @@ import Testing
         }
     }
 
-    /// Two tenants that always have work get the same time, though one has few dear works, the other many cheap ones.
+    /// Two tenants that always have work get the same time, though one has few expensive works, the other many cheap
+    /// ones.
     @Test func whoAlwaysHasWorkGetsTheSameTime() {
         var random = SeededRandom.printed()
         for _ in 0..<Self.runs / 3 {
@@ -67,12 +69,12 @@ import Testing
         }
     }
 
-    /// Half of the workers, one at least, is the most a tenant has while another one could use a worker.
+    /// A tenant has at most half of the workers, but at least one, while another tenant could use a worker.
     @Test func aTenantHasHalfOfTheWorkersWhileAnotherWaits() {
         for workers in 1...8 {
             var pool = PoolSimulation(workers: workers)
             for _ in 0..<100 { pool.submit("many", taking: 1_000 * Self.millisecond) }
-            // Alone it has them all.
+            // A tenant that is alone has all workers.
             #expect(pool.runningCount(of: "many") == workers)
             for _ in 0..<100 { pool.submit("other", taking: Self.millisecond) }
             for _ in 0..<workers { pool.step() }
@@ -81,7 +83,7 @@ import Testing
         }
     }
 
-    /// Works that are known to be long leave a worker to the short ones: those do not wait at all.
+    /// Works that are known to be long leave a worker to the short works, which do not wait at all.
     @Test func shortWorksNeedNotWaitForLongOnes() {
         for workers in 2...8 {
             var pool = PoolSimulation(workers: workers)
@@ -100,7 +102,7 @@ import Testing
         pool.submit("dear", taking: 500 * Self.millisecond)
         for _ in 0..<100 { pool.submit("busy", taking: 10 * Self.millisecond) }
         while pool.served["dear"] == nil { pool.step() }
-        // It has nothing waiting now; its next one comes when the other has had as much.
+        // The tenant has nothing waiting now; its next work begins when the other tenant has had as much time.
         let before = pool.begun.count
         let work = pool.submit("dear", taking: 500 * Self.millisecond)
         pool.run()
@@ -108,8 +110,8 @@ import Testing
         #expect((45...50).contains(index - before))
     }
 
-    /// Random loads with memory, deadlines and cancellations: what may run together is kept, nothing is forgotten, and
-    /// no worker sleeps while there is work it may do.
+    /// Random loads with memory, deadlines and cancellations: the bounds on what runs together are kept, no work is
+    /// forgotten, and no worker sleeps while there is work that it may do.
     @Test func memoryIsBoundedAndEverythingComesToAnEnd() {
         var random = SeededRandom.printed()
         for _ in 0..<Self.runs {
@@ -121,7 +123,7 @@ import Testing
             for _ in 0..<300 {
                 switch random.below(10) {
                 case 0...5:
-                    // One in ten is above the bound, and runs without another that holds memory.
+                    // One work in ten needs more than the bound, and runs without another that holds memory.
                     let memory = random.below(10) == 0 ? 101 + random.below(100) : random.below(60)
                     let time = Int64(1 + random.below(600)) * Self.millisecond
                     let deadline =
@@ -149,7 +151,7 @@ import Testing
         }
     }
 
-    /// A work that needs nearly all of the memory gets it, though small ones never stop coming.
+    /// A work that needs nearly all of the memory gets it, though small works never stop coming.
     @Test func aLargeWorkIsNotPutOffForEver() {
         var pool = PoolSimulation(workers: 8, memoryMax: 100)
         func submitSmall() {

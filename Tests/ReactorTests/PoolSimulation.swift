@@ -3,8 +3,8 @@ import TestSupport
 
 @testable import Reactor
 
-/// A pool without threads, on a clock of its own: which work begins when, if each takes the processor for the time the
-/// test says. Workers are called by signals as the real ones are, so that a call that gets lost shows.
+/// A pool without threads, on a clock of its own: which work begins when, if each work takes the processor for the
+/// time that the test says. Workers are called by signals as the real ones are, so that a lost call shows.
 struct PoolSimulation {
     struct Begun {
         let work: Work
@@ -19,12 +19,12 @@ struct PoolSimulation {
 
     private(set) var queue: WorkQueue
     private(set) var now = Instant(nanoseconds: 1)
-    /// In the order in which they began.
+    /// The works in the order in which they began.
     private(set) var begun: [Begun] = []
     /// The time that each tenant's ended works took.
     private(set) var served: [Text: Int64] = [:]
     private(set) var expiredCount = 0
-    /// The most that ran at a time without `memoryMax` being kept.
+    /// Whether the works that ran together kept within `memoryMax`; a larger work may hold memory alone.
     private(set) var isMemoryKept = true
     private(set) var longestRun = 0
     private let workers: Int
@@ -63,7 +63,7 @@ struct PoolSimulation {
 
     mutating func cancel(_ work: Work) { queue.cancel(work) }
 
-    /// Lets time go by until `end`, or until nothing runs any more.
+    /// Advances the clock until `end`, or until nothing runs any more.
     mutating func run(until end: Instant = .distantFuture) {
         while let next = running.indices.min(by: { running[$0].end < running[$1].end }), running[next].end <= end {
             finish(next)
@@ -71,7 +71,7 @@ struct PoolSimulation {
         if end < .distantFuture { now = end }
     }
 
-    /// Lets the work end that ends first.
+    /// Ends the work that ends first.
     mutating func step() {
         if let next = running.indices.min(by: { running[$0].end < running[$1].end }) { finish(next) }
     }
@@ -103,7 +103,7 @@ struct PoolSimulation {
 }
 
 extension WorkQueue {
-    /// The work took the processor all the time, and nothing came in between.
+    /// The work had the processor all the time, without an interruption.
     @discardableResult
     mutating func finished(_ work: Work, lane: WorkLane = .all, afterNanoseconds nanoseconds: Int64) -> Int {
         finished(work, lane: lane, use: .init(nanoseconds: nanoseconds, processorNanoseconds: nanoseconds))

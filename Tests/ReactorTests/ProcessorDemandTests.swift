@@ -34,7 +34,7 @@ import Testing
         demand.givingWay(makeWork(), .first, now: start) != nil
     }
 
-    /// Ten milliseconds expected: the work should have ended after four times as long and 40 ms.
+    /// A work that is expected to take ten milliseconds should have ended after four times as long plus 40 ms.
     @Test func aWorkGivesWayAsLongAsItHasTime() {
         let demand = interrupted
         for (lane, expected) in [(WorkLane.all, nil), (.short, .distantFuture), (.first, time(80)), (.long, time(80))] {
@@ -47,19 +47,19 @@ import Testing
     @Test func aWorkGivesWayOnlyWhereOthersWantToRun() {
         var demand = ProcessorDemand()
         for lane in WorkLane.allCases { #expect(demand.givingWay(makeWork(), lane, now: start) == nil) }
-        // 1,300 in a second of ten milliseconds each: the average of many comes near.
+        // 13 interruptions in ten milliseconds are 1,300 in a second: the average of many works comes near.
         end(&demand, interruptions: 13, times: 100)
         #expect(!givesWay(demand))
         end(&demand, interruptions: 14, times: 100)
         #expect(givesWay(demand))
         end(&demand, interruptions: 0, times: 2)
         #expect(!givesWay(demand))
-        // No number of them is too large.
+        // No number of interruptions is too large.
         end(&demand, interruptions: .max)
         #expect(givesWay(demand))
     }
 
-    /// What a work that has ended says of the machine.
+    /// What a work that has ended tells about the machine.
     @Test(
         arguments: [
             // Lane of the ended work, the expected and the real time in ms; whether the machine was, and is, crowded.
@@ -77,7 +77,7 @@ import Testing
         end(&demand, lane: lane, expected: expected, took: took, interruptions: 50)
         #expect(demand.isCrowded == isCrowded)
         #expect(givesWay(demand) == !isCrowded)
-        // It makes no difference to a worker that only gets what is spare.
+        // Crowding makes no difference to a worker that only gets spare time.
         #expect(demand.givingWay(makeWork(), .short, now: start) == .distantFuture)
     }
 

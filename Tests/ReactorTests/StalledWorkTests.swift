@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// Ten milliseconds expected: it stalls after four times as long and 40 ms.
+    /// A work that is expected to take ten milliseconds stalls after four times as long plus 40 ms.
     @Test func theFirstWorkerRepeatsWhatDoesNotGetOn() throws {
         let work = makeWork()
         var queue = try makeQueue([work])
@@ -46,7 +46,7 @@ import Testing
         #expect(queue.take(now: time(80), lane: .short).next == nil)
         #expect(queue.take(now: time(80), lane: .first).next === work)
         #expect(queue.counts.running == 2 && queue.counts.repeated == 1)
-        // Not a third time.
+        // The work is not started a third time.
         #expect(queue.take(now: time(1_000), lane: .first).next == nil && queue.nextStall == nil)
         queue.finished(work, afterNanoseconds: 10_000_000)
         queue.finished(work, afterNanoseconds: 1_000_000_000)
@@ -98,7 +98,7 @@ import Testing
                 group.addTask {
                     try await pool.run(tenant: tenant, deadline: .distantFuture) {
                         begun.add()
-                        // Both workers have one.
+                        // Both workers have a work.
                         while begun.value < 2 { sched_yield() }
                         if sched_getscheduler(0) != SCHED_OTHER { opened.wait() }
                     }
@@ -112,7 +112,7 @@ import Testing
         #expect(pool.counts.running == 0 && pool.counts.done == 3)
     }
 
-    /// Those of the same tenant, too.
+    /// This holds for works of the same tenant, too.
     @Test func longWorksLeaveTheFirstWorkersToShortOnes() async throws {
         let pool = WorkerPool(
             name: "long", workers: 2, queueMax: 8, queueMaxPerTenant: 8, priority: .spare(exceptFirst: 4, andLong: 10))

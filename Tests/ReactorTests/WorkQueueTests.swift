@@ -17,7 +17,7 @@ import Testing
         Work(tenant: tenant, deadline: deadline, isShort: isShort, execute: { {} }, fail: { _ in })
     }
 
-    /// Submits and returns why it was refused, if it was.
+    /// Submits the work, and returns the failure if it was refused.
     private func refusal(_ queue: inout WorkQueue, _ work: Work, at now: Instant) -> Failure? {
         var expired: [Work] = []
         do {
@@ -49,7 +49,7 @@ import Testing
     @Test func retryAfterFollowsTheQueueAndTheMovingAverage() throws {
         var queue = makeQueue(workers: 2, queueMax: 3)
         for _ in 0..<3 { #expect(refusal(&queue, makeWork(), at: start) == nil) }
-        // Nothing is known yet, and short work never asks for less than a second.
+        // No time is known yet, and the wait for short work is never less than a second.
         #expect(refusal(&queue, makeWork(), at: start)?.retryAfter == .milliseconds(1_000))
         queue.finished(try #require(queue.take(now: start).next), afterNanoseconds: 1_600_000_000)
         queue.finished(try #require(queue.take(now: start).next), afterNanoseconds: 800_000_000)
@@ -58,7 +58,7 @@ import Testing
         #expect(refusal(&queue, makeWork(), at: start)?.retryAfter == .milliseconds(2_251))
     }
 
-    /// A key that is made takes as long as hundreds of signatures, and says nothing about them.
+    /// Making a key takes as long as hundreds of signatures, and says nothing about them.
     @Test func theBacklogIsThatOfShortWorks() throws {
         var queue = makeQueue(workers: 2, queueMax: 16)
         func finish(isShort: Bool, nanoseconds: Int64) throws {
@@ -116,7 +116,7 @@ import Testing
         #expect(queue.take(now: start).next == nil)
     }
 
-    /// How a work leaves the line without having run.
+    /// How a work leaves the queue without having run.
     enum Leaving: CaseIterable { case cancelled, expiredInTurn, expiredInAFullQueue }
 
     /// A work that lacks memory keeps others that need some from beginning, once they have passed it often enough. When
@@ -135,7 +135,7 @@ import Testing
         let large = work(90, how == .cancelled ? .distantFuture : late)
         #expect(refusal(&queue, large, at: start) == nil)
         for _ in 0..<39 { #expect(refusal(&queue, work(10), at: start) == nil) }
-        // Small ones begin until the large one's turn was passed over too often.
+        // Small works begin until they have passed over the large work's turn too often.
         var passed = 0
         while let small = queue.take(now: start).next {
             queue.finished(small, afterNanoseconds: 1_000_000)

@@ -13,8 +13,8 @@ private func niceness() -> Int32 { getpriority(__priority_which_t(PRIO_PROCESS.r
 private let idlePolicy: Int32 = 5
 
 @Suite struct WorkerPriorityTests {
-    /// The nice value and the policy of each thread of a pool. Each waits until all are in, so that no thread is asked
-    /// twice.
+    /// The nice value and the policy of each thread of a pool. Each work waits until all are in, so that no thread is
+    /// asked twice.
     private func threads(count: Int, _ priority: WorkerPriority) async throws -> [(niceness: Int32, policy: Int32)] {
         let pool = WorkerPool(
             name: "test", workers: count, queueMax: 8, queueMaxPerTenant: 8, priority: priority)
@@ -48,7 +48,7 @@ private let idlePolicy: Int32 = 5
         #expect(found.first?.niceness == 4)
     }
 
-    /// Works that fill the queue again and again: a call that got lost would leave one behind for ever.
+    /// Works that fill the queue again and again: a lost call to a worker would leave a work behind for ever.
     @Test(arguments: 1...4)
     func noCallGetsLost(workers: Int) async throws {
         let pool = WorkerPool(
@@ -79,7 +79,7 @@ private let idlePolicy: Int32 = 5
         case work, pause, rest
     }
 
-    /// What a pool's thread did, in order.
+    /// The steps of a pool's thread, in order.
     private final class Steps: Sendable {
         private let steps = Mutex<[Step]>([])
         let changed = Semaphore()
@@ -103,7 +103,7 @@ private let idlePolicy: Int32 = 5
     @Test func aThreadPausesAfterItsWorkAndRestsWhenNoneComes() async throws {
         let steps = Steps()
         let pool = makePool(steps, restAfter: .milliseconds(5))
-        // It may rest before it is given work: nothing was there for 5 ms.
+        // The thread may rest before it is given work: nothing was there for 5 ms.
         try await pool.run(deadline: .distantFuture) { steps.add(.work) }
         let begin = steps.all.first == .rest ? 1 : 0
         wait(for: begin + 3, steps)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Reactor
 
-/// Keeps the pool's only worker busy until it is opened, and tells when the worker is in.
+/// Keeps the pool's only worker busy until the gate is opened, and tells when the worker has entered.
 private final class Gate: Sendable {
     private let entered = Promise<Void>()
     private let opened = Semaphore()
@@ -27,7 +27,7 @@ private final class Journal: Sendable {
 
 private func close(_ pool: WorkerPool) { pool.close() }
 
-/// Goes on when `condition` holds: it becomes true by what other tasks do.
+/// Waits for `condition`, which other tasks make true.
 private func until(_ condition: () -> Bool) async {
     while !condition() { await Task.yield() }
 }
@@ -56,7 +56,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
         close(pool)
     }
 
-    /// Queues work that notes its name, and returns when it waits.
+    /// Queues a work that notes its name, and returns when the work waits.
     private func enqueue(
         _ name: String, tenant: Text = "a", on pool: WorkerPool, _ journal: Journal,
         deadline: Instant = .distantFuture, isShort: Bool = false, _ work: @escaping @Sendable () -> Void = {}
@@ -182,7 +182,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
 
     // MARK: Answers of short works
 
-    /// A pool whose only worker has just had a work that passed for short and took ten times `longBacklog`: whatever
+    /// A pool whose only worker has just finished a work marked as short that took ten times `longBacklog`: whatever
     /// waits now makes a backlog.
     private func withBacklog(_ body: (WorkerPool, Gate, Journal) async throws -> Void) async throws {
         let journal = Journal()
@@ -203,7 +203,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
         #expect(journal.entries.first == "slow")
     }
 
-    /// Whether somebody says so within 20 s: a test that fails should end.
+    /// Whether the semaphore is signalled within 20 s: a test that fails should end.
     private static func hears(_ semaphore: Base.Semaphore) -> Bool {
         for _ in 0..<20_000 {
             if semaphore.takeSignal() { return true }
@@ -221,7 +221,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
                 isAnswered.withLock { $0 = true }
             }
             let second = await enqueue("second", on: pool, journal, isShort: true) {
-                // Time enough for an answer that has been given to get through.
+                // This is long enough for an answer that has been given to arrive.
                 usleep(20_000)
                 journal.note(isAnswered.withLock { $0 } ? "first is answered" : "first waits")
             }
@@ -233,7 +233,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
         }
     }
 
-    /// The last work is done only when the first one was answered.
+    /// The last work ends only after the first one was answered.
     private func expectAnswered(
         _ pool: WorkerPool, _ gate: Gate, _ journal: Journal, count: Int, lastIsShort: Bool
     ) async throws {

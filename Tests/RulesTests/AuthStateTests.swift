@@ -3,13 +3,13 @@ import Messages
 import Rules
 import Testing
 
-/// Every two looks at a session, and what is told of the second.
+/// Every two looks at a session, and what is told about the second.
 @Suite struct AuthStateTests {
     private static let settings = TenantSettings(
         StoredTenant(tenant: TenantSettings.defaults(tenantID: "acme", now: .zero)))
     private static let now = Timestamp(seconds: 1_000)
 
-    /// What may be different in the second look.
+    /// The differences that the second look may show.
     struct Difference: CaseIterable, CustomTestStringConvertible {
         var isDeleted = false
         var isDisabled = false

@@ -24,7 +24,7 @@ import Testing
         #expect(rate.admit(denial(), now: start) == .record)
         #expect(rate.admit(denial(), now: start) == .counted(isFirst: true))
         #expect(rate.admit(denial(), now: start + .seconds(1)) == .record)
-        // What was counted is still there, so nobody needs to be woken for it again.
+        // The earlier count is still there, so nobody needs to be woken for it again.
         #expect(rate.admit(denial(), now: start + .seconds(1)) == .counted(isFirst: false))
     }
 

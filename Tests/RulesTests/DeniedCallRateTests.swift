@@ -21,7 +21,7 @@ import Testing
         #expect(rate.admit(shop, now: begin + .seconds(599)) == nil)
         #expect(rate.admit(shop, now: begin + .minutes(10)) == 998)
         #expect(rate.admit(shop, now: begin + .minutes(10)) == nil)
-        // A clock that is set back gives nothing.
+        // When the clock is set back, nothing is admitted.
         #expect(rate.admit(shop, now: begin) == nil)
     }
 
@@ -39,9 +39,9 @@ import Testing
         let callers = (0..<6).map { DeniedCallRate.Caller(id: Text("key\($0)"), tenantID: nil) }
         let admitted = callers.flatMap { caller in (0..<2).map { _ in rate.admit(caller, now: begin) } }
         #expect(admitted.count { $0 != nil } == 5)
-        // The limit of callers, and two past it.
+        // Four callers fill the table; two more come, with two calls each.
         #expect(rate.forgotten == 4)
-        // When the first ones say nothing any more, others have their place.
+        // When the first callers are silent, others get their places.
         let later = begin + .hours(2)
         #expect(rate.takeDue(now: later).map(\.count).reduce(0, +) == 3)
         #expect(rate.admit(callers[5], now: later + .hours(2)) == 0)
@@ -52,7 +52,7 @@ import Testing
         for number in 0..<4 {
             _ = rate.admit(DeniedCallRate.Caller(id: Text("key\(number)"), tenantID: nil), now: begin)
         }
-        // Nobody is idle yet; half a second later everybody is.
+        // No caller is idle yet; half a second later all of them are.
         let almost = begin + .minutes(10) - .milliseconds(500)
         #expect(rate.admit(shop, now: almost) == nil)
         #expect(rate.admit(shop, now: almost + .milliseconds(900)) == nil)

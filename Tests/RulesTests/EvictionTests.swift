@@ -8,7 +8,7 @@ import Testing
     private static func entries(_ random: inout SeededRandom) -> [Eviction.Entry] {
         let tenantCount = 1 + random.below(6)
         return (0..<1 + random.below(200)).map { _ in
-            // The first tenant has most of them.
+            // The first tenant has most of the entries.
             let tenant = random.below(3) > 0 ? 0 : random.below(tenantCount)
             return Eviction.Entry(
                 tenant: UInt64(tenant), isStrict: random.below(4) == 0,
@@ -16,7 +16,8 @@ import Testing
         }
     }
 
-    /// 2,000 random tables: a quarter goes, cheap ones first, of the tenants with most, and of these the quietest.
+    /// 2,000 random tables: a quarter of the entries goes, cheap ones first, of the tenants with most, and of these
+    /// the quietest.
     @Test func aQuarterGoesByTheRules() {
         var random = SeededRandom.printed()
         for round in 0..<2_000 {

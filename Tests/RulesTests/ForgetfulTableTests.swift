@@ -36,7 +36,7 @@ import Testing
         for index in 0..<900 { table[Text("debtor\(index)")] = Self.debt(1_000 + index) }
         for index in 0..<50_000 { table[Text("flood\(index)")] = Self.debt(0) }
         let kept = (0..<900).count { table[Text("debtor\($0)")] != nil }
-        // Of 16 places that are looked at, one soon says nothing.
+        // Of the 16 values that are looked at, one soon has no meaning.
         #expect(kept > 800, "\(kept) of 900 are left")
         #expect(table.count == 1_000)
     }

@@ -20,21 +20,21 @@ import Testing
     }
 
     @Test(arguments: [
-        // What NFC composes, orders or replaces, the Kelvin sign among it.
+        // Characters that NFC composes, orders or replaces, the Kelvin sign among them.
         "cafe\u{301}@example.com", "\u{212A}elvin@example.com", "ada@example.\u{212A}om", "a\u{301}\u{323}@example.com",
         "\u{1112}\u{1161}\u{11AB}@example.com", "\u{2126}@example.com",
-        // Controls, direction, blanks, the invisible and the meaningless.
+        // Controls, direction marks, blanks, invisible characters and those without a meaning.
         "a\u{80}b@example.com", "a\u{202E}b@example.com", "a\u{2066}b@example.com", "\u{200F}ada@example.com",
         "ada\u{200B}@example.com", "\u{FEFF}ada@example.com", "a\u{200D}b@example.com", "a\u{AD}b@example.com",
         "a\u{A0}b@example.com", "a\u{3000}b@example.com", "a\u{2028}b@example.com", "a\u{FE0F}b@example.com",
         "a\u{3164}b@example.com", "a\u{E000}b@example.com", "a\u{378}b@example.com", "a\u{FFFF}b@example.com",
         "a\u{E0041}b@example.com",
-        // What others take for "@" and ".".
+        // Characters that other software takes for "@" and ".".
         "ada\u{FF20}example.com", "a\u{FF20}b@example.com", "ada@example\u{3002}com", "ada@example\u{FF0E}com",
         // Domains that name resolvers map to another spelling: capitals, full width, a Roman numeral, a ligature.
         "ada@ex\u{C4}mple.com", "ada@\u{FF47}mail.com", "ada@gma\u{2170}l.com", "ada@\u{FB01}rm.example",
         "ada@\u{41F}\u{43E}\u{447}\u{442}\u{430}.\u{440}\u{444}",
-        // And all that ASCII addresses may not be.
+        // Everything that ASCII addresses may not be, either.
         "\u{FC}", "\u{FC}@", "@\u{FC}", "\u{FC}@b@c", "\u{FC} x@b.c", "<\u{FC}@b.c>", "\u{FC}@b.c\r\nBcc: x@y.z",
     ])
     func whatHasTwoSpellingsOrDoesNotShowIsRefused(_ address: String) {
@@ -62,7 +62,7 @@ import Testing
         #expect(!isAccepted(address(local: 33, domain: 10)))
     }
 
-    /// Whatever is accepted has one spelling, and stays what it is when it is read from the store.
+    /// Every address that is accepted has one spelling, and stays the same when it is read from the store.
     @Test func whatIsAcceptedIsItsOwnCanonicalForm() {
         var random = SeededRandom.printed()
         var acceptedCount = 0

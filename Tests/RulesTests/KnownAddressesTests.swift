@@ -14,7 +14,7 @@ import Testing
         #expect(!known.contains(2) && known.contains(3))
     }
 
-    /// Against a plain list, and through what is stored.
+    /// Compares with a plain list, after each step through the stored form.
     @Test func itIsTheListOfTheLatest() {
         var random = SeededRandom.printed()
         var known = KnownAddresses()

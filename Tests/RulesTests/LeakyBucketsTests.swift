@@ -39,8 +39,8 @@ import Testing
         #expect(buckets.level(1, rate, now: start) == 0)
     }
 
-    /// Against the list of all attempts: no window holds more than the capacity and what leaks in it, a refused attempt
-    /// fits after the wait it was told and not a microsecond earlier, and nobody waits longer than one unit leaks.
+    /// Compares with the list of all attempts: no window holds more than the capacity and what leaks in it. A refused
+    /// attempt fits after the wait it was told, not a microsecond earlier, and no wait is longer than one unit leaks.
     @Test func noWindowHoldsMoreThanItsShare() {
         var random = SeededRandom.printed()
         for _ in 0..<100 {

@@ -6,7 +6,7 @@ import Testing
 
 /// Every row of provider trust × account's email verified × who owns the identity × email told × disabled.
 @Suite struct LinkingTests {
-    /// Whose the identity is before the sign-in.
+    /// The owner of the identity before the sign-in.
     enum Owner: CaseIterable { case nobody, emailOwner, another }
 
     struct Row: CustomStringConvertible {
@@ -117,8 +117,8 @@ import Testing
         }
     }
 
-    /// Where the account is its former address's, nobody takes it over: who has an identity of it enters as before, and
-    /// everybody else gets an account of their own.
+    /// When the account belongs to the holder of its former address, nobody takes it over. A person with an identity
+    /// of the account signs in as before, and everybody else gets an account of their own.
     @Test(arguments: rows) func anAccountWithAWayBackIsNotTakenOver(_ row: Row) {
         guard case .success(let decision) = decision(row) else { return }
         let respected = decision.respecting(true, owner: row.identityOwner)

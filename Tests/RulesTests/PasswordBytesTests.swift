@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test func onlyCompositionChangesNothingElse() {
-        // Compatibility forms stay apart: that would be NFKC, and would merge different passwords.
+        // Compatibility forms stay apart: NFKC would replace them, and would merge different passwords.
         for text in ["\u{FB01}", "\u{212A}"] {
             #expect(PasswordBytes.canonical(Secret(text)) != Secret(text == "\u{FB01}" ? "fi" : "k"))
         }
@@ -43,7 +43,7 @@ import Testing
             for _ in 0..<random.below(8) { text.unicodeScalars.append(scalars[random.below(scalars.count)]) }
             let once = PasswordBytes.canonical(Secret(text))
             #expect(PasswordBytes.canonical(once) == once)
-            // Canonically equivalent, as the standard library compares strings.
+            // The two are canonically equivalent: the standard library compares strings so.
             #expect(once.withBytes { String(decoding: $0, as: UTF8.self) } == text)
         }
     }

@@ -6,7 +6,7 @@ import Testing
 
 /// No wait is for ever, no time traps, and no number of attempts takes more memory.
 extension PasswordThrottleTests {
-    /// Whatever happened, and whatever the clock did: waiting as told, twice at the most, lets the next attempt in.
+    /// Whatever happened, and whatever the clock did: after waiting as told, twice at the most, an attempt is admitted.
     @Test func noWaitIsLongerThanAnHourAndNoneIsForEver() {
         var random = SeededRandom.printed()
         for _ in 0..<100 {
@@ -29,7 +29,7 @@ extension PasswordThrottleTests {
         }
     }
 
-    /// News of another server are a second old when they come.
+    /// News from another server is a second old when it comes.
     @Test func whatWasCountedElsewhereEarlierForgetsNothing() {
         var throttle = PasswordThrottle()
         let subject = Subject(account: 1, source: 2)
@@ -65,7 +65,7 @@ extension PasswordThrottleTests {
 
     // MARK: Memory
 
-    /// How many entries of each kind there are.
+    /// The number of entries of each kind.
     func counts(_ throttle: PasswordThrottle) -> [Int] {
         Mirror(reflecting: throttle).children.filter { $0.label == "buckets" || $0.label == "accounts" }
             .map { Mirror(reflecting: $0.value).children.count }
@@ -103,7 +103,7 @@ extension PasswordThrottleTests {
         }
     }
 
-    /// Of one tenant too: an entry of one wrong password is cheap to make.
+    /// This holds within one tenant, too: an entry of one wrong password is cheap to make.
     @Test func entriesThatHoldNobodyBackGoBeforeThoseThatDo() {
         var throttle = PasswordThrottle(bucketsMax: 100)
         var now = start

@@ -10,7 +10,7 @@ import Testing
     let start = Timestamp(seconds: 1_800_000_000)
     let owner = Subject(account: 1, source: 10, isKnown: true)
 
-    /// Makes attempts that all fail, each as soon as it may; how long each had to wait.
+    /// Makes attempts that all fail, each as soon as it may, and returns how long each had to wait.
     func fail(
         _ throttle: inout PasswordThrottle, _ subject: Subject, times: Int, at now: inout Timestamp
     ) -> [Duration] {
@@ -131,7 +131,7 @@ import Testing
         #expect(throttle.admit(next, now: start + .minutes(20)) == .refused(retryAfter: .minutes(40)))
         #expect(throttle.admit(next, now: start + .hours(1) - .microseconds(1)) != .admitted)
         #expect(throttle.admit(next, now: start + .hours(1)) == .admitted)
-        // Another account is not meant.
+        // Another account is not affected.
         #expect(throttle.admit(Subject(account: 2, source: 5_000), now: start + .minutes(20)) == .admitted)
     }
 
@@ -152,7 +152,7 @@ import Testing
                     #expect(throttle.admit(owner, now: now) == .admitted)
                     throttle.notTried(owner)
                 default:
-                    // The attacker has every address but the owner's, and none that can be named, too.
+                    // The attacker has every address but the owner's, and sometimes an unknown one, which is 0.
                     let address = random.below(10) == 0 ? 0 : 100 + UInt64(random.below(5_000))
                     let attacker = Subject(account: 1, source: address)
                     if throttle.admit(attacker, now: now) == .admitted, random.below(9) == 0 {
@@ -185,7 +185,7 @@ import Testing
         #expect(throttle.admit(nameless, now: now) != .admitted)
         throttle.forgive(account: 1)
         #expect(fail(&throttle, nameless, times: 6, at: &now) == [Duration](repeating: .zero, count: 6))
-        // What comes after counts again, though not a moment has passed, and another account is not meant.
+        // Later attempts count again, though no time has passed, and another account is not affected.
         #expect(throttle.admit(nameless, now: now) != .admitted)
         #expect(throttle.admit(Subject(account: 2, source: 0), now: now) != .admitted)
         throttle.forgive(account: 3)
@@ -193,7 +193,7 @@ import Testing
 
     // MARK: Counted elsewhere
 
-    /// What another server or an earlier run counted is as good as what was counted here.
+    /// Attempts that another server or an earlier run counted are as good as those counted here.
     @Test func whatIsAddedCountsAsIfItHadBeenTriedHere() {
         var random = SeededRandom.printed()
         for _ in 0..<50 {
@@ -220,7 +220,7 @@ import Testing
         var wasRight = false
     }
 
-    /// What the rules say of one more attempt, from nothing but the attempts before it.
+    /// The verdict of the rules on one more attempt, from nothing but the attempts before it.
     private func expected(_ subject: Subject, _ attempts: [Attempt], now: Timestamp) -> PasswordThrottle.Verdict {
         var failures: [Timestamp] = []
         var hourStartedAt: Timestamp?

@@ -52,7 +52,7 @@ import Testing
             #expect(reason { $0.issuer = issuer } == "INVALID_ISSUER", "\(issuer)")
         }
         #expect(reason { ($0.issuer, $0.allowHTTPLoopback) = ("http://127.0.0.1:1", true) } == nil)
-        // A known provider brings its own.
+        // A known provider brings its own issuer.
         #expect(reason { ($0.providerID, $0.issuer) = ("google.com", .empty) } == nil)
         let template: Text = "https://login.example/{tenantid}/v2.0"
         #expect(reason { ($0.providerID, $0.issuer) = ("microsoft.com", template) } == nil)

@@ -37,7 +37,7 @@ import Testing
         #expect(SecondFactorRules.need(of: some, settings: settings(.enabled)) == .factor)
         #expect(SecondFactorRules.need(of: none, settings: settings(.mandatory)) == .enrollment)
         #expect(SecondFactorRules.need(of: some, settings: settings(.mandatory)) == .factor)
-        // A factor whose kind may not be enrolled any more is asked for all the same.
+        // A factor whose kind may not be enrolled any more is still asked for.
         #expect(SecondFactorRules.need(of: some, settings: settings(.enabled, [.phone])) == .factor)
     }
 

@@ -8,7 +8,7 @@ import Testing
 
 /// Every refresh token there can be, presented to a session after every kind of change: 11,520 cases.
 @Suite struct SessionChangeRulesTests {
-    /// What moved the counter from 5 to 6.
+    /// The change that moved the counter from 5 to 6.
     private enum Change: CaseIterable {
         case refresh, link, password, email
 
@@ -36,8 +36,8 @@ import Testing
         }
     }
 
-    /// A session that had its fifth token, made by an attempt, and was changed `age` ago; then refreshed `later` times.
-    /// `isAttempt`: the change's idempotency key was an attempt, too.
+    /// A session whose fifth token was made by an attempt. It was changed `age` ago, and then refreshed `later`
+    /// times. `isAttempt`: the change's idempotency key was an attempt, too.
     private func session(_ change: Change, isAttempt: Bool, age: Duration, later: Int) -> StoredSession {
         let time = now - age
         var session = StoredSession(
@@ -129,7 +129,7 @@ import Testing
         ] {
             #expect(StoredSession.causeOfAbsence(ofSession: id, settings: settings, now: now + age) == cause)
         }
-        // Ids of another form tell no time.
+        // Ids of another form contain no time.
         for id in [[], [UInt8](repeating: 0, count: 16), [UInt8](repeating: 0xFF, count: 16)] {
             #expect(StoredSession.causeOfAbsence(ofSession: id, settings: settings, now: now) == .signedOut)
         }

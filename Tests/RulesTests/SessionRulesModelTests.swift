@@ -13,7 +13,7 @@ import Testing
         tenant.sessionAbsoluteSeconds = 157_680_000
     }
 
-    /// The server's side: the record, and which counters it handed out.
+    /// The server's side: the session's record, and the counters that it handed out.
     private struct Server {
         var session: StoredSession
         var now = Timestamp(seconds: 1_800_000_000)
@@ -26,7 +26,7 @@ import Testing
                 counter: 1, lastUsedAtMicros: now.microseconds)
         }
 
-        /// Answers as `UserSession` does: the counter of the token it hands out, nil for a refusal.
+        /// Answers as `UserSession` does, with the counter of the token that it hands out, or nil for a refusal.
         mutating func refresh(_ counter: UInt64, attempt: [UInt8]) -> (decision: RefreshDecision, next: UInt64?) {
             let decision = session.refreshing(
                 presentedCounter: counter, attemptHash: attempt, settings: settings, now: now)
@@ -49,7 +49,7 @@ import Testing
             var server = Server(settings: settings)
             var held: UInt64 = 1
             for _ in 0..<60 {
-                // One attempt id for one refresh, kept until an answer comes: within the idle time, at last.
+                // Each refresh keeps one attempt id until an answer comes, which is within the idle time.
                 let attempt = random.bytes(32)
                 let lostCount = random.below(3) == 0 ? random.below(25) : 0
                 for round in 0...lostCount {
@@ -80,7 +80,7 @@ import Testing
                 case .rotated:
                     #expect(counter == highest && next == highest + 1)
                 case .repeatedAfterLoss, .repeatedWithinGrace:
-                    // Everybody who is given one is given the same, and nothing changes.
+                    // Every caller that is given a token here is given the same one, and nothing changes.
                     #expect(counter + 1 == highest && next == highest && server.session == before)
                 case .revokedByReuse: #expect(server.session.end == .reuse && next == nil)
                 case .refused(let cause): #expect(cause == .revokedByReuse && before.end == .reuse)
@@ -99,7 +99,8 @@ import Testing
                 server.now = server.now + .minutes(Int64(random.below(1_000) + 1))
                 held = server.refresh(held, attempt: random.bytes(32)).next ?? 0
             }
-            // A thief with any older token: the last but one only after the grace, for it has no attempt to show.
+            // A thief has any older token. It comes after the grace, since for the last but one it has no attempt to
+            // show.
             server.now = server.now + .seconds(11)
             let stolen = UInt64(random.below(Int(held)))
             let (decision, next) = server.refresh(stolen, attempt: random.below(2) == 0 ? [] : random.bytes(32))
@@ -114,7 +115,7 @@ import Testing
         var random = SeededRandom.printed()
         for _ in 0..<100 {
             var server = Server(settings: settings)
-            // The thief refreshes with the current token, and maybe goes on.
+            // The thief refreshes with the current token, and perhaps goes on.
             var stolen: UInt64 = 1
             for _ in 0...random.below(3) {
                 stolen = server.refresh(stolen, attempt: random.bytes(32)).next ?? 0

@@ -16,7 +16,7 @@ import Testing
     private let rotating = tenantSettings { $0.refreshMode = .rotate }
     private let reusing = tenantSettings { $0.refreshMode = .reuse }
 
-    /// A session whose fifth token is current; the attempt `same` made it, `age` ago.
+    /// A session whose fifth token is current; the attempt `same` made that token, `age` ago.
     private func session(age: Duration, attempt: [UInt8] = same) -> StoredSession {
         StoredSession(
             tenantID: "acme", uid: "u1", createdAtMicros: (now - .days(1)).microseconds,
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func theGraceIsCountedFromTheRotationNotFromTheLastUse() {
-        // A tenant that reused tokens for a while: its sessions are used without being rotated.
+        // The tenant reused tokens for a while: its sessions were used without being rotated.
         var session = session(age: .hours(2))
         session.lastUsedAtMicros = now.microseconds
         let decision = session.refreshing(presentedCounter: 4, attemptHash: [], settings: rotating, now: now)
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    /// Every age of the last use, beside everything else of the record that a use would change.
+    /// Every age of the last use, together with everything else in the record that a use would change.
     @Test func aUseIsRecordedWhenTheLastOneIsOld() {
         for (idleSeconds, step): (Int64, Duration) in [
             (30 * 86_400, .hours(1)), (86_400, .hours(1)), (300, .milliseconds(12_500)),
@@ -143,7 +143,7 @@ import Testing
                 withAttempt.attemptHash = Self.same
                 var afterAChange = recorded
                 afterAChange.refreshCause = .passwordChanged
-                // Rotated and never presented since: whoever lost the answer may still ask for it again.
+                // Rotated and never presented since: a client that lost the answer may still ask for it again.
                 var unused = recorded
                 unused.rotatedAtMicros = recorded.lastUsedAtMicros
                 for session in [withAttempt, afterAChange, unused] {

@@ -38,7 +38,7 @@ import Testing
         #expect(judge(0) == step && judge(30) == step && judge(59) == step && judge(-30) == step)
         #expect(judge(60) == nil && judge(-31) == nil)
         #expect(judge(0, after: step) == nil && judge(0, after: step + 1) == nil && judge(0, after: step - 1) == step)
-        // A step that lies an hour ahead was used under a clock that was wrong.
+        // A step that lies an hour ahead was used when the clock was wrong.
         #expect(judge(0, after: step + 120) == step)
         #expect(TOTP.step(of: [], secret: secret, now: made, after: 0) == nil)
         #expect(TOTP.step(of: code, secret: secret, now: Timestamp(microseconds: .min), after: 0) == nil)
@@ -61,7 +61,7 @@ import Testing
         #expect(Base32.encode(Array(bytes.utf8)) == [UInt8](text.utf8))
     }
 
-    /// Not asserted: it depends on the machine.
+    /// The cost is only printed: it depends on the machine.
     @Test func whatACheckCosts() {
         let now = Timestamp(seconds: 1_800_000_000)
         let rounds = 20_000

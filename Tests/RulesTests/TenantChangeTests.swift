@@ -24,7 +24,7 @@ import Testing
         return tenant
     }()
 
-    /// Every path, a wanted value, and how the setting is read.
+    /// Every path, and how its wanted value is set.
     private static let fields: [(path: Text, set: @Sendable (inout Messages.Tenant) -> Void)] = [
         ("display_name", { $0.displayName = "after" }), ("disable_auth", { $0.disableAuth = true }),
         ("allow_password_signup", { $0.allowPasswordSignup = false }),
@@ -58,7 +58,7 @@ import Testing
     @Test(arguments: fields.indices) func eachPathChangesItsOwnSettingOnly(index: Int) throws {
         let (path, set) = Self.fields[index]
         let after = try apply([path]) { wanted in
-            // Everything else is wanted otherwise, too, but not named.
+            // All other settings have wanted values, too, but are not named.
             for (_, setOther) in Self.fields { setOther(&wanted) }
         }
         var expected = Self.before

@@ -34,7 +34,7 @@ import Testing
         #expect(bucket.isFull(at: 2, size: 10) == start)
         bucket.spend(5, size: 10)
         #expect(bucket.isFull(at: 2, size: 10) == start + .seconds(3))
-        // A rate of nothing, or next to nothing.
+        // The rate is zero, next to zero, or negative.
         for rate in [0, 1e-300, -1] { #expect(bucket.isFull(at: rate, size: 10) == start + .hours(24)) }
     }
 

@@ -15,7 +15,7 @@ import Testing
         for (count, expected) in [(0, "INVALID_UID"), (1, nil), (128, nil), (129, "INVALID_UID")] as [(Int, String?)] {
             #expect(reason { try Values.checkUID(text(count), limits: limits) } == expected, "\(count)")
         }
-        // Bytes, not characters.
+        // The limit counts bytes, not characters.
         #expect(reason { try Values.checkUID(text(64, "é"), limits: limits) } == nil)
         #expect(reason { try Values.checkUID(text(65, "é"), limits: limits) } == "INVALID_UID")
     }
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test func aDisplayNameHasAtMost256BytesAndNoTricks() {
-        // The one closure of the test: two of a type, one of them in `#expect`, would be one to Swift 6.3.
+        // The test has only this closure: Swift 6.3 makes one of two of a type when one is in `#expect`.
         func refusal(_ name: Text) -> Failure? {
             failure { try Values.checkDisplayName(name, field: "f", limits: limits) }
         }
@@ -139,7 +139,7 @@ import Testing
         #expect(claims(1_000).count == 1_000)
         #expect(reasonOfClaims(claims(1_000)) == nil)
         #expect(reasonOfClaims(claims(1_001)) == "CLAIMS_TOO_LARGE")
-        // The size comes first, whatever it is.
+        // The size is checked first, whatever the content is.
         #expect(reasonOfClaims([UInt8](repeating: 0xFF, count: 1_001)) == "CLAIMS_TOO_LARGE")
     }
 
@@ -148,13 +148,13 @@ import Testing
             #expect(reasonOfClaims(utf8("{\"\(name)\":1}")) == "FORBIDDEN_CLAIM", "\(name)")
             let first = String(name.bytes[0], radix: 16)
             #expect(reasonOfClaims(utf8("{\"\\u00\(first)\(name.string.dropFirst())\":1}")) == "FORBIDDEN_CLAIM")
-            // Only at the top, and only that very name.
+            // A name is reserved only at the top level, and only as exactly this name.
             #expect(reasonOfClaims(utf8("{\"a\":{\"\(name)\":1}}")) == nil)
             #expect(reasonOfClaims(utf8("{\"\(name.string.uppercased())\":1,\"\(name)_\":2}")) == nil)
         }
     }
 
-    /// docs/protocol.md has this list, and the API's documentation.
+    /// docs/protocol.md and the API's documentation have this list, too.
     @Test func reservedIsWhatIdentityToolkitReservesAndWhatRevokesTokens() {
         let identityToolkits: Set<Text> = [
             "acr", "amr", "at_hash", "aud", "auth_time", "azp", "cnf", "c_hash", "exp", "firebase", "iat", "iss", "jti",

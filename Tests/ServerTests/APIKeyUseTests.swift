@@ -91,7 +91,7 @@ import Testing
             server.clock.advance(by: .hours(1))
             expectRefusal("API_KEY_EXPIRED") { try Self.whoAmI(old) }
             try Self.whoAmI(new)
-            // Without an overlap the old secret ends at once, with its streams; what came before it is void.
+            // Without an overlap the previous secret ends at once, with its streams; older secrets are void too.
             let stream = try Self.stream(server, second)
             let third = try Self.rotate(server, key.apiKeyID, 0)
             expectRefusal("CALLER_UNAUTHENTICATED") { try Self.whoAmI(new) }
@@ -123,7 +123,7 @@ import Testing
             expectRefusal("CALLER_UNAUTHENTICATED") { try Self.whoAmI(old) }
             expectRefusal("CALLER_UNAUTHENTICATED") { _ = try stream.next() }
             #expect(try Self.whoAmI(new).expiresAtMicros == 0)
-            // Nothing brings it back, and there is nothing to end any more.
+            // The old secret does not come back, and there is no overlap left to end.
             expectRefusal("INVALID_EXPIRY") { try Self.update(server, key.apiKeyID, path, until: sooner) }
             try Self.update(server, key.apiKeyID, path, until: 0)
             expectRefusal("CALLER_UNAUTHENTICATED") { try Self.whoAmI(old) }

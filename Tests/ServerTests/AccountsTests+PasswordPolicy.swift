@@ -38,7 +38,7 @@ extension AccountsTests {
             try Self.setPolicy(client, force: true)
             let refused = failure { _ = try client.signIn("old@example.com", password: "aaaaaa") }
             #expect(refused.reason == "PASSWORD_DOES_NOT_MEET_REQUIREMENTS")
-            // Only whoever knows the password learns that.
+            // Only a caller who knows the password learns that it is too weak.
             let wrong = failure { _ = try client.signIn("old@example.com", password: "bbbbbb") }
             #expect(wrong.reason == "INVALID_LOGIN_CREDENTIALS")
         }

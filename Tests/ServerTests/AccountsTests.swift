@@ -80,7 +80,7 @@ import Testing
 
     // MARK: Throttling
 
-    /// A client whose word about end users' addresses is believed, or not.
+    /// A client whose key is trusted, or not, to name the addresses of end users.
     static func client(_ server: TestServer, trusted: Bool) throws -> RawClient {
         let admin = try server.connect()
         let made: ProjectCreateApiKeyResponse = try admin.call(
@@ -214,7 +214,7 @@ import Testing
             #expect(change("TAKEN@example.com").0 == "EMAIL_EXISTS")
             #expect(change("nonsense").0 == "INVALID_EMAIL")
             #expect(try client.mails().isEmpty)
-            // Only an address that was proved is sent a way back.
+            // Only a verified address gets a mail with a recovery code.
             try client.update(made.user!.uid, ["email_verified"]) { $0.emailVerified = true }
             let (reason, tokens) = change("new@example.com")
             #expect(reason == "")

@@ -6,8 +6,8 @@ import TestSupport
 import Testing
 import Wire
 
-/// What is acknowledged is seen by every request that is sent afterwards, on any connection: also by requests that come
-/// many at once and share a snapshot, and of tokens that were verified before.
+/// Every request that is sent after a change was acknowledged sees the change, on any connection. So do requests that
+/// come many at once and share a snapshot, and requests with tokens that were verified before.
 @Suite struct AcknowledgedChangeTests {
     fileprivate struct Session {
         let id: Text
@@ -15,7 +15,7 @@ import Wire
         var isOver = false
     }
 
-    /// A user as the changes that were acknowledged make it.
+    /// The state of a user after the changes that were acknowledged.
     fileprivate struct Expected {
         var displayName: Text = .empty
         var isDisabled = false

@@ -6,7 +6,7 @@ import Store
 import TestSupport
 import Testing
 
-/// Anonymous users nobody uses are deleted when their tenant says so: those, and nobody else, and never at once.
+/// Unused anonymous users are deleted when their tenant says so: no other users, and never all at once.
 @Suite struct AnonymousExpiryTests {
     private struct Scene {
         let server: TestServer
@@ -58,7 +58,7 @@ import Testing
             await scene.sweep(after: .days(31))
             #expect(!scene.exists(used.user?.uid ?? .empty))
             for uid in others.dropFirst() { #expect(scene.exists(uid ?? .empty)) }
-            // The list holds nobody who is gone or has a way in.
+            // The table has no row of a user who is deleted or has a sign-in method.
             let left = try server.project.store.read { try $0.count(Tables.anonymousUsers) }
             #expect(left == 0)
         }
@@ -82,7 +82,7 @@ import Testing
             await scene.sweep(after: .hours(2))
             func count() throws -> Int { try server.project.store.read { try $0.count(Tables.users) } }
             server.clock.step(by: .days(400))
-            // Ten minutes until the jump is believed, and an hour in which it is right.
+            // Ten minutes until the server believes the jump, and an hour in which the clock is right.
             for _ in 0..<70 {
                 await server.project.sweep()
                 server.clock.advance(by: .minutes(1))

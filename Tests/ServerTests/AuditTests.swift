@@ -8,7 +8,7 @@ import Store
 import TestSupport
 import Testing
 
-/// The event log by RPC: who reads which, by which conditions, and what the server signs of it.
+/// The event log by RPC: which caller reads which events, by which conditions, and what the server signs of it.
 @Suite struct AuditTests {
     private static func events(
         _ client: RawClient, _ tenantID: Text, _ change: (inout AuditListEventsRequest) -> Void = { _ in }
@@ -87,7 +87,7 @@ import Testing
                 token = page.nextPageToken
             } while !token.isEmpty
             #expect(found == [3] && scans == [4, 4, 2])
-            // A token goes on with the listing that it is from.
+            // A page token continues only the listing that it is from.
             let first = try Self.events(admin, "acme") { $0.pageSize = 2 }
             #expect(first.events.map(\.sequence) == [10, 9])
             let second = try Self.events(admin, "acme") {

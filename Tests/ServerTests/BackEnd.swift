@@ -5,10 +5,10 @@ import Messages
 import TestSupport
 import Tokens
 
-/// A program with a service account and a key of it, as its key file says: signs tokens, right and wrong ones.
+/// A program with the key file of a service account. It signs tokens with that key, right and wrong ones.
 struct BackEnd {
     let server: TestServer
-    /// Speaks for the admin key.
+    /// Calls with the admin key.
     let client: RawClient
     let account: ServiceAccount
     let key: SigningKey
@@ -40,7 +40,7 @@ struct BackEnd {
 
     // MARK: Tokens
 
-    /// What firebase_admin writes.
+    /// The claims that firebase_admin writes.
     var claims: JSONValue {
         [
             "iss": .string(account.email), "sub": .string(account.email),
@@ -60,7 +60,7 @@ struct BackEnd {
         ]
     }
 
-    /// Signed with the account's key, or another, whatever header and payload say.
+    /// A token signed with the account's key, or with another, whatever header and payload say.
     func token(header: JSONValue? = nil, _ claims: JSONValue? = nil, signedBy key: SigningKey? = nil) -> Text {
         token(header: (header ?? self.header).serialized(), (claims ?? self.claims).serialized(), signedBy: key)
     }
@@ -83,7 +83,7 @@ struct BackEnd {
             AccountsSignInWithCustomTokenRequest(tenantID: tenantID, token: Secret(token.bytes)))
     }
 
-    /// What refuses the token.
+    /// The refusal of the token.
     func refusal(_ token: Text, tenantID: Text = .empty) -> Failure {
         failure { _ = try signIn(token, tenantID: tenantID) }
     }
@@ -121,7 +121,7 @@ struct BackEnd {
     }
 }
 
-/// A key pair of nobody's yet. For a test's thread: RSA takes its time.
+/// A key pair that belongs to nobody yet. Call this on a test's thread: making an RSA key takes its time.
 func newKeyPair(_ algorithm: SigningAlgorithm = .es256) -> SigningKey { SigningKey.generate(algorithm) }
 
 /// The claims of a JWT, unverified.

@@ -39,8 +39,8 @@ import Testing
         _ = chmod(path, 0o600)
     }
 
-    /// Four writers, each with users in a row, while backups are taken. Restored is, of each writer, a beginning of its
-    /// row; the restore itself has followed every chain of events and compared every index.
+    /// Four writers make users in a row while backups are taken. The restored store has the first users of each row
+    /// without a gap; the restore itself has followed every chain of events and compared every index.
     @Test func `A backup taken under load is the store at one moment`() async throws {
         try await withTemporaryDirectory { directory in
             let (clock, masterKey) = (ManualClock(), MasterKey.generate(random: .system))
@@ -60,7 +60,7 @@ import Testing
                 let counts = (0..<4).map { writer in
                     var count = 0
                     while (try? client.get(Text("w\(writer)-\(count)"))) != nil { count += 1 }
-                    // Nothing behind the first one that is missing.
+                    // No user after the first missing one is there.
                     for later in count..<count + 50 { #expect((try? client.get(Text("w\(writer)-\(later)"))) == nil) }
                     return count
                 }
@@ -106,7 +106,7 @@ import Testing
                 _ = try client.signUp("ada@example.com")
                 let tokens = try #require(try client.signIn("ada@example.com").tokens)
                 writeFile(directory + "/backup", try Self.take(server))
-                // The user signs out everywhere, and two more come.
+                // The user's tokens are revoked, and two more users sign up.
                 let uid = try client.lookup(tokens.idToken).uid
                 let _: UsersRevokeTokensResponse = try client.client.call(
                     "postern.v1.Users/RevokeTokens", UsersRevokeTokensRequest(uid: uid))
@@ -115,7 +115,7 @@ import Testing
                 return (tokens, server.adminKey)
             }
             Self.write(masterKey, to: data + "/master-key")
-            // A folder of a name that could be guessed would be a way into another.
+            // If the name of the folder could be guessed, a link could lead into another folder.
             #expect(symlink(directory, directory + "/backup.check") == 0)
             let check = try Self.posternd(data, ["--check-backup", directory + "/backup"])
             #expect(check.status == 0 && check.said.contains("The backup is sound"), "\(check.said)")
@@ -128,7 +128,7 @@ import Testing
             #expect(try Self.posternd(data, ["--verify-store"]).status == 0)
             try await withServer(directory: data, clock: clock, masterKey: masterKey, adminKey: made.1) { server in
                 let client = try IdentityClient(server)
-                // Without the epoch this session, which had ended, would go on.
+                // Without the epoch this session, which was revoked, would go on.
                 expectRefusal("INVALID_REFRESH_TOKEN") { _ = try client.refresh(made.0.refreshToken) }
                 expectRefusal("INVALID_LOGIN_CREDENTIALS") { _ = try client.signIn("bea@example.com") }
                 let again = try #require(try client.signIn("ada@example.com").tokens)
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    /// Of Tests/Fixtures: carl, bob and ann in acme, dora in the default pool.
+    /// The store is from Tests/Fixtures: carl, bob and ann in acme, dora in the default pool.
     @Test func `A backup of a store of version 3 is restored and upgraded`() async throws {
         try await withTemporaryDirectory { directory in
             let fixture =
@@ -156,7 +156,7 @@ import Testing
             #expect(try Self.posternd(data, ["--verify-store"]).status == 0)
             let digits = try #require(readFile(data + "/master-key")).prefix(64)
             let masterKey = try MasterKey(Secret(try #require(Hex.decode(Array(digits)))))
-            // Nobody calls the server, so nobody needs the key of its admin.
+            // The test makes no calls, so it needs no admin key.
             try await withServer(
                 directory: data, clock: ManualClock(), masterKey: masterKey, adminKey: Secret("unused")
             ) { server in
@@ -207,7 +207,7 @@ import Testing
                 let _: UsersCreateResponse = try client.call(
                     "postern.v1.Users/Create", UsersCreateRequest(uid: Text("u\(user)"), displayName: "a user"))
             }
-            // Its first message does not fit, so that the server waits for room.
+            // The first message does not fit in the window, so the server waits for room.
             let stalled = try RawStream<ProjectBackupResponse>(
                 server, "postern.v1.Project/Backup", ProjectBackupRequest(), initialWindow: 1)
             for _ in 0..<1_000 where !server.project.backups.isRunning { usleep(10_000) }

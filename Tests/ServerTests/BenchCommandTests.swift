@@ -95,7 +95,7 @@ import Testing
             let missed = try Self.run(run + ["--slo", "get.p50<1ns"], in: directory, port)
             #expect(missed.status == 99 && missed.said.contains("MISSED: get.p50<1ns"), "\(missed)")
             #expect(try Self.run(run + ["--slo", "sign-in.p50<1s"], in: directory, port).status == 1)
-            // Nothing can be written there: the figures are on the terminal all the same.
+            // The report cannot be written there, but the figures are on the terminal all the same.
             let unwritten = try Self.run(run + ["--json", "\(directory)/none/r.json"], in: directory, port)
             #expect(unwritten.status == 3 && unwritten.said.contains("open loop: "), "\(unwritten)")
         }
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    /// Starts a run of an hour, and ends it or its server when it is under way. Returns its exit status.
+    /// Starts a run of an hour, and lets `end` stop it or its server once it is under way. Returns its exit status.
     private static func cutShort(_ directory: String, _ port: UInt16, _ end: (ChildProcess) -> Void) throws -> Int32? {
         let bench = try ChildProcess(
             ChildProcess.built("postern-bench"),
@@ -131,7 +131,7 @@ import Testing
                 "run", "--server", "127.0.0.1:\(port)", "--key-file", "\(directory)/admin-key", "--mix", "health=1",
                 "--rate", "100", "--seconds", "3600", "--warmup", "0", "--json", "\(directory)/r.json",
             ], output: "\(directory)/said")
-        // It has told of its first second.
+        // Waits until the run has told of its first second.
         for _ in 0..<1_200 where !said(directory).contains("1 s: ") { usleep(50_000) }
         end(bench)
         return bench.wait(seconds: 60)
@@ -206,7 +206,7 @@ import Testing
         }
     }
 
-    /// More users than one batch of an import has. A second run finds them there.
+    /// Imports more users than one batch has. A second run finds them there.
     @Test func usersAreImportedOnceAndFoundByEveryIndex() throws {
         try Self.withPosternd { directory, port in
             let users = ["users", "--users", "700", "--lookups", "3"]

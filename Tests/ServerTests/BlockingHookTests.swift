@@ -12,11 +12,11 @@ import Testing
 
 @testable import Identity
 
-/// A tenant's hooks, asked over HTTP before users come into being and sign in.
+/// A tenant's hooks, called over HTTP before users are made and sign in.
 @Suite struct BlockingHookTests {
     private static let secret = Secret([UInt8](repeating: 7, count: 32))
 
-    /// What an endpoint answers, by the hook's name, and what it was asked.
+    /// The answers of an endpoint, by the hook's name, and the requests that it got.
     private final class Script: Sendable {
         private let state = Mutex<(answers: [String: FakeHTTPServer.Reply], asked: [JSONValue], forged: Int)>(
             ([:], [], 0))
@@ -114,7 +114,7 @@ import Testing
             #expect(asked.map { $0["is_new_user"]?.bool } == [true, true, false])
             #expect(asked.allSatisfy { $0["user"]?["email"]?.string == "ann@example.com" })
             #expect(scene.script.forged == 0)
-            // A wrong password asks nobody.
+            // A sign-in with a wrong password calls no hook.
             expectRefusal("INVALID_LOGIN_CREDENTIALS") {
                 _ = try scene.identity.signIn("ann@example.com", password: "wrong password")
             }
@@ -153,14 +153,14 @@ import Testing
             #expect(try scene.identity.get(made.user?.uid ?? .empty).disabled && scene.userCount() == 2)
             let refused = failure { _ = try scene.identity.refresh(made.tokens?.refreshToken ?? .empty) }
             #expect(["USER_DISABLED", "TOKEN_EXPIRED"].contains(refused.reason))
-            // Who is disabled is refused without a question.
+            // A disabled user is refused without a call of the hook.
             let count = scene.script.asked.count
             expectRefusal("USER_DISABLED") { _ = try scene.identity.signIn("ann@example.com") }
             #expect(scene.script.asked.count == count)
         }
     }
 
-    /// The sign-in of a disabled user asks no hook. Its transaction waits behind one that enables the user.
+    /// The sign-in of a disabled user calls no hook. Its transaction waits behind one that enables the user.
     @Test func aUserWhoIsEnabledBetweenTheLookAndTheTransactionIsAskedAbout() async throws {
         try await Self.run { scene in
             let server = scene.identity.server
@@ -182,7 +182,7 @@ import Testing
             try scene.update(["before_sign_in"])
             scene.script.set("before_sign_in", #"{"allow":false,"message":"Ask the desk."}"#)
             let store = server.project.store
-            // The writer's thread waits for the sign-in's write, which looked before this one is committed.
+            // The writer's thread waits for the sign-in's write, which read the user before this commit.
             let isWriting = Flag()
             let enabled = Task {
                 try await setDisabled(false) {
@@ -222,7 +222,7 @@ import Testing
                     #expect(refused.reason == (isOpen ? "" : "HOOK_FAILED"), "\(answer.prefix(60)) \(status)")
                 }
             }
-            // An endpoint that never answers, within its deadline; and one that nobody runs.
+            // An endpoint that does not answer within its deadline, and one that nobody runs.
             try scene.update(["before_sign_in"], timeoutMillis: 100)
             scene.script.set("before_sign_in", .silence)
             expectRefusal("HOOK_FAILED") { _ = try scene.identity.signIn("ann@example.com") }
@@ -240,7 +240,7 @@ import Testing
             expectRefusal("INVALID_HOOK") { try scene.update(["before_sign_in"], secret: .empty) }
             expectRefusal("INVALID_WEBHOOK") { try scene.update(["before_sign_in"], isPrivate: false) }
             expectRefusal("INVALID_WEBHOOK") { try scene.update(["before_sign_in"], url: "http://hooks.example/") }
-            // A secret stays with its URL.
+            // A stored secret is kept only for its URL.
             try scene.update(["before_create"], secret: .empty)
             expectRefusal("INVALID_HOOK") {
                 try scene.update(["before_create"], url: "https://evil.example/", secret: .empty)

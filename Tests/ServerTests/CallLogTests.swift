@@ -10,7 +10,7 @@ import Wire
 
 @testable import Service
 
-/// The lines that calls leave: the access log, and what is said of slow calls.
+/// The log lines of calls: the access log, and the lines about slow calls.
 @Suite struct CallLogTests {
     private static let trace = "0af7651916cd43dd8448eb211c80319c"
     private static let parent: Text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -22,7 +22,7 @@ import Wire
                 server, id: "acme-admin", role: .tenantAdmin, scope: Scope(tenants: .tenantID("acme")),
                 algorithm: algorithm)
             let client = try acme.connect()
-            // Its own tenant without being named.
+            // The request goes to the account's own tenant without naming it.
             let made: UsersCreateResponse = try client.call("postern.v1.Users/Create", UsersCreateRequest(uid: "u1"))
             #expect(made.user?.tenantID == "acme")
             let elsewhere = failure {

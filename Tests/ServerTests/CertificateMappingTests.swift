@@ -13,7 +13,7 @@ import Wire
     static let mailer = "spiffe://example.org/mailer"
     private static let stats = "postern.v1.Project/Stats"
 
-    /// A server with TLS, and its certificates, which are those of its clients too.
+    /// A server with TLS and its certificates. Their authority signs those of its clients too.
     static func withTLS(
         _ body: (TestServer, UInt16, TestCertificates) async throws -> Void
     ) async throws {
@@ -107,7 +107,7 @@ import Wire
         try await Self.withTLS { server, port, certificates in
             try Self.create(server, Self.mapping(certificates, .app, tenants: .tenantID("")))
             let client = try Self.client(certificates, port, [.uri(Self.mailer)])
-            // The key alone may; with the certificate it has the lower role, and the certificate's tenant.
+            // The key alone may call; with the certificate the call has the lower role, and the certificate's tenant.
             #expect(try Self.ask(client, stream: 1, key: server.adminKey) == "INSUFFICIENT_PERMISSION")
             #expect(try Self.ask(client, stream: 3, key: Secret("pk_nobody")) == "CALLER_UNAUTHENTICATED")
             let made: ProjectCreateApiKeyResponse = try server.connect().call(

@@ -4,13 +4,13 @@ import TLS
 import TestSupport
 import Testing
 
-/// Certificates that are replaced under a posternd that runs.
+/// Certificates that are replaced while posternd runs.
 @Suite struct CertificateReloadTests {
     private static func log(_ directory: String) -> String {
         String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self)
     }
 
-    /// Waits until the log says this so often.
+    /// Waits until the log contains the text `count` times.
     private static func wait(for text: String, count: Int = 1, in directory: String) -> Bool {
         for _ in 0..<2_000 {
             if log(directory).components(of: text) >= count { return true }
@@ -38,10 +38,10 @@ import Testing
                 (try? TLSClient(port: port, certificates.clientConfiguration())) != nil
             }
             #expect(isTrusted(old) && !isTrusted(new))
-            // Nothing changed: only SIGHUP has them read all the same.
+            // The files did not change: only SIGHUP makes the server read them all the same.
             process.send(signal: SIGHUP)
             #expect(Self.wait(for: "certificate was read again", in: directory))
-            // As a tool does it that renews: new files take the names of the old ones.
+            // Replaces the files as a renewal tool does: new files take the names of the old ones.
             #expect(rename(new.keyFile, old.keyFile) == 0 && rename(new.certificateFile, old.certificateFile) == 0)
             process.send(signal: SIGHUP)
             for _ in 0..<2_000 where !isTrusted(new) { usleep(10_000) }

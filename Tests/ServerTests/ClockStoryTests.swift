@@ -9,8 +9,8 @@ import TestSupport
 import Testing
 import Tokens
 
-/// Generated stories of a wall clock that is set ahead and back, with restarts in between, against a real server: what
-/// was revoked, used or over by the time that really passed stays so, and what is live is not deleted.
+/// Generated stories of a wall clock that is set ahead and back, with restarts in between, against a real server.
+/// What was revoked, used or over by the time that really passed stays so, and what is live is not deleted.
 @Suite struct ClockStoryTests {
     private static let storyCount = 40
     private static let movesPerStory = 40
@@ -20,7 +20,7 @@ import Tokens
         case ahead, back, settle, seconds, minutes, check, sweep, restart
     }
 
-    /// What a story left behind, and what has to hold about it. Times are what really passed.
+    /// The state that a story left behind, and must hold. All times are true time, not the wall clock's.
     private final class World {
         struct Session {
             let uid: Text
@@ -38,7 +38,7 @@ import Tokens
         var codes: [(code: Secret, email: Text, at: Instant, isUsed: Bool)] = []
         var revoked: [(uid: Text, at: Instant)] = []
         var refusedUntil: [Text: Instant] = [:]
-        /// How far the wall clock is from the time that really is.
+        /// How far the wall clock is from the true time.
         var offset = Duration.zero
         var wrongSince: Instant?
         var count = 0
@@ -106,7 +106,7 @@ import Tokens
                 world.trail.append("\(move)")
                 if move == .restart {
                     await server.project.guesses.save()
-                    // Under a wrong clock a restart may forget a delay: nothing tells it from hours that passed.
+                    // Under a wrong clock a restart may forget a delay: the error looks like hours that passed.
                     world.refusedUntil = [:]
                     return moves - done
                 }
@@ -143,7 +143,7 @@ import Tokens
                 }
             case .customToken:
                 world.count += 1
-                // Of a back end whose clock is right.
+                // The token comes from a back end whose clock is right.
                 let claims = backEnd.claims.with("jti", .string(Text("t\(world.count)")))
                     .with("iat", .integer(truth.seconds)).with("exp", .integer(truth.seconds + 3_600))
                 let token = backEnd.token(claims)
@@ -182,7 +182,7 @@ import Tokens
             world.wrongSince = isWrong ? world.wrongSince ?? elapsed : nil
         }
 
-        /// A clock is not wrong for ten minutes: then it would be believed.
+        /// Lets time pass. The clock is set right before it was wrong for ten minutes, since it would then be believed.
         private func pass(_ duration: Duration) {
             if let since = world.wrongSince, age(since) + duration > .minutes(9) { step(.zero - world.offset) }
             server.clock.advance(by: duration)
@@ -213,7 +213,7 @@ import Tokens
         private func presentUsed() {
             guard let index = pick(world.sessions.count), let used = world.sessions[index].used else { return }
             let refusal = failure { _ = try client.refresh(used.token) }
-            // A clock that has yet to prove itself is followed when it is set back, into the grace of a refresh too.
+            // An unproven clock is followed when it is set back, even into the grace window of a refresh.
             let isOld = age(used.at) > StoredSession.graceWindow && server.project.time.isProven
             if world.sessions[index].isOver || isOld {
                 #expect(refusal.reason != "", story)
@@ -225,7 +225,7 @@ import Tokens
             guard let index = pick(world.codes.count) else { return }
             let code = world.codes[index]
             let isIn = (try? client.resetPassword(code.code, "correct horse")) != nil
-            // Fifteen minutes: how far a clock that has yet to prove itself may be taken back.
+            // An unproven clock may be taken back by fifteen minutes.
             if code.isUsed || age(code.at) > .hours(1) + .minutes(15) { #expect(!isIn, story) }
             guard isIn else { return }
             world.codes[index].isUsed = true
@@ -235,7 +235,7 @@ import Tokens
             world.refusedUntil[code.email] = nil
         }
 
-        /// Wrong passwords until the account makes them wait, and then once more.
+        /// Tries wrong passwords until the account makes further attempts wait.
         private func guess() {
             guard let email = world.emails.first else { return }
             var refusal = Failure(.ok, "", "")
@@ -247,14 +247,14 @@ import Tokens
             world.refusedUntil[email] = elapsed
         }
 
-        /// What holds at any time.
+        /// Checks what holds at any time.
         private func check() throws {
             for session in world.sessions {
                 let isRefused = (try? client.lookup(session.idToken)) == nil
                 if session.isOver || age(session.idTokenAt) > .hours(1) + .minutes(15) {
                     #expect(isRefused, story)
                 } else {
-                    // Its record is there, whatever the clock says now.
+                    // The session's record is there, whatever the clock says now.
                     let id = Hex.decode(JWTClaims(session.idToken).text("sid").bytes) ?? []
                     #expect(try server.project.store.read { try $0.get(Tables.sessions, SessionKey(id)) } != nil, story)
                 }

@@ -56,7 +56,7 @@ import Testing
             #expect(answer.ignoredClaims == ["email"])
             #expect(failure { _ = try client.refresh(tokens.refreshToken) }.reason == "TOKEN_EXPIRED")
             _ = try client.signIn("new@example.com", password: "correct horse 2")
-            // The identity that went is free.
+            // The identity that was unlinked is free.
             let other: UsersCreateResponse = try raw.call("postern.v1.Users/Create", UsersCreateRequest(uid: "other"))
             #expect(other.user?.uid == "other")
             _ = try Self.update(

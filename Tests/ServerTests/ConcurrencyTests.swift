@@ -89,7 +89,7 @@ import Wire
                     returning: AccountsUpdateResponse.self,
                     metadata: [OutgoingMetadata.Entry(key: "idempotency-key", value: "k1")])
             }
-            // Who looks for the first answer just before it is there, and at the token just after, finds a dead one.
+            // A call that looks for the first answer just too early, and at the token just after, finds a dead token.
             for case .failure(let error) in results { #expect((error as? Failure)?.reason == "TOKEN_EXPIRED") }
             let answers = results.compactMap { try? $0.get().tokens?.refreshToken }
             #expect(!answers.isEmpty && Set(answers).count == 1)

@@ -6,7 +6,7 @@ import Testing
 
 /// What posternd makes of its flags, its file and its environment.
 @Suite struct ConfigurationTests {
-    /// Runs posternd to its end with these variables besides; returns its exit status and what it said.
+    /// Runs posternd to its end with these environment variables added; returns its exit status and what it said.
     private static func run(
         _ arguments: [String], variables: [String] = [], in directory: String
     ) throws -> (status: Int32, said: String) {
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    /// Flags, and what the refusal names.
+    /// Flags that are refused, and what the refusal names.
     private static let refused: [([String], String)] = [
         (["--listen-address", "127.0.0.1:1,"], "listen_address"),
         (["--listen-address", "unix:rpc.sock"], "listen_address"),
@@ -104,7 +104,7 @@ import Testing
             #expect(configuration["master_key_file"] == "postern-data/master-key")
             #expect(configuration["connections_per_address_max"] == 100)
             #expect(configuration["connections_per_caller_max"] == 80)
-            // No setting says only "the default", but for what is off: files and other servers that it may do without.
+            // No setting says only "the default", except those that may be off: optional files and other servers.
             let off: Set<Text> = [
                 "outbound_ca_file", "backup_directory", "tls_certificate_file", "tls_key_file", "tls_client_ca_file",
                 "tls_client_crl_file", "proxy_protocol_from", "journal", "journal_password_file",

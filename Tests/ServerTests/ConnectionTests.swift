@@ -104,7 +104,7 @@ import Wire
                             kind: .remoteClosed))
                 }
                 for stream in streams { try Self.send(client, .cancel(stream: stream, .cancelled)) }
-                // A call finds a place again once the cancelled tasks have ended.
+                // A call finds a free stream again once the cancelled tasks have ended.
                 var reason = "TOO_MANY_STREAMS"
                 for _ in 0..<1_000 where reason == "TOO_MANY_STREAMS" { reason = try Self.listReason(client) }
                 #expect(reason == "", "round \(round)")
@@ -112,7 +112,7 @@ import Wire
         }
     }
 
-    /// How a Users.List fares among the leftovers of other streams.
+    /// The reason with which a Users.List is refused; passes over the frames of other streams.
     private static func listReason(_ client: RawClient) throws -> String {
         let stream = client.nextStream()
         try client.send(client.request("postern.v1.Users/List", UsersListRequest(), stream: stream))
@@ -174,7 +174,7 @@ import Wire
             let first = try client.readFrame()
             #expect(try GRPCHealthCheckResponse(decoding: first.payload).status == .serving)
             let drain = Task { await server.instance.drain() }
-            // The last calls: sent before the client knows, answered all the same.
+            // A last call: it is sent before the client knows of the draining, and answered all the same.
             let call = client.nextStream()
             try client.send(
                 client.request(

@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    /// What stands before the first comma with a blank: behind it are words.
+    /// The text before the first comma with a blank: words follow it.
     private static func value(in cell: String) -> String {
         let bytes = Array(cell.utf8)
         let end = bytes.indices.dropLast().first {

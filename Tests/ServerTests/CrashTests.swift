@@ -80,7 +80,7 @@ import Wire
         return client
     }
 
-    /// A tenant with cheap hashes to sign up in, and one where nobody may.
+    /// Makes a tenant with cheap hashes to sign up in, and one where nobody may sign up.
     private static func prepare(_ port: UInt16, _ key: Secret) throws {
         let client = try client(port, key)
         var fast = TenantsCreateRequest(tenantID: "fast", tenant: Messages.Tenant(synthetic: true))
@@ -137,7 +137,7 @@ import Wire
             returning: TenantsListDenialsResponse.self)
         let recorded = listed.denials.first.map { $0.sequence } ?? 0
         let counted = listed.counts.reduce(0) { $0 + $1.count }
-        // Above 200 a second they are counted, and what was counted within the last second may be lost.
+        // Above 200 a second denials are only counted, and the counts of the last second may be lost.
         #expect(recorded > 0 || count == 0)
         #expect(counted >= recorded)
         let failure = #expect(throws: Failure.self) {

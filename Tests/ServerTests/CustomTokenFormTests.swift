@@ -5,13 +5,13 @@ import Messages
 import TestSupport
 import Testing
 
-/// Every way a custom token can be wrong, and the furthest it may go and still be right.
+/// Every way a custom token can be wrong, and the limits within which it is right.
 @Suite struct CustomTokenFormTests {
     private struct Row {
         let name: String
         let token: Text
         let reason: String
-        /// Of INVALID_CUSTOM_TOKEN.
+        /// The cause of INVALID_CUSTOM_TOKEN.
         var cause: String?
 
         init(_ name: String, _ token: Text, _ reason: String, _ cause: String? = nil) {
@@ -121,7 +121,7 @@ import Testing
                     forged("another account's key, unnamed", backEnd.token(header: unnamed, signedBy: other.key)),
                     forged("the built-in account's name", byName("postern@test.postern.local")),
                     forged("an account that may not", mute.token()),
-                    // Who may not sign is told nothing of what it signed.
+                    // An account that may not sign is told nothing of what it signed.
                     forged("an account that may not, of another project", mute.token(mute.claims.with("aud", "x"))),
                     forged("an account there is not", byName("nobody@test.postern.local")),
                     forged("another project's account", byName("backend@prod.postern.local")),

@@ -33,7 +33,7 @@ private struct VerifiedBefore: EnteringMethod {
     ) throws -> AccountEffect { try method.decide(proof, choice, on: account, moment, in: transaction) }
 }
 
-/// Signing in with a custom token: what a good one does, and how often.
+/// Signing in with a custom token: what a good token does, and how often.
 @Suite struct CustomTokenTests {
     private func usedTokenCount(_ server: TestServer) throws -> Int {
         try server.project.store.read { Int(try $0.count(Tables.usedTokenIDs)) }
@@ -92,7 +92,7 @@ private struct VerifiedBefore: EnteringMethod {
             _ = try backEnd.signIn(once)
             let failure = backEnd.refusal(once)
             #expect(failure.reason == "INVALID_CUSTOM_TOKEN" && failure.metadata("cause") == "USED")
-            // The id is what counts, not the bytes.
+            // The token's id counts, not its bytes.
             let other = backEnd.token(backEnd.claims.with("jti", "j1").with("uid", "u2"))
             #expect(backEnd.refusal(other).metadata("cause") == "USED")
             let neighbour = try BackEnd(server, id: "neighbour")

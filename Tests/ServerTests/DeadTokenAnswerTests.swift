@@ -10,7 +10,7 @@ import Testing
         case disabled, revokedThenDisabled, signedOutThenDisabled, evictedThenDisabled, deleted, revoked
         case passwordChanged, signedOut, evicted
 
-        /// What methods other than `Sessions.SignOut` answer.
+        /// The answer of methods other than `Sessions.SignOut`.
         var answer: (code: StatusCode, reason: String) {
             switch self {
             case .disabled, .revokedThenDisabled, .signedOutThenDisabled, .evictedThenDisabled:
@@ -28,7 +28,7 @@ import Testing
         let methods = PublishedMethod.all.filter { method in
             Self.tokenFields.contains { method.field(named: $0) != nil }
         }
-        // As many as there are today: a new one is in the table by itself.
+        // The number of methods today: a new method is in the table by itself.
         #expect(methods.count >= 16)
         try await withServer(configure: { $0.limits.sessionsPerUserMax = 2 }) { server in
             let client = try IdentityClient(server)
@@ -72,17 +72,17 @@ import Testing
         }
         let comment: Comment = "\(method.fullName) \(tokenField)"
         if method.fullName == "postern.v1.Sessions/SignOut" {
-            // Signing out twice is signing out.
+            // Signing out a second time succeeds.
             #expect(found.code == .ok, comment)
         } else if tokenField == "refresh_token", fate == .deleted || fate == .evicted || fate == .evictedThenDisabled {
-            // Nothing is left of the session that would tell whose it was.
+            // No record is left that would tell whose session it was.
             #expect(["TOKEN_EXPIRED", "INVALID_REFRESH_TOKEN"].contains(found.reason), comment)
         } else {
             #expect(found.code == fate.answer.code && found.reason == fate.answer.reason, comment)
         }
     }
 
-    /// What the method wants to see before it looks at the token.
+    /// The fields that the method checks before it looks at the token.
     static func rest(of method: PublishedMethod, _ client: IdentityClient) -> EncodedMessage {
         switch method.fullName {
         case "postern.v1.Accounts/SendOobCode":

@@ -5,8 +5,8 @@ import Service
 import TestSupport
 import Testing
 
-/// Whatever the server would not take any more, a verifier that follows the feed refuses as well: every way a token can
-/// die × what becomes of the account afterwards × who looks, since when.
+/// A verifier that follows the feed refuses every token that the server would not accept any more: every way a token
+/// can die × what becomes of the account afterwards × which verifier looks, since when.
 @Suite struct DeadTokenTests {
     enum Death: CaseIterable {
         case revokedByAdmin, passwordSetByAdmin, emailSetByAdmin, disabled, disabledForAMoment, deletedByAdmin
@@ -35,7 +35,7 @@ import Testing
             try Self.kill(client, death, uid, tokens)
             server.clock.advance(by: .seconds(1))
             let isTenants = death == .tenantDisabled
-            // Where nobody takes calls nothing goes on.
+            // A disabled tenant takes no calls, so nothing happens afterwards.
             if !isTenants { try Self.goOn(client, afterwards, uid, bornAt: born) }
 
             expectSomeRefusal { _ = try client.verify(tokens.idToken) }
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    /// What must not bring a dead token back, in a snapshot least of all.
+    /// Does what must not bring a dead token back, least of all in a snapshot.
     private static func goOn(
         _ client: IdentityClient, _ afterwards: Afterwards, _ uid: Text, bornAt born: Timestamp
     ) throws {
@@ -177,7 +177,7 @@ import Testing
     }
 }
 
-/// Whatever the reason: that is for other tests.
+/// Expects a refusal for any reason: other tests check the reason.
 private func expectSomeRefusal(_ body: () throws -> Void) { #expect(throws: Failure.self) { try body() } }
 
 extension IdentityClient {
@@ -197,7 +197,7 @@ private final class RevocationFollower {
     private var revocations: [Revocation] = []
     private(set) var cursor = Text.empty
 
-    /// Returns when it knows what there was.
+    /// Returns when the follower has read the revocations that there were.
     init(_ server: TestServer, cursor: Text = .empty, anyTenant: Bool = false, cookies: Bool = false) throws {
         stream = try RawStream(
             server, "postern.v1.Tokens/WatchRevocations",

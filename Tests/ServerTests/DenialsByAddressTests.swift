@@ -3,7 +3,7 @@ import Messages
 import TestSupport
 import Testing
 
-/// Refusals over all tenants, and those of an address.
+/// Refusals of all tenants, and refusals by email address.
 @Suite struct DenialsByAddressTests {
     @Test func whoWasRefusedIsFoundByWhoeverHasTheAddress() async throws {
         try await withServer { server in

@@ -11,12 +11,12 @@ import Testing
 @testable import Identity
 @testable import Service
 
-/// Who knows an address does not learn from the work the server does whether it has an account. The work is counted,
-/// not timed: hashes by kind, writes, records and their sizes.
+/// A caller who knows an address does not learn from the server's work whether the address has an account. The work
+/// is counted, not timed: hashes by kind, writes, records and their sizes.
 @Suite struct EmailPrivacyTests {
     // MARK: Passwords
 
-    /// What somebody else's password database holds, for the tenant's users to look like.
+    /// A password hash of another system, as the tenant's imported users have it.
     private struct Imported {
         var spec: PasswordHashSpec.Algorithm?
         var hash: [UInt8]
@@ -75,24 +75,24 @@ import Testing
         #expect(try await importer.importBatch(UsersImportRequest(users: users)).createdCount == Int64(addresses.count))
     }
 
-    /// What one refused sign-in made the server do.
+    /// The work of the server for one refused sign-in.
     private struct Work: Equatable {
         var hashes: [String: UInt64] = [:]
         var writes: UInt64 = 0
     }
 
-    /// Guesses are written down each second, whoever made them: here that would count as work of one of them.
+    /// The server writes guesses each second, whoever made them. Here that would count as the work of one sign-in.
     @Sendable private static func withoutJournal(_ configuration: inout Instance.Configuration) {
         configuration.limits.guessesKeptPerSecond = 0
     }
 
-    /// A hash whose thread gets no processor is begun once more, for whomever: then it is asked again.
+    /// A hash whose thread gets no processor is begun once more, for any address. Then the sign-in is repeated.
     private static func workOfRefusing(
         _ address: Text, _ password: Text, _ client: IdentityClient
     ) throws -> Work {
         for _ in 0..<20 {
             let pool = client.server.instance.passwordPool
-            // The first one goes on, and counts, when it has a processor again.
+            // The first hash goes on, and counts, when its thread has a processor again.
             for _ in 0..<2_000 where pool.counts.memoryByteCount > 0 { usleep(5_000) }
             let repeated = pool.counts.repeated
             let work = try workOfRefusingOnce(address, password, client)
@@ -116,7 +116,7 @@ import Testing
         return work
     }
 
-    /// The second password is no NFC: it is tried in both forms, which doubles the work.
+    /// The second password is not in NFC: it is tried in both forms, which doubles the work.
     @Test(arguments: PasswordCredential.Kind.allCases, [("guess1", 1), ("cafe\u{301}s", 2)] as [(Text, UInt64)])
     func aRefusedPasswordCostsTheSameForWhomever(
         _ kind: PasswordCredential.Kind, _ attempt: (password: Text, hashCount: UInt64)
@@ -143,7 +143,7 @@ import Testing
             var seen: Set<[String: UInt64]> = []
             for index in 0..<24 {
                 let first = try Self.workOfRefusing(Text("nobody\(index)@x.com"), "guess1", client)
-                // Always the same one: asking twice tells no more than asking once.
+                // The hash is always the same: asking twice tells no more than asking once.
                 server.clock.advance(by: .hours(1))
                 let again = try Self.workOfRefusing(Text("NOBODY\(index)@x.com"), "guess1", client)
                 #expect(first == again)
@@ -155,7 +155,7 @@ import Testing
 
     // MARK: Codes
 
-    /// What the store has of codes and mail.
+    /// The codes and the mail in the store.
     private struct Stock: Equatable {
         var writes: UInt64
         var codeCount: Int
@@ -187,7 +187,7 @@ import Testing
         }
     }
 
-    /// In both ways in which mail leaves: read here, or delivered.
+    /// Tests both ways in which mail leaves: read from the outbox, or delivered.
     @Test(arguments: [false, true])
     func aCodeForAnUnknownAddressIsWrittenLikeAnyOther(_ isDelivered: Bool) async throws {
         try await withServer { server in
@@ -204,7 +204,7 @@ import Testing
             func change(_ newEmail: Text) throws {
                 try client.sendOob(.verifyAndChangeEmail, newEmail: newEmail, idToken: made.tokens!.idToken)
             }
-            // A user has one change of email going on; this is the first to be replaced.
+            // A user has one open change of email; this is the first, which the next ones replace.
             try change("first@x.com")
             let pairs: [(() throws -> Void, () throws -> Void)] = [
                 (
@@ -218,7 +218,7 @@ import Testing
                 ({ try change("fresh@x.com") }, { try change("taken@x.com") }),
             ]
             for (toSomebody, toNobody) in pairs {
-                // The second time each replaces what it sent before, where its kind does so.
+                // The second time, each code replaces the one before, where its kind does so.
                 for _ in 0..<2 {
                     let start = try Stock(server)
                     try toSomebody()

@@ -4,11 +4,11 @@ import Messages
 import TestSupport
 import Testing
 
-/// Somebody got into an account; its owner gets it back, and what the other one prepared is worth nothing then.
+/// A thief got into an account. Its owner gets it back, and what the thief prepared is void then.
 @Suite struct EmailRecoveryTests {
     private static let owner: Text = "owner@example.com"
 
-    /// An account whose email was proved, and a moment later.
+    /// Makes an account and verifies its email. A moment passes.
     private static func verifiedAccount(_ client: IdentityClient, _ email: Text = owner) throws -> TokenPair {
         let made = try client.signUp(email)
         try client.sendOob(.verifyEmail, idToken: made.tokens!.idToken)
@@ -21,7 +21,7 @@ import Testing
         return try #require(mail).code
     }
 
-    /// Moves the account to an address its user has the mailbox of; returns the code that takes it back.
+    /// Moves the account to an address whose mailbox its user has; returns the code that takes it back.
     private static func change(
         _ client: IdentityClient, from email: Text, to newEmail: Text
     ) throws -> Secret {
@@ -41,7 +41,7 @@ import Testing
             let thiefsCode = try Self.change(client, from: "thief1@example.com", to: "thief2@example.com")
             #expect(try client.applyOob(thiefsCode).email == "thief1@example.com")
             #expect(try client.applyOob(ownersCode).email == Self.owner)
-            // And nothing of the thief's works after that.
+            // After that the thief's code does not work.
             expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(thiefsCode) }
         }
     }
@@ -57,8 +57,9 @@ import Testing
         }
     }
 
-    /// Without enumeration protection an account may be moved to an address nobody proved. A way back to it would hand
-    /// the account to whoever has that mailbox; and its owner loses nothing, for the account was never theirs.
+    /// Without enumeration protection an account may be moved to an unverified address. A recovery code for that
+    /// address would give the account to whoever has the mailbox. The owner of the address loses nothing without the
+    /// code, for the account was never theirs.
     @Test func anAddressNobodyProvedIsSentNoWayBack() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
@@ -72,8 +73,8 @@ import Testing
         }
     }
 
-    /// The victim proves the address, to which somebody's account was moved: it gets an account of its own, and the
-    /// other one goes back to where it came from.
+    /// The victim proves an address to which somebody moved an account. The victim gets a new account, and the other
+    /// one goes back to its former address.
     @Test func whoProvesAnAddressThatAnotherAccountWasMovedToGetsTheAddressAndNotTheAccount() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
@@ -88,7 +89,7 @@ import Testing
             let other = try client.get(uid)
             #expect(other.email == "evil@example.com" && other.emailVerified)
             expectRefusal("TOKEN_EXPIRED") { _ = try client.lookup(moved) }
-            // The way back that was mailed leads to the same address, and leaves the victim's account alone.
+            // The recovery code that was mailed leads to the same address, and leaves the victim's account alone.
             #expect(try client.applyOob(try Self.newestCode(client, .recoverEmail)).email == "evil@example.com")
             #expect(try client.get(victim.uid).email == "victim@example.com")
         }
@@ -110,12 +111,12 @@ import Testing
             #expect(refused.reason == "TOO_MANY_ATTEMPTS_TRY_LATER")
             #expect(try #require(refused.retryAfter) > .hours(24 * 6))
             #expect(server.project.oobDelivery.recoveriesRefused.value == 1)
-            // Refused, not made room for: the owner's code is still good.
+            // The change was refused and replaced no older code: the owner's code is still good.
             #expect(try client.applyOob(first.code).email == Self.owner)
         }
     }
 
-    /// Changes the email without a proof; the session's new ID token.
+    /// Changes the email without a proof; returns the session's new ID token.
     private static func move(_ client: IdentityClient, to email: Text, _ idToken: Text) throws -> Text {
         client.server.clock.advance(by: .seconds(1))
         let changed: AccountsUpdateResponse = try client.client.call(

@@ -6,7 +6,7 @@ import Store
 import TestSupport
 import Testing
 
-/// Users.Export: everything of every user, in slices, to whoever may have it.
+/// Users.Export: everything of every user, in slices, to callers who may have it.
 @Suite struct ExportTests {
     private static func export(
         _ server: TestServer, _ request: UsersExportRequest, key: Secret? = nil
@@ -139,7 +139,7 @@ import Testing
     @Test func `Hashes leave with a right of their own only, and nothing secret without them`() async throws {
         try await withServer { server in
             _ = try Self.importAll(server, Self.rows(), Self.specs)
-            // The role alone is not enough, a project-admin's neither.
+            // The role alone is not enough, not even that of a project-admin.
             expectRefusal("PASSWORD_HASH_EXPORT_NOT_ALLOWED") {
                 _ = try Self.export(server, UsersExportRequest(includePasswordHashes: true))
             }

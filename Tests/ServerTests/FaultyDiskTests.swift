@@ -14,10 +14,10 @@ import Testing
 
         var description: String { "\(kind) \(how) \(place)" }
 
-        /// The process may end: LMDB's own page was not written, or the disk failed although it has room.
+        /// Whether the process may end: LMDB's own page was not written, or the disk failed although it has room.
         var mayEnd: Bool { kind == "meta" || how == "EIO" && kind != "grow" }
 
-        /// A write is done in part on a full disk only.
+        /// The disk's rules for this fault. A write is done in part on a full disk only.
         func rules(_ server: FaultyServer) -> [String] {
             let rule = "fail \(kind) \(server.count(of: kind) + place) 1 \(how)"
             return how == "short" ? [rule, "fail grow 1 0 ENOSPC"] : [rule]

@@ -14,7 +14,7 @@ final class FaultyServer {
     private let httpPort: UInt16
     private let library: String
 
-    /// In `directory`, which holds the store in a folder of its own. There is a tenant "fast" with cheap hashes.
+    /// Starts posternd in `directory`, with the store in a folder of its own. Makes a tenant "fast" with cheap hashes.
     init(_ directory: String) throws {
         self.directory = directory
         self.port = try freePort()
@@ -69,7 +69,7 @@ final class FaultyServer {
 
     var log: String { Self.text(of: "\(directory)/log") }
 
-    /// Starts it again over the same store after it ended.
+    /// Starts posternd again over the same store after it ended.
     func restart() throws {
         process = try Self.start(directory, library, port, httpPort)
         client = try RawClient(port: port)
@@ -78,7 +78,7 @@ final class FaultyServer {
 
     // MARK: The disk
 
-    /// What the disk does from now on. None: it is sound, and as large as it is.
+    /// Sets what the disk does from now on. Without rules it is sound, and as large as it is.
     func setRules(_ lines: [String]) {
         writeFile("\(directory)/rules.new", [UInt8](lines.map { $0 + "\n" }.joined().utf8))
         rename("\(directory)/rules.new", "\(directory)/rules")
@@ -93,7 +93,7 @@ final class FaultyServer {
 
     // MARK: Calls
 
-    /// Nil when it was done, else the reason of the refusal.
+    /// Calls a method; returns nil on success, else the reason of the refusal.
     func outcome<Response: Message>(
         _ method: String, _ request: some Message, _: Response.Type
     ) throws -> Text? {

@@ -5,7 +5,7 @@ import Rules
 import TestSupport
 import Testing
 
-/// Signing in with providers, account by account: who joins whom, who is sent away, what is left behind.
+/// Signing in with providers, account by account: which accounts join, which sign-ins are refused, what is left behind.
 @Suite struct FederatedSignInTests {
     @Test func aNewIdentityMakesAnAccountWithWhatTheProviderTells() async throws {
         try await withServer { server in
@@ -126,7 +126,7 @@ import Testing
 
     // MARK: Toggles and disabled accounts
 
-    /// Whoever disables a provider, trusts it less or deletes it means what it proved a moment ago too.
+    /// An admin who disables a provider, trusts it less or deletes it also means what it proved a moment ago.
     @Test func aPendingTokenIsNoGoodOnceItsProviderChanged() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
@@ -204,7 +204,7 @@ import Testing
             #expect(refused.reason == "ADMIN_RESTRICTED_OPERATION")
             #expect(refused.metadata("operation") == "postern.v1.Accounts/SignInWithIdp")
             #expect(try client.signIn(.google()).user?.uid == known.user?.uid)
-            // Linking, and a trusted provider that joins an account, make nobody.
+            // Linking makes no user, and neither does a trusted provider that joins an account.
             #expect(try client.signIn(.apple()).user?.uid == known.user?.uid)
             let denials: TenantsListDenialsResponse = try client.client.call(
                 "postern.v1.Tenants/ListDenials", TenantsListDenialsRequest())

@@ -41,7 +41,7 @@ import Wire
         }
     }
 
-    /// tools/quickstart's way to a key, after the first one was lost: it works, and the one of before is kept.
+    /// How tools/quickstart gets a key after the first one was lost: the new key works, the former one is kept.
     @Test func aRecoveredAdminKeyWorks() throws {
         try withTemporaryDirectory { directory in
             let data = directory + "/data"
@@ -84,7 +84,7 @@ extension FirstStartTests {
             output: log)
     }
 
-    /// One byte for each call of a first start that nobody kills.
+    /// The calls of a first start that nobody kills, one byte for each.
     private static func calls(of library: String, in directory: String) throws -> [UInt8] {
         let data = directory + "/whole"
         let port = try freePort()
@@ -101,7 +101,7 @@ extension FirstStartTests {
         var environment = ["LD_PRELOAD=\(library)", "KILL_AT_CALL=\(number)"]
         if isTorn { environment.append("KILL_TORN=1") }
         let server = try posternd(data, port: try freePort(), log: data + ".log", environment: environment)
-        // Calls of several threads change places from one start to the next: the last ones may never come.
+        // The order of the calls of several threads differs from one start to the next: the last ones may never come.
         for _ in 0..<400 {
             if server.hasEnded { return }
             if String(decoding: readFile(data + ".log") ?? [], as: UTF8.self).contains("\"serving\"") { break }

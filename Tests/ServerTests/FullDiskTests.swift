@@ -6,10 +6,11 @@ import Testing
 
 /// posternd on a disk that fills up.
 @Suite struct FullDiskTests {
-    /// Room for the data file in all of this.
+    /// The room for the data file in all these tests.
     private static let room = "space \(6 << 20)"
 
-    /// Makes users until one without anything to it does not fit; how many with a page each there are.
+    /// Makes users with a page each until one does not fit, then small ones until these do not fit. Returns how many
+    /// have a page each.
     private static func fill(_ server: FaultyServer) throws -> Int {
         var fat = 0
         while try server.create("fat\(fat)", photoByteCount: 2_000) == nil { fat += 1 }
@@ -109,7 +110,7 @@ import Testing
             #expect(reason == "STORE_FULL")
             #expect(try server.delete("fat0") == nil)
             server.setRules([])
-            // A full disk is asked again twice a second.
+            // The server tries a full disk again twice a second.
             for _ in 0..<200 where reason != nil {
                 usleep(50_000)
                 reason = try server.create("more\(more)", photoByteCount: 2_000)

@@ -8,8 +8,8 @@ import Wire
 
 @testable import Service
 
-/// What every method asks of its caller, as one table over all registered methods: what proto/ says is what happens,
-/// for the methods of tomorrow too.
+/// What every method requires of its caller, as one table over all registered methods. The server does what proto/
+/// says, also for methods that are added later.
 @Suite struct GateTests {
     struct Caller: Sendable, CustomTestStringConvertible {
         let name: String
@@ -36,7 +36,7 @@ import Wire
         }()
     }
 
-    /// What only the gate says.
+    /// The reasons that only the gate gives.
     private static let gateReasons: Set<String> = [
         "CALLER_UNAUTHENTICATED", "INSUFFICIENT_PERMISSION", "TENANT_NOT_FOUND", "PROJECT_DISABLED",
     ]
@@ -128,7 +128,7 @@ import Wire
             let refusing: Set<String> = ["Accounts", "Tokens", "Users", "Sessions"]
             for method in methods {
                 let service = method.service.split(separator: ".").last.map(String.init) ?? ""
-                // The project's published keys are no tenant's, and verifiers are to hear that a tenant is disabled.
+                // The project's published keys belong to no tenant, and verifiers must hear that a tenant is disabled.
                 let isExpected =
                     refusing.contains(service) && method.tenant == .request && method.method != "WatchRevocations"
                 #expect(method.refusedWhenDisabled == isExpected, "\(method.fullName)")

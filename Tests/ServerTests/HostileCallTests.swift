@@ -2,7 +2,7 @@ import Base
 import TestSupport
 import Testing
 
-/// Every method with values nobody should send (Tests/Fixtures/hostile_calls.py): a trap would be everybody's outage.
+/// Every method with values nobody should send (Tests/Fixtures/hostile_calls.py): a trap would be an outage for all.
 @Suite struct HostileCallTests {
     @Test(arguments: [1, 2, UInt64.random(in: 3...1_000_000)])
     func noValuesTakeTheServerDownOrGetAnInternalError(seed: UInt64) throws {

@@ -79,7 +79,7 @@ import Wire
         }
     }
 
-    /// An anonymous sign-up proves nothing: who guesses its key must not become its user for the rest of the day.
+    /// An anonymous sign-up proves nothing: a caller who guesses its key must not be its user for the rest of the day.
     @Test func tokensAreGivenAgainForAnHour() async throws {
         try await withServer { server in
             let client = try server.connect()
@@ -163,7 +163,7 @@ import Wire
                         paths: ["delivery", "smtp", "sender_address", "allow_private_addresses"])))
             #expect(configured.config?.revision == 1)
 
-            // Mail that nobody takes: it waits.
+            // No mail server takes this mail, so it waits.
             let _: UsersCreateResponse = try client.call(
                 "postern.v1.Users/Create", UsersCreateRequest(email: "ann@example.com"))
             let _: AccountsSendOobCodeResponse = try client.call(

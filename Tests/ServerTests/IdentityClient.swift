@@ -97,7 +97,7 @@ extension IdentityClient {
         let contents: OutboxContents
 
         var code: Secret { IdentityClient.code(in: contents.link.string) }
-        /// Of the second link: "this was not me".
+        /// The code of the second link, "this was not me".
         var notMeCode: Secret { IdentityClient.code(in: contents.notMeLink.string) }
     }
 
@@ -121,7 +121,7 @@ extension IdentityClient {
         _ type: OobRequestType, email: Text = .empty, newEmail: Text = .empty, idToken: Text = .empty,
         continueURL: Text = .empty
     ) throws -> Text {
-        // The outbox lists by time: no two mails of a test in one moment.
+        // The outbox lists by time, so no two mails of a test may have the same time.
         server.clock.advance(by: .milliseconds(1))
         let sent: AccountsSendOobCodeResponse = try client.call(
             "postern.v1.Accounts/SendOobCode",
@@ -139,7 +139,7 @@ extension IdentityClient {
         return try client.call("postern.v1.Accounts/ApplyOobCode", AccountsApplyOobCodeRequest(oobCode: code))
     }
 
-    /// The user's mailbox gets a link, and its user follows it.
+    /// Sends a link to the user's mailbox, and follows it.
     func verifyEmail(_ idToken: Text) throws {
         try sendOob(.verifyEmail, idToken: idToken)
         let mail = try mails().first { $0.message.requestType == .verifyEmail }

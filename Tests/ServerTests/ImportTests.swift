@@ -202,7 +202,7 @@ import Wire
         }
     }
 
-    /// What lies in the store of a user's password.
+    /// The hash of a user's password in the store.
     private static func storedHash(_ server: TestServer, _ uid: Text) throws -> String {
         try server.project.store.read { transaction in
             try transaction.get(Tables.users, UserKey(.empty, uid))?.passwordHash.string ?? ""

@@ -6,9 +6,9 @@ import Store
 import TestSupport
 import Testing
 
-/// What starting does when it fails.
+/// What a start does when it fails.
 @Suite struct InstanceTests {
-    /// The threads that were started before the store was asked end with the attempt.
+    /// The threads that were started before the store was opened end with the attempt.
     @Test func aStoreThatIsInUseIsAnErrorAndNothingElse() async throws {
         try await withServer { server in
             var project = Project.Configuration(projectID: "test", issuer: "https://issuer.test/test")

@@ -4,7 +4,7 @@ import Messages
 import TestSupport
 import Testing
 
-/// Emails beyond ASCII come in where a tenant says so, and stay with who has them.
+/// Emails beyond ASCII are accepted where a tenant says so, and users who have them keep them.
 @Suite struct InternationalMailTests {
     private static let address: Text = "J\u{FC}rgen@ex\u{E4}mple.com"
     /// The same to the eye: "u" and a combining diaeresis.
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    /// Every way an address gets into an account, with what is asked there.
+    /// Every way in which an address gets into an account, with the call for it.
     private enum Entrance: CaseIterable {
         case signUp, linkPassword, change, update, usersCreate, usersUpdate, usersImport
 
@@ -102,7 +102,7 @@ import Testing
             let back = try #require(try client.mails().first { $0.message.requestType == .recoverEmail })
             #expect(back.message.to == Self.address)
             #expect(try client.applyOob(back.code).email == Self.address)
-            // Nobody new, though, not even with a link from before; and the answer does not tell who is new.
+            // New users are refused, though, even with a link from before; and the answer does not tell who is new.
             expectRefusal("INVALID_EMAIL") { _ = try client.signIn("unknown\u{FC}@example.com", link: unknownsCode) }
             let count = try client.mails().count
             try client.sendOob(.emailSignin, email: "nobody\u{FC}@example.com")

@@ -66,7 +66,7 @@ import Testing
                 returning: TenantsCreateResponse.self)
             client.close()
             writeFile("\(directory)/users.ndjson", Self.lines())
-            // The server dies, then the tool.
+            // First the server is killed, then the tool.
             for (row, killsServer) in [(0, true), (4_000, false)] {
                 let tool = try Self.start(directory, port)
                 #expect(Self.waitForCheckpoint(directory, beyond: row, of: tool), "\(Self.text("\(directory)/said"))")
@@ -92,7 +92,7 @@ import Testing
         // read, created, replaced, skipped, rejected
         #expect(counts.count == 5 && counts[0] == userCount && counts[2] == 0 && counts[4] == refused.count)
         #expect(counts[1] + counts[3] == userCount - refused.count)
-        // Rows that the server had settled when it or the tool died, and the checkpoint did not know yet.
+        // Rows that the server had settled, but the checkpoint did not have yet, when the server or the tool died.
         #expect(counts[3] <= 4 * 500 * 2, "\(summary)")
         let rejectedRows = text("\(directory)/rejects").split(separator: "\n").compactMap { line in
             Int((line.split(separator: "\"row\":").last ?? "").prefix { $0.isNumber })

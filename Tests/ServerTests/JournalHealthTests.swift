@@ -20,7 +20,7 @@ import Testing
         (isConnected: true, seen: 200.0, now: 205.0, isBehind: true),
         (isConnected: false, seen: 200.0, now: 259.9, isBehind: false),
         (isConnected: false, seen: 200.0, now: 260.0, isBehind: true),
-        // A node that was never at the end counts from its start.
+        // For a node that was never at the journal's end the time counts from its start.
         (isConnected: true, seen: nil, now: 104.9, isBehind: false),
         (isConnected: true, seen: nil, now: 105.0, isBehind: true),
         (isConnected: false, seen: nil, now: 159.9, isBehind: false),

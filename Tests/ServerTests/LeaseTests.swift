@@ -7,7 +7,7 @@ import Testing
 @testable import Identity
 @testable import Service
 
-/// What one node of a cluster does for all.
+/// The work that one node of a cluster does for all.
 @Suite struct LeaseTests {
     private func leases(of server: TestServer) async throws -> [StoredLease] {
         try await server.project.store.reachJournalEnd()
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    /// Nothing is swept by a clock that has yet to prove itself.
+    /// A node with an unproven clock sweeps nothing.
     private func proveClocks(_ clock: ManualClock, _ servers: TestServer...) {
         clock.advance(by: .minutes(11))
         for server in servers { server.project.checkClock() }
@@ -46,7 +46,7 @@ import Testing
         try await withTwoServers { first, second in
             proveClocks(first.clock, first, second)
             await first.project.sweep()
-            // It does not know for how long the row has been as it is.
+            // The second node does not know for how long the row has been unchanged.
             await second.project.sweep()
             first.clock.advance(by: Limits().journal.leaseDuration - .seconds(1))
             await second.project.sweep()
@@ -54,7 +54,7 @@ import Testing
             first.clock.advance(by: .seconds(1))
             await second.project.sweep()
             #expect(second.project.leases.leftCount.value == 2)
-            // The first one was only stopped: it leaves the work to the other now.
+            // The first node was only paused: it now leaves the work to the other.
             await first.project.sweep()
             #expect(first.project.leases.leftCount.value == 1)
         }
@@ -92,7 +92,7 @@ import Testing
                 secondClock.advance(by: .minutes(1))
             }
             #expect(first.project.sweepsPutOff.value == 4)
-            // The row has been the same for three minutes when the fourth begins.
+            // The row has been unchanged for three minutes when the fourth sweep begins.
             #expect(second.project.leases.leftCount.value == 3)
         }
     }

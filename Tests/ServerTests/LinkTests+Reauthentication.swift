@@ -5,7 +5,7 @@ import Rules
 import TestSupport
 import Testing
 
-/// Proving oneself again.
+/// Reauthentication of a user who is signed in.
 extension LinkTests {
     static func reauthenticate(
         _ client: IdentityClient, _ idToken: Text, _ credential: AccountsReauthenticateRequest.Credential?
@@ -34,7 +34,7 @@ extension LinkTests {
                 let proved = try Self.reauthenticate(client, idToken, credential)
                 idToken = proved.tokens!.idToken
                 expectRefusal("NO_SUCH_PROVIDER") { _ = try Self.unlink(client, "absent.com", idToken) }
-                // A refresh does not move the login.
+                // A refresh does not move the time of the login.
                 let refreshed = try client.refresh(proved.tokens!.refreshToken)
                 idToken = refreshed.tokens!.idToken
             }

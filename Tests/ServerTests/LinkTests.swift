@@ -14,7 +14,7 @@ import Testing
             let client = try IdentityClient(server)
             try client.setTenant(["enable_anonymous_user"]) { $0.enableAnonymousUser = true }
             let anonymous = try client.signUp()
-            // However long ago: an anonymous user has no way to log in again.
+            // The login may be long ago: an anonymous user has no way to log in again.
             server.clock.advance(by: .seconds(3_000))
             let linked = try client.signIn(.google(), linkingTo: anonymous.tokens!.idToken)
             #expect(linked.user?.uid == anonymous.user?.uid && !linked.isNewUser)
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    /// Linking makes nobody: the sign-up toggle does not touch it.
+    /// Linking makes no user, so the sign-up toggle does not affect it.
     @Test func anAnonymousUserMayTakeAPassword() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

@@ -9,7 +9,7 @@ import Testing
 @Suite struct LinkingDecisionsTests {
     private static let consumers = "9188040d-6c67-4c5b-b112-36a304b66dad"
 
-    /// As the providers write them, under the configuration an admin makes with a client id and nothing else.
+    /// Claims as the providers write them, under a configuration that an admin makes with a client id and nothing else.
     @Test(arguments: [
         ("google.com", "ann@gmail.com", #","email_verified":true"#, true),
         ("google.com", "ann@gmail.com", #","email_verified":"true""#, true),

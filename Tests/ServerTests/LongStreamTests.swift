@@ -19,7 +19,7 @@ import Wire
                 server, "postern.v1.Tokens/WatchRevocations", TokensWatchRevocationsRequest(heartbeatSeconds: 1),
                 apiKey: Secret(backEnd.callerToken().bytes))
             _ = try #require(try stream.next())
-            // What it may is the same: the stream goes on.
+            // The account's rights are the same: the stream goes on.
             try backEnd.update(["display_name"]) { $0.displayName = "another name" }
             _ = try #require(try stream.next())
             switch loss {

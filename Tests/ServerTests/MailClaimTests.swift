@@ -88,7 +88,7 @@ import Testing
             let client = try IdentityClient(nodes.first)
             let end = nodes.first.clock.clock.now() + .minutes(2)
             let id = try await leaveClaimed(client, until: end, to: "\(receiver.url)/mail")
-            // Also on a node that is asked to deliver it now: it is on its way.
+            // The claim also holds on a node that is asked to deliver the mail now: it is on its way.
             let retried: OutboxRetryResponse = try IdentityClient(nodes.second).client.call(
                 "postern.v1.Outbox/Retry", OutboxRetryRequest(messageID: id))
             #expect(retried.message?.nextAttemptAtMicros == end.microseconds)

@@ -11,7 +11,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Mail on its way out, to a mail server and a webhook that are real programs of their own.
+/// The delivery of mail to a mail server and a webhook that are real programs of their own.
 @Suite struct MailDeliveryTests {
     // MARK: The mail server
 
@@ -142,7 +142,7 @@ import Testing
             }
             _ = try client.signUp("ada@example.com")
             try client.sendOob(.passwordReset, email: "ada@example.com")
-            // The clock goes on once the refusal is written down, so that the next attempt is due by then.
+            // The clock goes on once the refusal is stored, so that the next attempt is due by then.
             for _ in 0..<500 where try client.mails().first?.message.attempts != 1 { usleep(20_000) }
             server.clock.advance(by: .seconds(60))
             let sent = try await client.newestMail(becomes: .sent)
@@ -187,7 +187,7 @@ import Testing
                 $0.smtp = SmtpConfig(host: "evil.example.com", port: 587, security: .starttls, username: "u")
             }
             #expect(try get().smtp?.hasPassword == false)
-            // Nor do they lie open in the database.
+            // The secrets do not lie open in the database either.
             let stored = try server.project.store.read { transaction in
                 try transaction.get(Tables.emailConfigs, TenantPrefix(""))?.encoded() ?? []
             }

@@ -10,7 +10,7 @@ import Testing
 
 /// What end users and admins type arrives in a mail as text, whatever it looks like.
 @Suite struct MailInjectionTests {
-    /// Header lines, encoded words, markup, placeholders and the line separators that no control character is.
+    /// Header lines, encoded words, markup, placeholders, and line separators that are not control characters.
     private static let hostile: Text =
         "\u{2028}Bcc: eve@evil.example\u{2029}=?utf-8?Q?=0ABcc:_x?= <b a='1'>\"&%LINK%"
 
@@ -81,7 +81,7 @@ import Testing
         #expect(!subject.unicodeScalars.contains { $0.value < 0x20 || $0 == "\u{2028}" || $0 == "\u{2029}" })
         #expect(!html.contains("<b"))
         if hasTemplate {
-            // The tags and the attribute's quotes are only ours, and what stands for "%LINK%" is not filled in.
+            // Only our own tags and quotes are markup, and the "%LINK%" within the name is not filled in.
             let escaped = "&lt;b a=&#39;1&#39;&gt;&quot;&amp;%LINK%"
             #expect(html.contains("\(escaped)\">") && html.contains("\(escaped)</p>"))
             #expect(text.contains("\n.\nMAIL FROM:<>\n") || text.contains("\r\n.\r\nMAIL FROM:<>\r\n"))
@@ -104,7 +104,7 @@ import Testing
         try await withServer { server in
             let client = try IdentityClient(server)
             try client.deliverByWebhook(url: "\(receiver.url)/mail", secret: secret)
-            // As long as a template may be, of what JSON has to escape and of more than ASCII.
+            // A template of the greatest length, with characters that JSON has to escape and characters beyond ASCII.
             let filler = String(repeating: "\"\\\n\u{FC}</", count: 32_768 / 8 - 1)
             let html = Text("%LINK%\(filler)")
             try client.configureMail(["templates"]) {

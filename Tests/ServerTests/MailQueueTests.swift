@@ -7,7 +7,7 @@ import Store
 import TestSupport
 import Testing
 
-/// What waits in the outbox: whose turn it is, and what becomes of it when somebody else has a hand in it.
+/// Messages that wait in the outbox: whose turn it is, and what becomes of them when something else intervenes.
 @Suite struct MailQueueTests {
     /// The messages in `state`, all pages.
     private static func list(_ client: IdentityClient, _ state: OutboxState = .unspecified) throws -> [OutboxMessage] {
@@ -34,7 +34,7 @@ import Testing
         defer { receiver.close() }
         let silent = try SilentServer()
         try await withServer { server in
-            // At the end the waiting deliveries break off at once.
+            // Closing the server at the end breaks off the waiting deliveries at once.
             defer { silent.close() }
             let client = try IdentityClient(server)
             try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }

@@ -35,7 +35,7 @@ struct MailServer {
     }
 }
 
-/// A port that accepts connections and never says a word; `close` resets them.
+/// A port that accepts connections and never sends a byte; `close` resets them.
 struct SilentServer {
     let port: UInt16
     private let descriptor: Int32

@@ -6,11 +6,11 @@ import Service
 import TestSupport
 import Testing
 
-/// How mail travels: encrypted to a server that is who it says, or not at all.
+/// Mail travels encrypted to a server that proves who it is, or not at all.
 @Suite struct MailTransportTests {
     private static let password: Text = "p\u{E4}ssword, with: blanks"
 
-    /// A key and a certificate for 127.0.0.1, in one file, that nobody has signed.
+    /// A key and a self-signed certificate for 127.0.0.1, in one file.
     private static func makeCertificate(in directory: String) throws -> String {
         let file = "\(directory)/mail.pem"
         let status = try ChildProcess(
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    /// Neither a certificate that nobody vouches for nor a server without TLS gets to see the mail or the password.
+    /// A server with an untrusted certificate, or without TLS, gets to see neither the mail nor the password.
     @Test(arguments: [
         (SmtpSecurity.starttls, [String](), true), (.tls, ["--tls"], true), (.starttls, [], false), (.tls, [], false),
     ])
@@ -105,7 +105,7 @@ import Testing
             #expect(mail["is_utf8"] == .bool(true))
             #expect(mail["to"] == .array([.string("J\u{FC}rgen@example.com")]))
             #expect(mail["recipient_header"]?.text == "J\u{FC}rgen@example.com")
-            // Plain addresses do not ask for it.
+            // Mail to plain addresses does not ask for the extension.
             try client.sendOob(.passwordReset, email: "ada@example.com")
             try await client.newestMail(becomes: .sent)
             #expect(try mailServer.mails().last?["is_utf8"] == .bool(false))

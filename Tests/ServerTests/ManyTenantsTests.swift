@@ -61,7 +61,7 @@ import Testing
         try await withServer { server in
             let client = try server.connect()
             _ = try Self.create(client, "acme", paths: ["display_name"]) { $0.displayName = "Acme" }
-            // Other events between do not hide it.
+            // Other events in between do not hide the change.
             for index in 0..<30 {
                 let _: UsersCreateResponse = try client.call(
                     "postern.v1.Users/Create", UsersCreateRequest(tenantID: "acme", uid: Text("u\(index)")))
@@ -77,7 +77,7 @@ import Testing
             let event = try #require(events.first)
             let change = try #require(event.settingsChange)
             #expect(event.timeMicros == changed.updatedAtMicros && !event.caller.isEmpty)
-            // What stayed as it was is not told.
+            // Settings that did not change are not listed.
             #expect(change.paths == ["display_name", "quotas.stored_bytes"] && change.revision == 2)
             #expect(change.before?.displayName == "Acme" && change.after?.displayName == "Acme Corp")
             #expect(change.before?.quotas?.storedBytes == 0 && change.after?.quotas?.storedBytes == 1_000_000)
@@ -202,7 +202,7 @@ import Testing
                 $0.client = ClientConfig(permissions: ClientPermissions(disabledUserSignup: true))
             }
             let made = try Self.create(client, "acme", template: "template", paths: ["enable_anonymous_user"])
-            // What the request says counts.
+            // The settings in the request override those of the template.
             #expect(!made.enableAnonymousUser && made.passwordPolicy == template.passwordPolicy)
             #expect(made.quotas == template.quotas && made.client?.permissions?.disabledUserSignup == true)
             #expect(made.displayName.isEmpty && made.testPhoneNumbers.isEmpty && made.suspensionReason.isEmpty)
@@ -286,7 +286,7 @@ import Testing
         }
     }
 
-    /// A token of a dry run would make the real one begin in the middle.
+    /// With the token of a dry run the real run would begin in the middle.
     @Test func aDryRunsTokenIsGoodForThatAlone() async throws {
         try await withServer { server in
             let client = try server.connect()

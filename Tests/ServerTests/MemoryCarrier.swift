@@ -6,13 +6,13 @@ import Wire
 
 @testable import Service
 
-/// Carries calls to a server's router without a socket and without a frame: all that another protocol has to write.
+/// Carries calls to a server's router without a socket and without frames: all that another protocol has to write.
 actor MemoryCarrier: CallCarrier {
-    /// The messages that were answered, and how the call ended: nil when it ended well.
+    /// The answered messages, and how the call ended: `failure` is nil when it ended well.
     struct Outcome: Sendable {
         var messages: [[UInt8]] = []
         var failure: Failure?
-        /// Of calls that outlive the turn they came in.
+        /// The deadline of a call that outlives the turn it came in.
         var deadline: Instant?
 
         func message<Response: Message>(_ type: Response.Type = Response.self) throws -> Response {
@@ -23,9 +23,9 @@ actor MemoryCarrier: CallCarrier {
 
     private struct PendingCall {
         var outcome = Outcome()
-        /// What the client has still to say.
+        /// The client's messages that are still to come.
         var inbox: ArraySlice<[UInt8]>
-        /// The client goes away when it has as many answers.
+        /// The number of answers after which the client goes away.
         var answersMax: Int
         let ended = Promise<Outcome>()
     }

@@ -26,7 +26,7 @@ import Wire
         try await Self.withCarrier { server, carrier, authorization in
             let create = UsersCreateRequest(uid: "ada", displayName: "Ada")
             for _ in 0..<2 {
-                // The second one is the same change, by its key.
+                // The second call is the same change, by its key.
                 let made = try await carrier.call(
                     "postern.v1.Users/Create", [create.encoded()], authorization: authorization,
                     idempotencyKey: "one")
@@ -67,7 +67,7 @@ import Wire
             let watched = try await carrier.call(
                 name, [request], kind: .remoteClosed, authorization: authorization, answersMax: 0)
             #expect(watched.failure?.code == .cancelled)
-            // It has no deadline of the server's.
+            // The server sets no deadline for this stream.
             #expect(watched.deadline == .distantFuture)
             #expect(Self.count(server, name, .cancelled) == 1)
             #expect(server.instance.router.callerUse.streamsOpen.value == 0)
@@ -118,7 +118,7 @@ import Wire
         }
     }
 
-    /// A handler of another shape than its method would be refused to every client.
+    /// If a handler had another shape than its method, every client would be refused.
     @Test func everyHandlerHasTheShapeThatItsProtoSays() async throws {
         try await withServer { server in
             for method in server.instance.router.registry.all {

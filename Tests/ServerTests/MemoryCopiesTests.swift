@@ -7,12 +7,12 @@ import Store
 import TestSupport
 import Testing
 
-/// What is in memory of a row follows the row, whoever changed it. Here the rows are written past the code that usually
-/// changes them, as by another node whose batch was applied: nothing but the commit itself tells of the change.
+/// A copy of a row in memory follows the row, whoever changed it. Here the rows are written past the code that
+/// usually changes them, as by another node whose batch was applied: only the commit itself tells of the change.
 @Suite struct MemoryCopiesTests {
     private static let back: Text = "https://app.example/back"
 
-    /// A copy by the name it is registered under, and how to see that it follows. To add a copy, add a line.
+    /// Each copy by the name it is registered under, and a proof that it follows. To add a copy, add a line.
     private static let proofs: [String: @Sendable (TestServer) async throws -> Void] = [
         "tenant settings": tenantSettings, "callers": callers, "token keys": tokenKeys, "cookie keys": cookieKeys,
         "providers": providers, "live tokens": liveTokens, "guesses": guesses,
@@ -43,7 +43,7 @@ import Testing
         expectRefusal("TENANT_NOT_FOUND") { _ = try client.signUp("eve@example.com") }
     }
 
-    /// Rows that another server wrote. This copy counts them, and nothing uncounts them but time.
+    /// Rows that another server wrote. This copy counts them, and only time takes them out of the count.
     private static func guesses(_ server: TestServer) async throws {
         let client = try IdentityClient(server)
         _ = try client.signUp("ada@example.com")
@@ -108,7 +108,7 @@ import Testing
     private static func tokenKeys(_ server: TestServer) async throws {
         let client = try IdentityClient(server)
         let token = try client.signUp("ada@example.com").tokens?.idToken ?? .empty
-        // A second time from memory.
+        // The second lookup is answered from memory.
         for _ in 0..<2 { _ = try client.lookup(token) }
         try await deleteKeys(server, .idToken)
         expectRefusal("INVALID_ID_TOKEN") { _ = try client.lookup(token) }
@@ -178,7 +178,7 @@ import Testing
                 try transaction.put(Tables.revocationTenants, RevocationKey(1), Text.empty.bytes)
             }
             var told: [Text] = []
-            // What the stream said before it came to the commit.
+            // Passes over what the stream said before it came to the commit.
             while told.isEmpty, let message = try revocations.next() { told += message.revocations.map(\.uid) }
             #expect(told == ["ada"])
         }
@@ -186,7 +186,7 @@ import Testing
 
     // MARK: Rows
 
-    /// Changes a row, and says nothing to anybody.
+    /// Changes a row without telling anybody.
     private static func change<Key: StoreKey, Record: Message>(
         _ table: Table<Key, Record>, _ key: Key, _ server: TestServer,
         _ body: @escaping @Sendable (inout Record) -> Void

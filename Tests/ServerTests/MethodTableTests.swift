@@ -8,8 +8,8 @@ import Wire
 
 @testable import Service
 
-/// The answer of every method to six callers, against a table that people read (MethodTable.swift), and not against
-/// what proto/ says: a change of who may call what is a line of that table.
+/// Compares the answers of every method to six callers with a table that people read (MethodTable.swift), and not
+/// with what proto/ says: a change of who may call what changes a line of that table.
 @Suite struct MethodTableTests {
     /// In the order of the table's columns.
     private enum Column: Int, CaseIterable {
@@ -68,7 +68,7 @@ import Wire
                     client.apiKey = made.secretKey
                 }
                 for method in server.instance.router.registry.all.map(\.descriptor) {
-                    // The last column would make, change and delete what the others ask for.
+                    // The last column would make, change and delete what the others ask for, so it comes last.
                     let answer = try Self.answer(client, method)
                     found[method.fullName, default: []].append(answer)
                 }
@@ -79,7 +79,7 @@ import Wire
         }
     }
 
-    /// "key": a credential is wanted. "role", "tenant": the caller's does not reach. "yes": the method's handler ran.
+    /// "key": a credential is wanted. "role", "tenant": the caller's does not suffice. "yes": the handler ran.
     private static func answer(_ client: RawClient, _ method: MethodDescriptor) throws -> String {
         let isAboutTenant = method.tenant == .request
         let tenantID: Text = method.tenant == .named ? "nobodys-tenant" : "acme"

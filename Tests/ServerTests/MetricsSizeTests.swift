@@ -7,7 +7,7 @@ import Testing
 
 @testable import Service
 
-/// How large /metrics becomes, and what is counted apart.
+/// How large /metrics becomes, and which calls are counted apart.
 @Suite struct MetricsSizeTests {
     private static func body(_ server: TestServer) -> String {
         String(decoding: server.instance.prometheusText(), as: UTF8.self)
@@ -20,7 +20,7 @@ import Testing
             let router = server.instance.router
             for method in router.registry.all {
                 for step in 0..<1_000 { method.metrics.record(.ok, nanoseconds: 1_234_567 * Int64(step)) }
-                // What many calls make of the numbers.
+                // The counters as many calls would leave them.
                 for reason in Reason.allCases {
                     router.failures.count(Self.failure(reason), of: method.descriptor.fullName)
                 }
@@ -52,7 +52,7 @@ import Testing
         #expect(all.map(\.kind.reason) == ["_OTHER", "INVALID_EMAIL", "USER_NOT_FOUND"])
         #expect(all.map(\.count) == [2, 1, 2])
         #expect(all[0].kind.status == .invalidArgument)
-        // A reason that there is not: of a peer, or made up.
+        // A reason that does not exist: from a peer, or made up.
         let unknown = CallFailures(limits: Limits())
         unknown.count(Failure(received: .internal, reason: "MADE_UP", ""), of: "a")
         #expect(unknown.all.map(\.kind.reason) == ["_OTHER"])
@@ -78,7 +78,7 @@ import Testing
             #expect(body.contains(get + "reason=\"USER_NOT_FOUND\"} 3\n"))
             #expect(body.contains(get + "reason=\"TENANT_NOT_FOUND\"} 1\n"))
             #expect(body.contains(#"{rpc_method="postern.v1.Users/List",rpc_status_code="OK"} 1"#))
-            // A node of a cluster asks again at the journal's end what it refuses at first.
+            // A node of a cluster asks again, at the journal's end, before it refuses a call.
             let admissions = TestEngine.address == nil ? 3 : 6
             #expect(body.contains("postern_tenant_calls_total{tenant=\"acme\"} \(admissions)\n"))
             #expect(body.contains("postern_tenant_calls_total{tenant=\"\"} 1\n"))
@@ -112,7 +112,7 @@ import Testing
             (expected.pendingCount, expected.deadCount, expected.overdue) = (3, 1, .seconds(90))
             #expect(gauges.census(of: server.project.outbox, now: start) == expected)
             try await put("f", .dead, dueAt: Timestamp(microseconds: 0))
-            // Not counted again at once.
+            // The outbox is not counted again at once.
             #expect(gauges.census(of: server.project.outbox, now: start) == expected)
             expected.isComplete = false
             #expect(gauges.census(of: server.project.outbox, now: start.advanced(by: .minutes(1))) == expected)
@@ -120,7 +120,7 @@ import Testing
     }
 }
 
-/// Which tenants have a place, and what their counts say.
+/// Which tenants have a counter of their own, and what the counters say.
 @Suite struct TenantCallsTests {
     private static func calls(counted: Int, shown: Int) -> TenantCalls {
         var limits = Limits()
@@ -144,7 +144,7 @@ import Testing
         _ = calls.count("c")
         #expect(calls.most.map(\.tenantID) == ["b", "c"])
         #expect(calls.most.map(\.count) == [4, 2])
-        // Whoever kept the place of "a" notices, and looks again.
+        // A caller that kept the counter of "a" notices, and looks again.
         #expect(!first.add())
         _ = calls.count("a")
         #expect(calls.most.map(\.count) == [4, 3])

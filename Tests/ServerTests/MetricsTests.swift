@@ -22,7 +22,7 @@ import Testing
             let clients = [try server.connect(), try server.connect(), try server.connect()]
             for client in clients { _ = try client.hello() }
             let after = try #require(Self.sample("process_open_fds ", of: server))
-            // Both ends of each are in this process.
+            // Both ends of each connection are in this process.
             #expect(after == before + 6)
             #expect(try #require(Self.sample("process_max_fds ", of: server)) > after)
             #expect(try #require(Self.sample("process_resident_memory_bytes ", of: server)) > 1_000_000)

@@ -3,7 +3,7 @@ import Messages
 import TestSupport
 import Testing
 
-/// How long codes in mails are good, and that only what they are for uses them up.
+/// How long codes in mails are good, and that only their own purpose uses them up.
 @Suite struct OobCodeLifetimeTests {
     @Test(arguments: [
         (OobRequestType.verifyEmail, 3_600), (.passwordReset, 3_600), (.verifyAndChangeEmail, 3_600),

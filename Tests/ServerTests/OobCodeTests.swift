@@ -86,7 +86,7 @@ import Testing
             let made = try client.signUp("ada@example.com")
             try client.sendOob(.passwordReset, email: "ADA@example.com")
             let mail = try #require(try client.mails().first)
-            // To the address as stored, not as it was asked for.
+            // The mail goes to the address as stored, not as the request wrote it.
             #expect(mail.message.to == "ada@example.com")
             // A refused password does not use the code up.
             #expect(Self.resetReason(client, mail.code, "short") == "WEAK_PASSWORD")
@@ -150,7 +150,7 @@ import Testing
             #expect(recovery.message.requestType == .recoverEmail && recovery.message.to == "old@example.com")
             server.clock.advance(by: .hours(24 * 6))
             #expect(try client.applyOob(recovery.code).email == "old@example.com")
-            // Only the mailbox is proved: whoever changed the email knows the password.
+            // The code proves only the mailbox, so the password is gone: whoever changed the email knows it.
             expectRefusal("INVALID_LOGIN_CREDENTIALS") { _ = try client.signIn("old@example.com") }
             #expect(try client.get(made.user!.uid).providers.isEmpty)
         }
@@ -227,7 +227,7 @@ import Testing
             try client.sendOob(.emailSignin, email: "known@example.com")
             let mails = try client.mails()
             #expect(mails.map(\.message.to) == ["known@example.com", "early@example.com"])
-            // A link from before the switch makes nobody either; its code is not used up by that.
+            // A link from before the switch makes no user either, and the refusal does not use its code up.
             for _ in 0..<2 {
                 #expect(Self.linkReason(client, "early@example.com", early) == "ADMIN_RESTRICTED_OPERATION")
             }

@@ -13,7 +13,7 @@ import Testing
     private static let bcrypt = Secret("$2b$10$abcdefghijklmnopqrstuu23JPZtHcGhwXSF41f93o/7vBdDut3Xu")
     private static let slowBcrypt = Secret("$2b$12$abcdefghijklmnopqrstuuFDJRuYeKkCzo3Wy7h8SxhBSHBAHiPK2")
 
-    /// Of "another horse".
+    /// A hash of "another horse".
     private static let otherBcrypt = Secret("$2b$04$abcdefghijklmnopqrstuuoYKiLx9Ng5RIpO22PxQ9G8YrDbYXRJ6")
 
     private static func importing(_ client: RawClient, _ hash: Secret, replacing: Bool = false) throws {
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    /// A key that is believed in where the end user is.
+    /// A key that is trusted to name the end user's address.
     private static func trustedKey(_ server: TestServer) throws -> Secret {
         let made: ProjectCreateApiKeyResponse = try server.connect().call(
             "postern.v1.Project/CreateApiKey",
@@ -48,7 +48,7 @@ import Testing
                 email: "u@test.com", password: Secret(password.bytes), endUserIP: Text("192.0.2.\(address)")))
     }
 
-    /// Each from an address of its own: one address may not have eight attempts on their way.
+    /// Each sign-in has an address of its own, since one address may not have eight attempts in progress.
     @Test func allSignInsOfAnImportedUserGetInAndNoneIsCharged() async throws {
         try await withServer { server in
             try Self.importing(server.connect(), Self.bcrypt)
@@ -56,7 +56,7 @@ import Testing
             let results = try await atOnce(8) { try Self.signIn(server, as: key, from: $0) }
             for case .failure(let error) in results { Issue.record("\(error)") }
             #expect(try Self.storedHash(server).hasPrefix("$argon2id$"))
-            // Each address still has its free wrong ones: a charge would make the last of them wait.
+            // Each address still has its free wrong attempts: a charge would make the last of them wait.
             for address in 0..<8 {
                 for _ in 0..<5 {
                     expectRefusal("INVALID_LOGIN_CREDENTIALS") {

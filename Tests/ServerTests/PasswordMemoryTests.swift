@@ -17,7 +17,7 @@ import Testing
         return Int64(number)
     }
 
-    /// That libsodium takes the memory it is offered, in this program as it is linked.
+    /// Checks that libsodium uses the memory that it is offered, as this program is linked.
     @Test func everyHashIsComputedInKeptMemory() async throws {
         try await withServer(configure: { $0.project.passwordProfile = .standard }) { server in
             let client = try IdentityClient(server)
@@ -26,7 +26,7 @@ import Testing
             #expect(try metric("postern_password_arena_hashes_total", server) == before + 1)
             _ = try client.signIn("ada@example.com")
             #expect(try metric("postern_password_arena_hashes_total", server) == before + 2)
-            // Nobody's address costs a hash too.
+            // An address without an account costs a hash too.
             _ = failure { _ = try client.signIn("nobody@example.com") }
             #expect(try metric("postern_password_arena_hashes_total", server) == before + 3)
             #expect(try metric("postern_password_arena_bytes", server) >= 19_456 << 10)

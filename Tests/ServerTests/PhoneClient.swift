@@ -24,7 +24,7 @@ extension IdentityClient {
     func sendCode(
         to number: Text, idToken: Text = .empty, from address: Text = .empty, locale: Text = .empty
     ) throws -> AccountsSendVerificationCodeResponse {
-        // The outbox lists by time: no two messages of a test in one moment.
+        // The outbox lists by time, so no two messages of a test may have the same time.
         server.clock.advance(by: .milliseconds(1))
         return try client.call(
             "postern.v1.Accounts/SendVerificationCode",
@@ -77,7 +77,7 @@ extension IdentityClient {
 }
 
 extension IdentityClient.PhoneCode {
-    /// The same session with a code that is not the right one: `distance` from it.
+    /// The same session with a wrong code, `distance` from the right one.
     func wrong(_ distance: Int = 1) -> IdentityClient.PhoneCode {
         let value = code.withBytes { $0.reduce(0) { $0 * 10 + Int($1 - 0x30) } }
         let digits = String((value + distance) % 1_000_000)

@@ -51,7 +51,7 @@ import Wire
                 let url = Text("https://example.com/\(round)")
                 let written = try Self.answer(one.client, "postern.v1.Users/Update", update(uid, photo: url))
                 let position = try #require(written.position)
-                // Without it, the node answers from what it has: it is told no news.
+                // Without the position the node answers from its old state: nobody tells it of changes.
                 #expect(try photo(reader, uid, []) != url)
                 let metadata = round % 2 == 0 ? Self.at(position) : [Self.latest]
                 #expect(try photo(reader, uid, metadata) == url)
@@ -92,7 +92,7 @@ import Wire
             let end = try #require(second.project.store.journalPosition)
             #expect(number > end.number)
             let reader = try second.connect()
-            // The place itself is there, and the one behind it is not.
+            // The position itself is there, and the next one is not.
             for (wanted, isGood) in [("\(number)", true), ("\(number + 1)", false), ("\(UInt64.max)", false)] {
                 let (_, failure) = try Self.answer(
                     reader, "postern.v1.Project/ServerInfo", ProjectServerInfoRequest(),
@@ -125,7 +125,7 @@ import Wire
             let position = try #require(nodes.first.project.store.journalPosition as JournalPosition?)
             nodes.journals.first.isAway.store(true, ordering: .relaxed)
             let info = ProjectServerInfoRequest()
-            // Where it has been already, it need not ask.
+            // For a position that the node has reached it need not ask the journal.
             #expect(
                 try Self.answer(client, "postern.v1.Project/ServerInfo", info, Self.at(position.text)).failure == nil)
             let next = JournalPosition(clusterID: position.clusterID, number: position.number + 1).text

@@ -43,7 +43,7 @@ import Testing
             )
             .user
             #expect(account.emailVerified)
-            // An account that had another, proved address is its owner's: the victim gets one of its own.
+            // An account that had another verified address stays with its owner: the victim gets a new one.
             #expect((account.uid == uid) == (foothold != .recoverEmailCode))
             try Self.expectOutside(client, of: account.uid, attacker, kept)
             let after = try client.get(account.uid)
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    /// The attacker has nothing of the account.
+    /// Expects that the attacker has nothing of the account.
     private static func expectOutside(
         _ client: IdentityClient, of uid: Text, _ attacker: TokenPair, _ kept: Kept
     ) throws {
@@ -129,7 +129,7 @@ import Testing
             _ = try client.signIn(.github("attacker", email: "evil@example.com"), linkingTo: attacker.idToken)
             return .nothing
         case .recoverEmailCode:
-            // The attacker's own address first, then the victim's, unproved: the way back goes to the attacker.
+            // First the attacker's own address, then the victim's, unproved: the recovery code goes to the attacker.
             try client.sendOob(.verifyEmail, idToken: attacker.idToken)
             _ = try client.applyOob(try client.mails()[0].code)
             try client.sendOob(.verifyAndChangeEmail, newEmail: victim, idToken: attacker.idToken)

@@ -39,7 +39,7 @@ import Testing
             let frame = try client.readFrame()
             let listed = try RawClient.response(frame, returning: ProjectListApiKeysResponse.self)
             #expect(listed.apiKeys.contains { $0.displayName == "web" })
-            // The id is part of the key and told; the random rest is not.
+            // The id is part of the key and is told; the random rest is not.
             #expect(frame.payload.firstRange(of: secret.suffix(43)) == nil)
         }
     }
@@ -145,7 +145,7 @@ import Testing
 
     @Test func sigtermStopsItThoughItWasStartedWithSignalsBlocked() async throws {
         try withTemporaryDirectory { directory in
-            // As a child inherits it from a supervisor's thread that takes no signals.
+            // Blocks all signals, as a child inherits it from a supervisor's thread that takes no signals.
             var all = sigset_t()
             var before = sigset_t()
             sigfillset(&all)

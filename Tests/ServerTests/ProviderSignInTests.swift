@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    /// What a provider's row says now counts, whatever was made of it before.
+    /// The provider's current row counts, whatever was made of an earlier one.
     @Test func aChangedProviderCountsFromTheNextSignInOn() async throws {
         try await withSetup { setup in
             try setup.create("oidc.corp")

@@ -220,7 +220,7 @@ import Testing
                 provider[keyPath: path] = true
                 expectRefusal("INSUFFICIENT_PERMISSION") { _ = try tenantAdmin.create(provider) }
                 _ = try admin.create(provider)
-                // Where it is, is the project admin's then as well.
+                // Then only a project-admin may change where the provider is.
                 provider.issuer = "https://10.0.0.1"
                 let refused = failure { _ = try tenantAdmin.update(provider, ["issuer", "client_secret"]) }
                 #expect(refused.reason == "INSUFFICIENT_PERMISSION")

@@ -41,7 +41,7 @@ import Testing
         return ["--email", "ada@example.com", "--password-file", "\(server.directory)/password"]
     }
 
-    /// What the demo prints behind the line about the ID token.
+    /// The lines that the demo prints after the line about the ID token.
     private static let events = [
         "event: AUTH_STATE_CHANGE_INITIAL TOKEN_REFRESH_CAUSE_UNSPECIFIED",
         "refreshed on another connection",
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    /// As somebody takes it along: the file and the folder proto/ beside it, and nothing else of this repository.
+    /// Copies the client as a user does: the file and the folder proto/ beside it, nothing else of this repository.
     private static func copyClient(to folder: String) throws {
         let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         let script = "mkdir \"$1\" && cp -r \"$0\"/proto \"$0\"/tools/examples/python/postern_client.py \"$1\""
@@ -92,7 +92,7 @@ import Testing
             let address = "127.0.0.1:\(server.port)"
             let demo = try run([client, address, "--api-key-file", keyFile, "demo"])
             #expect(demo.status == 0 && demo.said.contains("the stream ended"), "\(demo)")
-            // Moved beside its own folders, and then without them.
+            // The client beside the folders of proto/, and then without them.
             #expect(try ChildProcess("sh", ["-c", "mv \"$0\"/proto/* \"$0\"", folder]).wait() == 0)
             #expect(try run([client, address, "--api-key-file", keyFile, "demo"]).status == 0)
             #expect(try ChildProcess("sh", ["-c", "mv \"$0\"/postern \"$0\"/elsewhere", folder]).wait() == 0)

@@ -6,15 +6,15 @@ import Wire
 @testable import Service
 
 extension RawClient {
-    /// Calls a method; its failure, if it has one at once. A stream that was let in is cancelled.
+    /// Calls a method; returns its failure, if it has one at once. A stream that was let in is cancelled.
     func refusal(of method: MethodDescriptor, _ request: some Message) throws -> Failure? {
         let kind: StreamKind =
             method.requestStreaming ? .remoteOpen : method.responseStreaming ? .remoteClosed : .unary
         let stream = nextStream()
         try send(self.request(method.fullName, request, stream: stream, kind: kind))
         guard kind != .unary else { return try readFailure(of: stream) }
-        // A stream that was let in says nothing by itself. This one's answer comes behind a refusal, also where both
-        // have to wait for a cluster's journal.
+        // A stream that was let in says nothing by itself. The answer to this second call comes after a refusal of
+        // the first, also where both have to wait for a cluster's journal.
         let fence = nextStream()
         try send(
             self.request(

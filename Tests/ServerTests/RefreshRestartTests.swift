@@ -5,7 +5,7 @@ import Messages
 import TestSupport
 import Testing
 
-/// What a restart of the server leaves of a session's refresh tokens: everything.
+/// A restart of the server keeps everything of a session's refresh tokens.
 @Suite struct RefreshRestartTests {
     private static let attempt = [UInt8](repeating: 7, count: 16)
 

@@ -1,10 +1,10 @@
 import Base
 import Testing
 
-/// That `body` is refused for this reason, and with this metadata `cause` if one is given.
+/// Expects that `body` is refused for this reason, and with this metadata `cause` if one is given.
 ///
-/// A closure inside of `#expect` and another one of its type in the same function get one symbol from Swift 6.3, and
-/// one of them runs for both: closures stay outside.
+/// Swift 6.3 gives a closure inside of `#expect` and another one of its type in the same function the same symbol,
+/// and one of them runs for both. So closures stay outside.
 func expectRefusal(
     _ reason: String, cause: String? = nil, _ comment: Comment? = nil,
     sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void

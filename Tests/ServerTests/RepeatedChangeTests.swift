@@ -33,9 +33,9 @@ import Wire
             let made = try client.signUp("ann@example.com").tokens!
             server.clock.advance(by: .seconds(1))
             let first = try changePassword(client, made.idToken)
-            // The change ended the very token it was asked with.
+            // The change ended the token with which it was requested.
             expectRefusal("TOKEN_EXPIRED") { _ = try client.lookup(made.idToken) }
-            // By now its time is over, too.
+            // After this the token has expired, too.
             server.clock.advance(by: .seconds(3_599))
             let again = try changePassword(client, made.idToken)
             #expect(again.user == first.user)
@@ -88,7 +88,7 @@ import Wire
         }
     }
 
-    /// The request's own bytes vouch for its token already; that the token is looked at as well is seen only here.
+    /// The request's own bytes already vouch for its token. Only this test shows that the token is checked as well.
     @Test func theTokenOfARepeatIsGenuineAndOfTheSameSession() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
@@ -156,7 +156,7 @@ import Wire
             expectRefusal("IDEMPOTENCY_KEY_REUSED") {
                 _ = try update(client, idToken, ["display_name"]) { $0.displayName = "Eve" }
             }
-            // What is only tried out uses no key up.
+            // A request that is only validated uses no key up.
             _ = try update(client, idToken, ["display_name"], key: "k3") {
                 $0.displayName = "Eve"
                 $0.validateOnly = true
@@ -216,7 +216,7 @@ import Wire
                     AccountsSignInWithIdpRequest(credential: credential, idToken: idToken), metadata: key("k1"))
             }
             let joined = try linkGoogle()
-            // The pending token's time is over.
+            // The pending token has expired.
             server.clock.advance(by: .seconds(660))
             let again = try linkGoogle()
             #expect(again.user == joined.user && again.tokens?.refreshToken == joined.tokens?.refreshToken)

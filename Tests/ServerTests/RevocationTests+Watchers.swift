@@ -68,9 +68,9 @@ extension RevocationTests {
             _ = try Self.nextBatch(stream)
             try client.setTenant(["disable_auth"]) { $0.disableAuth = true }
             #expect(try Self.nextBatch(stream).revocations.map(\.kind) == [.tenantDisabled])
-            // A setting that stays the same is no news.
+            // Setting the same value again is not announced.
             try client.setTenant(["disable_auth"]) { $0.disableAuth = true }
-            // Ages count from when a sweep with a proven clock has seen what there is.
+            // The age of a row counts from the time at which a sweep with a proven clock has seen it.
             server.clock.advance(by: .minutes(11))
             await server.project.sweep()
             server.clock.advance(by: .hours(24 * 30))
@@ -109,7 +109,7 @@ extension RevocationTests {
             let uids = try (0..<5).map { try client.signUp(Text("user\($0)@example.com")).user!.uid }
             let streams = try (0..<200).map { _ in try Self.watch(server) }
             for stream in streams { _ = try Self.nextBatch(stream) }
-            // Half of them leave: nobody waits for them.
+            // Half of the watchers leave: the server does not wait for them.
             for stream in streams[100...] { stream.client.close() }
             for uid in uids { _ = try Self.revoke(client, uid) }
             for stream in streams[..<100] {

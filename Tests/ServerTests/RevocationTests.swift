@@ -7,7 +7,7 @@ import Store
 import TestSupport
 import Testing
 
-/// The feed of revocations: what comes, in which order, and where it goes on.
+/// The feed of revocations: what comes, in which order, and where it resumes.
 @Suite struct RevocationTests {
     typealias Stream = RawStream<TokensWatchRevocationsResponse>
 
@@ -144,7 +144,7 @@ import Testing
             }
         }
         let cursor = try await revoking(3) { server, _ in try Self.nextBatch(try Self.watch(server)).cursor }
-        // The same place was reached again by the time the watcher comes back.
+        // Another store has reached the same position again by the time the watcher comes back.
         for count in [3, 5] {
             _ = try await revoking(count) { server, uid in
                 let snapshot = try Self.nextBatch(try Self.watch(server, cursor: cursor))

@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// SMS on their way out: held to be read, or posted to an adapter of a gateway.
+/// The delivery of SMS: held to be read, or posted to an adapter of a gateway.
 @Suite struct SMSDeliveryTests {
     private static let number = PhoneSignInTests.number
     private static let secret = [UInt8]("0123456789abcdef0123456789abcdef".utf8)
@@ -49,7 +49,7 @@ import Testing
             try client.allowPhones()
             try Self.deliver(client, to: receiver)
             try client.sendCode(to: Self.number)
-            // The clock goes on once the refusal is written down, so that the next attempt is due by then.
+            // The clock goes on once the refusal is stored, so that the next attempt is due by then.
             for _ in 0..<500 where try client.mails().first?.message.attempts != 1 { usleep(20_000) }
             server.clock.advance(by: .seconds(6))
             let sent = try await client.newestMail { $0.state == .sent }

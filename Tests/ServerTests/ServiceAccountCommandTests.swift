@@ -8,7 +8,7 @@ import Testing
 
 /// `postern service-account …` and `postern token mint`, run as a program against a server.
 @Suite struct ServiceAccountCommandTests {
-    /// Runs `postern` with the admin key; what it printed as JSON.
+    /// Runs `postern` with the admin key; returns its exit status and what it printed, as JSON.
     private func postern(_ server: TestServer, _ words: String...) throws -> (status: Int32, json: JSONValue) {
         let directory = server.directory
         writeFile("\(directory)/admin-key", server.adminKey.withBytes { [UInt8]($0) })
@@ -19,7 +19,7 @@ import Testing
             output: "\(directory)/said")
         let status = program.wait()
         let said = readFile("\(directory)/said") ?? []
-        // What it says to people comes before the document.
+        // Text for people comes before the document.
         let document = said.drop { $0 != UInt8(ascii: "{") && $0 != UInt8(ascii: "[") }
         return (status, (try? JSONValue(parsing: Array(document))) ?? .string(Text(validating: said) ?? .empty))
     }

@@ -150,7 +150,7 @@ extension ServiceAccountTests {
             }
             let kept = try keys(client)
             #expect(kept.count == 5 && kept.count { $0.revokedAtMicros == 0 } == 3)
-            // The revoked ones that were made first made room.
+            // The oldest revoked keys made room.
             #expect(Set(kept.map(\.keyID)) == [backEnd.keyID, made[0], made[3], made[4], made[5]])
         }
     }

@@ -162,7 +162,7 @@ import Testing
     }
 }
 
-/// The payload of a JWT, believed as it is.
+/// The payload of a JWT, unverified.
 struct JWTClaims {
     private let value: JSONValue?
 

@@ -4,7 +4,7 @@ import Messages
 import TestSupport
 import Testing
 
-/// Sessions one can see and end.
+/// Sessions that a user can see and end.
 @Suite struct SessionsTests {
     private static func list(_ client: IdentityClient, _ tokens: TokenPair) throws -> [Session] {
         let listed: SessionsListResponse = try client.client.call(
@@ -24,7 +24,7 @@ import Testing
         let _: SessionsSignOutResponse = try client.client.call("postern.v1.Sessions/SignOut", request)
     }
 
-    /// Signs in on a device; a moment passes.
+    /// Signs in on a device, a moment later.
     private static func signIn(_ client: IdentityClient, device: Text, address: Text = .empty) throws -> TokenPair {
         client.server.clock.advance(by: .seconds(1))
         let signedIn: AccountsSignInWithPasswordResponse = try client.client.call(
@@ -144,7 +144,7 @@ import Testing
             try Self.signOut(client, request)
             let refused = failure { _ = try client.refresh(latest.refreshToken) }
             #expect(refused.reason == "TOKEN_EXPIRED" && refused.metadata("cause") == "SIGNED_OUT")
-            // Whoever lost the answer asks again.
+            // A client that lost the answer may repeat the call.
             try Self.signOut(client, request)
             _ = try client.refresh(other.refreshToken)
         }

@@ -6,7 +6,7 @@ import Messages
 import TestSupport
 import Testing
 
-/// The whole way of a federated sign-in: a real provider with its own keys, its tokens and codes, the public face.
+/// A whole federated sign-in through the public methods: a real provider with its own keys, its tokens and codes.
 @Suite struct SignInWithProviderTests {
     private typealias Person = FakeIdentityProvider.User
 

@@ -7,7 +7,7 @@ import Wire
 
 /// How posternd ends, and what does not end it: signals, a log that nobody reads, a disk that does not answer.
 @Suite struct SignalTests {
-    /// posternd as a process of its own, its log a file or a pipe that nobody reads, its syncs as a file says.
+    /// posternd as a process of its own. Its log is a file, or a pipe that nobody reads; a file controls its syncs.
     private struct Daemon {
         let process: ChildProcess
         let port: UInt16
@@ -39,7 +39,7 @@ import Wire
 
         func syncs(_ order: String) { writeFile("\(directory)/sync", [UInt8](order.utf8)) }
 
-        /// A read, or a write that waits for the disk; without waiting for the answer when `isPatient` is false.
+        /// Makes a read, or a write that waits for the disk; does not wait for the answer when `isPatient` is false.
         func ask(writes: Bool = false, isPatient: Bool = true) throws {
             let client = try RawClient(port: port)
             client.apiKey = key
@@ -56,7 +56,7 @@ import Wire
             _ = try client.hello()
             let stream = client.nextStream()
             try client.send(client.request("postern.v1.Users/Create", request, stream: stream))
-            // A PING behind it is answered when the request was read.
+            // The answer to a PING behind the request tells that the request was read.
             var ping = ByteBuffer()
             ControlFrame.ping(1, ack: false).append(to: &ping)
             try client.send(ping.copyBytes())

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Service
 
-/// A node that cannot ask its engine, and callers whose credentials nobody knows.
+/// A node that cannot ask its engine, and callers whose credentials it does not know.
 @Suite struct StaleNodeTests {
     private func verify(_ client: RawClient, _ idToken: Text) throws -> Text {
         let answer: TokensVerifyIdTokenResponse = try client.call(
@@ -16,7 +16,7 @@ import Testing
         return answer.uid
     }
 
-    /// The tokens of a user, at a node whose engine is gone.
+    /// Runs `body` with a user's tokens, at a node whose engine is gone.
     private func withLoneNode(
         _ configure: @escaping @Sendable (inout Instance.Configuration) -> Void,
         _ body: (_ client: RawClient, _ user: AccountsSignUpResponse) throws -> Void
@@ -54,7 +54,7 @@ import Testing
                 let _: TokensRefreshResponse = try client.call(
                     "postern.v1.Tokens/Refresh", TokensRefreshRequest(refreshToken: tokens.refreshToken))
             }
-            // What no revocation changes is read.
+            // Rows that no revocation changes can still be read.
             let found: UsersGetResponse = try client.call(
                 "postern.v1.Users/Get", UsersGetRequest(uid: try #require(user.user).uid))
             #expect(found.user?.email == "ada@example.com")
@@ -81,12 +81,12 @@ import Testing
                 ProjectCreateApiKeyRequest(role: .projectAdmin, scope: Scope(tenants: .all(true))))
             let stranger = try nodes.second.connect(authenticated: false)
             stranger.apiKey = made.secretKey
-            // It may be good: this node does not know, and does not say that it is bad.
+            // The key may be good: this node does not know it, and does not say that it is bad.
             expectRefusal("NODE_BEHIND") {
                 let _: ProjectServerInfoResponse = try stranger.call(
                     "postern.v1.Project/ServerInfo", ProjectServerInfoRequest())
             }
-            // Who is known asks as before.
+            // A caller whom the node knows is served as before.
             expectRefusal("USER_NOT_FOUND") {
                 let _: UsersGetResponse = try IdentityClient(nodes.second).client.call(
                     "postern.v1.Users/Get", UsersGetRequest(uid: "nobody"))

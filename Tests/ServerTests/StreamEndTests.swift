@@ -29,7 +29,7 @@ import Wire
                     caller.request(
                         method.fullName, Self.request(of: method, tokens), stream: stream,
                         kind: method.isRequestStreaming ? .remoteOpen : .remoteClosed))
-                // Its answer tells that the stream has begun.
+                // The answer to this call tells that the stream has begun.
                 let other = caller.nextStream()
                 try caller.send(
                     caller.request("grpc.health.v1.Health/Check", GRPCHealthCheckRequest(), stream: other))

@@ -96,7 +96,7 @@ import Wire
             }
             try server.updateTenant("acme", ["suspended"]) { $0.suspended = true }
             #expect(try kinds() == [.tenantDisabled])
-            // Both together are no news, and one of them left is none either.
+            // A second reason is not announced, and neither is the end of one while the other is left.
             try server.updateTenant("acme", ["disable_auth"]) { $0.disableAuth = true }
             try server.updateTenant("acme", ["suspended"]) { $0.suspended = false }
             #expect(try kinds() == [.tenantDisabled])

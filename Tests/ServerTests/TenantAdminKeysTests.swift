@@ -84,7 +84,7 @@ import Testing
             expectRefusal("CALLER_UNAUTHENTICATED") {
                 let _: ProjectWhoAmIResponse = try app.call("postern.v1.Project/WhoAmI", ProjectWhoAmIRequest())
             }
-            // It stands in the tenant's own log.
+            // The events are in the tenant's own log.
             let events: AuditListEventsResponse = try admin.call(
                 "postern.v1.Audit/ListEvents",
                 AuditListEventsRequest(filter: EventFilter(kinds: [.apiKeyCreated, .apiKeyRotated, .apiKeyRevoked])))
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    /// A new secret of a key is the key: that of a mightier one is not to be had.
+    /// A new secret is as good as the key, so an admin cannot rotate a key that may do more than its own.
     @Test func aMightierKeyIsRevokedAndNotRotated() async throws {
         try await withServer { server in
             try Self.createTenants(server, "acme")
@@ -173,7 +173,7 @@ import Testing
             try Self.revoke(admin, first.apiKeyID)
             expectRefusal("API_KEY_NOT_FOUND") { try Self.revoke(admin, "nobody") }
             _ = try Self.make(admin, Self.request(.app))
-            // What was over went for it.
+            // The revoked key was deleted to make room.
             #expect(try Self.list(admin).allSatisfy { $0.apiKeyID != first.apiKeyID })
             expectRefusal("TOO_MANY_API_KEYS") { _ = try Self.make(admin, Self.request(.app)) }
             // A project-admin makes one all the same.
@@ -228,7 +228,7 @@ import Testing
             let uses = server.project.callers.uses
             for id in ["a", "b", "c", "a"] as [Text] { uses.note(id) }
             #expect(uses.waitingCount == 2)
-            // Ids that are no keys leave nothing.
+            // Ids that belong to no key leave no record.
             await server.project.sweep()
             #expect(uses.waitingCount == 0)
         }
@@ -255,7 +255,7 @@ import Testing
                 try Self.permissions(admin, "acme", methods).map(\.reason) == [
                     "", "INSUFFICIENT_PERMISSION", "UNKNOWN_METHOD", "",
                 ])
-            // Whether another tenant exists is not told.
+            // The answer does not tell whether another tenant exists.
             for tenantID in ["beta", "nobody"] as [Text] {
                 #expect(try Self.permissions(admin, tenantID, methods)[0].reason == "INSUFFICIENT_PERMISSION")
             }

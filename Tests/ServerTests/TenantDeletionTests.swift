@@ -36,7 +36,7 @@ import Testing
             for index in 0..<Self.userCount { try Self.create(client, "large", index) }
             let commits = try store.statistics().commits
             let (madeMeanwhile, made) = try await withThrowingTaskGroup(of: Void.self) { group in
-                // Answered when the rows are gone.
+                // The call is answered when the rows are gone.
                 group.addTask {
                     let _: TenantsDeleteResponse = try server.connect().call(
                         "postern.v1.Tenants/Delete", TenantsDeleteRequest(tenantID: "large"))
@@ -55,7 +55,7 @@ import Testing
             #expect(try Self.isPurged(store))
             let slices = try store.statistics().commits - commits
             print("\(made) users were made, \(madeMeanwhile) of them meanwhile, in \(slices) commits")
-            // 500 rows of each table a slice.
+            // A slice deletes 500 rows of each table.
             #expect(slices >= Self.userCount / 500)
             // A purge in one piece would let one change through, or none.
             #expect(madeMeanwhile >= 4)

@@ -64,7 +64,7 @@ import Testing
             #expect(Self.reasonOfGettingUser(client) == "TENANT_NOT_FOUND")
             expectRefusal("TENANT_ID_EXISTS") { _ = try Self.create(client, "acme") }
             expectRefusal("TENANT_NOT_FOUND") { _ = try Self.get(client, "acme") }
-            // Not a row of it is left but the tombstone.
+            // No row of the tenant is left but the tombstone.
             let isLeft = try server.project.store.read { try $0.get(Tables.users, UserKey("acme", "u")) != nil }
             #expect(!isLeft)
         }
@@ -129,7 +129,7 @@ import Testing
             let client = try server.connect()
             var expected = try Self.create(client, "acme")
             for (path, change) in rows {
-                // All are sent, one is masked.
+                // The request has all changes, and its mask names one.
                 var wanted = Messages.Tenant()
                 for row in rows { row.1(&wanted) }
                 change(&expected)

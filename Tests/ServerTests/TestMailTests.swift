@@ -33,7 +33,7 @@ import Testing
             #expect(mails.count == 1 && mails.first?["to"] == .array([.string("ops@example.com")]))
             #expect(mails.first?["subject"]?.text == "Test of mail delivery")
             #expect(mails.first?["text"]?.text?.contains("An administrator asked for this mail") == true)
-            // The outbox has nothing to do with it.
+            // A test mail does not go through the outbox.
             let outbox: OutboxListResponse = try client.client.call("postern.v1.Outbox/List", OutboxListRequest())
             #expect(outbox.messages.isEmpty)
             let events: AuditListEventsResponse = try client.client.call(
@@ -94,7 +94,7 @@ import Testing
                 EmailConfigsUpdateRequest(
                     tenantID: "acme", config: config,
                     updateMask: ProtobufFieldMask(paths: ["delivery", "smtp", "sender_address"])))
-            // As what waits in the outbox says it.
+            // The text is the same as that of a message that waits in the outbox.
             #expect(try Self.test(admin, tenant: "acme").message == "the mail server: addressNotAllowed")
         }
     }
@@ -121,7 +121,7 @@ import Testing
             #expect(swiss.fromTemplate && swiss.subject == "Passwort von ada@example.com")
             #expect(swiss.text.string.hasPrefix("Hier: http") && swiss.html.string.hasPrefix("<p>Ada Example: http"))
             #expect(try !Self.preview(client.client, .passwordReset, locale: "fr").fromTemplate)
-            // One that is not stored yet, with the second link that such mail always has.
+            // A template that is not stored yet, with the second link that such mail always has.
             let draft = EmailTemplate(
                 requestType: .verifyEmail, subject: "s", text: "%LINK%", html: "%LINK%")
             let shown = try Self.preview(client.client, .unspecified, draft)

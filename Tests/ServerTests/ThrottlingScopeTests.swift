@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Wire
 
-/// Whose wrong passwords count against whom.
+/// The scope of throttling: whose wrong passwords count against whom.
 @Suite struct ThrottlingScopeTests {
     private static func signIn(_ client: IdentityClient, _ email: Text, _ password: Text, tenantID: Text) -> String {
         failure {

@@ -6,10 +6,10 @@ import TestSupport
 import Testing
 import Wire
 
-/// What the table of toggles does.
+/// The actions in the table of toggles.
 extension ToggleTests {
     struct Subject {
-        /// Of nobody so far.
+        /// A name that no user has so far.
         let name = Text(RandomSource.system.alphanumeric(12).string.lowercased())
         var uid: Text
         var email: Text

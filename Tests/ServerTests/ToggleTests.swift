@@ -52,7 +52,7 @@ import Wire
             }
         }
 
-        /// What the action is answered; empty: it is done.
+        /// The refusal of the action; empty: it is done.
         func answer(_ row: Row) -> String {
             switch self {
             case .enterAsNewcomer(let way): way.answerToNewcomer(isSignUpOff: row.disabledSignup)
@@ -69,10 +69,10 @@ import Wire
             let client = identity.client
             try identity.allowEveryMethod()
             for action in Action.all {
-                // The account comes into being before the toggles are set: they never touch those that exist.
+                // The account is made before the toggles are set, since they never touch accounts that exist.
                 try Self.set(client, signup: false, deletion: false)
                 let subject = try Self.makeSubject(client, row.account)
-                // Who has no password cannot sign in with one.
+                // A user without a password cannot sign in with one.
                 if case .signIn = action, subject.email.isEmpty { continue }
                 if case .enterAgain(let way) = action { try way.makeKnown(identity, subject.name) }
                 try Self.set(client, signup: row.disabledSignup, deletion: row.disabledDeletion)

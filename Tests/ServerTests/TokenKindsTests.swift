@@ -6,7 +6,7 @@ import Testing
 
 /// Every kind of token against every verifier: each accepts its own kind and no other (RFC 8725 §3.12).
 @Suite struct TokenKindsTests {
-    /// What is signed or sealed; behind the genuine ones those by somebody who would like to be more than he is.
+    /// Signed or sealed tokens: first the genuine ones, then those of a signer who would like to be more than it is.
     enum Kind: CaseIterable {
         case idToken, sessionCookie, customToken, callerJWT, providerIDToken, refreshToken, pendingToken, apiKey
         case idTokenOfServiceAccount, idTokenOfServiceAccountUnderTheProjectsKey, callerJWTSayingCustomToken
@@ -14,7 +14,7 @@ import Testing
         case idTokenOfProvider, customTokenOfProvider, callerJWTOfProvider, providerIDTokenOfServiceAccount
         case sessionCookieOfServiceAccount, sessionCookieOfProvider
 
-        /// Who accepts it.
+        /// The verifier that accepts the token, if any.
         var verifier: Verifier? {
             switch self {
             case .idToken: .idTokens
@@ -46,7 +46,7 @@ import Testing
                 return backEnd.token(header: Base64.url.decode(header) ?? [], idClaims.serialized())
             case .callerJWTSayingCustomToken: return backEnd.token(header: backEnd.header, backEnd.callerClaims)
             case .customTokenSayingIDToken:
-                // All claims of both at once.
+                // The token has all claims of both kinds at once.
                 let both = (idClaims.object ?? []).filter { backEnd.claims[$0.name] == nil }
                 return backEnd.token(header: backEnd.callerHeader, .object((backEnd.claims.object ?? []) + both))
             case .idTokenOfProvider: return text(provider.sign(idClaims))

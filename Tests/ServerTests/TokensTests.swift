@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    /// The first use, and then one an hour.
+    /// The first use is written, and then one an hour.
     @Test func whereTokensAreReusedFewUsesAreWritten() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
@@ -137,7 +137,7 @@ import Testing
             #expect(first == signedUpAt + 1_000_000)
             #expect(try lastUse(after: .minutes(59)) == first)
             #expect(try lastUse(after: .minutes(1)) == first + 3_600_000_000)
-            // What is not written is decided all the same.
+            // A use that is not written is checked all the same.
             let _: SessionsSignOutResponse = try client.client.call(
                 "postern.v1.Sessions/SignOut", SessionsSignOutRequest(idToken: idToken))
             expectRefusal("TOKEN_EXPIRED", cause: "SIGNED_OUT") {
@@ -221,7 +221,7 @@ import Testing
             let _: UsersRevokeTokensResponse = try client.client.call(
                 "postern.v1.Users/RevokeTokens", UsersRevokeTokensRequest(uid: made.user!.uid))
             expectRefusal("TOKEN_EXPIRED", cause: "ADMIN") { _ = try Self.verify(client, made.tokens!.idToken) }
-            // Whoever signs in afterwards is not concerned, even within the same microsecond.
+            // A sign-in afterwards is not affected, even within the same microsecond.
             let again = try client.signIn("ada@example.com")
             _ = try Self.verify(client, again.tokens!.idToken)
             try client.update(made.user!.uid, ["disabled"]) { $0.disabled = true }

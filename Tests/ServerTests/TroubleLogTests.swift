@@ -4,7 +4,7 @@ import Testing
 
 @testable import Service
 
-/// What is said of a store that comes into trouble, and how often.
+/// The log lines about a store that comes into trouble, and how often they come.
 @Suite struct TroubleLogTests {
     private static func at(_ seconds: Double) -> Instant {
         Instant(nanoseconds: 0).advanced(by: .milliseconds(Int64(seconds * 1_000)))
@@ -36,7 +36,7 @@ import Testing
         }
         #expect(lines.count == 11, "after 0, 10, 30, 70, … seconds")
         #expect(lines.reduce(0) { $0 + $1.unsaidCount } + Int64(lines.count) >= 19 * 3_000)
-        // Calm again, it is said at once.
+        // After a calm time a change is logged at once.
         #expect(log.due(now: Self.at(4_300)) != nil)
         #expect(log.changed(to: .mapFull, now: Self.at(6_000))?.trouble == .mapFull)
         #expect(log.changed(to: nil, now: Self.at(6_010))?.trouble == Optional.some(nil))

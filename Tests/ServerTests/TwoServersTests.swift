@@ -51,7 +51,7 @@ import Testing
                 #expect(verified.uid == signedUp.user?.uid)
                 token = tokens.refreshToken
             }
-            // Refresh tokens that were used are refused by whichever node is asked.
+            // Every node refuses refresh tokens that were used.
             let stale = try #require(signedUp.tokens).refreshToken
             first.clock.advance(by: .seconds(11))
             expectRefusal("TOKEN_EXPIRED") {

@@ -10,7 +10,7 @@ import Testing
         return lstat(path, &status) == 0 ? status.st_mode : nil
     }
 
-    /// Started over the same directory as often as it is called.
+    /// Starts posternd, each time over the same directory.
     private static func start(_ directory: String, _ settings: [String] = []) throws -> ChildProcess {
         let process = try ChildProcess(
             ChildProcess.built("posternd"),

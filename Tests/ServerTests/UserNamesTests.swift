@@ -4,7 +4,7 @@ import Service
 import TestSupport
 import Testing
 
-/// Users are read by what only one of them has, one or many at once.
+/// Users are found by properties that only one of them has, one or many at once.
 @Suite struct UserNamesTests {
     @Test func `A user is found by phone number and by identity`() async throws {
         try await withServer { server in

@@ -6,7 +6,7 @@ import Testing
 
 /// Users among many: counted, found by what is known of them, read together.
 @Suite struct UserQueryTests {
-    /// What the queries below are asked of.
+    /// A user whom the queries below look for.
     private struct Person {
         let uid: Text
         var email: Text = .empty
@@ -222,7 +222,7 @@ import Testing
             for order in [UserOrder.uid, .created] {
                 var request = UsersQueryRequest(pageSize: 2, order: order)
                 let first: UsersQueryResponse = try client.call("postern.v1.Users/Query", request)
-                // The last one of the page, at whose place the next one begins.
+                // The last user of the page: the next page begins at its place.
                 let gone = try #require(first.users.last).uid
                 let _: UsersDeleteResponse = try client.call("postern.v1.Users/Delete", UsersDeleteRequest(uid: gone))
                 request.pageToken = first.nextPageToken

@@ -82,7 +82,7 @@ import Testing
                 #expect(page.users.count <= Int(pageSize) && !page.users.isEmpty)
                 uids += page.users.map(\.uid)
                 token = page.nextPageToken
-                // Who is deleted behind the page, or comes into being before it, does not disturb the rest.
+                // A user who is deleted behind the page, or made before it, does not disturb the rest.
                 let _: UsersDeleteResponse = try client.call(
                     "postern.v1.Users/Delete", UsersDeleteRequest(uid: page.users[0].uid))
             } while !token.isEmpty

@@ -4,7 +4,7 @@ import Messages
 import TestSupport
 import Testing
 
-/// What is told to somebody who watches a session.
+/// The messages to a client that watches a session.
 @Suite struct WatchAuthStateTests {
     private typealias Stream = RawStream<SessionsWatchAuthStateResponse>
 
@@ -37,7 +37,7 @@ import Testing
                 apiKey: apiKey)
         }
 
-        /// That the next message is the last, and says so.
+        /// Expects that the next message is the last, and says so.
         func expectEnd(_ change: AuthStateChange, cause: Text = .empty) throws {
             let last = try #require(try stream.next())
             #expect(last.change == change)

@@ -175,7 +175,7 @@ import Wire
             $0.project.passwordProfile = .standard
         }) { server in
             let client = try server.connect()
-            // Authenticated first: before, only 16 calls may be in flight.
+            // Authenticates first: before that, only 16 calls may be in flight.
             _ = try client.call("postern.v1.Users/List", UsersListRequest(), returning: UsersListResponse.self)
             var burst: [UInt8] = []
             for index in 0..<20 {

@@ -26,7 +26,7 @@ import Wire
         #expect(answer.user?.uid == "u1")
     }
 
-    /// Waits for what comes to be without a bound of its own; the count only keeps a broken server from hanging us.
+    /// Waits for what has no time limit of its own; the count only keeps a broken server from hanging the test.
     private static func becomes(_ condition: () -> Bool) -> Bool {
         for _ in 0..<2_000 {
             if condition() { return true }
@@ -39,7 +39,7 @@ import Wire
         try await withServer(configure: { $0.limits.unreadOutputMax = 16 * 1024 }) { server in
             try Self.makeUser(server)
             let client = try server.connect()
-            // Authenticated first: more streams may be open then.
+            // Authenticates first: after that, more streams may be open.
             _ = try client.call(Self.get, UsersGetRequest(uid: "u1"), returning: UsersGetResponse.self)
             for _ in 0..<20 {
                 var burst: [UInt8] = []
@@ -69,7 +69,7 @@ import Wire
         }
     }
 
-    // W14: what it takes now and then is no progress while the kernel finds it too little to tell us.
+    // W14: what the client takes now and then is no progress while the kernel finds it too little to report.
     @Test func aClientThatReadsByteByByteIsClosed() async throws {
         try await withServer(configure: {
             $0.limits.unreadOutputMax = 64 * 1024
@@ -91,7 +91,7 @@ import Wire
         }
     }
 
-    /// Asks on and on; returns when the server has closed.
+    /// Sends requests until the server has closed the connection.
     private static func askUntilClosed(_ client: RawClient) throws {
         let get = client.request(Self.get, UsersGetRequest(uid: "u1"), stream: 0)
         let thrown = #expect(throws: RawClient.RawError.self) {
@@ -121,7 +121,7 @@ import Wire
         }
     }
 
-    // W17: accept(2) hands out what is dead already, or fails for it; either way the next one is served.
+    // W17: accept(2) returns a dead connection, or fails for one; either way the next connection is served.
     @Test func connectionsThatAreResetAtOnceDoNotDisturbTheListener() async throws {
         try await withServer { server in
             try Self.makeUser(server)
@@ -143,7 +143,7 @@ import Wire
             usleep(1_000_000)
             // A loop that spins takes 100 ticks a second.
             #expect(server.cpuTicks - before < 30)
-            // Those it has are served, the others were closed.
+            // The connections that the process has are served, the others were closed.
             let answers = clients.count { client in
                 client.apiKey = key
                 return

@@ -161,13 +161,13 @@ import Testing
             #expect(urgent.state == .signing)
             #expect(signingID(signer) == urgent.keyID)
             clock.advance(by: .minutes(30))
-            // The key it overtook would sign tokens that its retirement cuts short.
+            // The overtaken key would sign tokens that its retirement cuts short.
             #expect(signingID(signer) == urgent.keyID && signingID(signer) != waiting.keyID)
         }
     }
 
-    /// Whatever rotations come in whatever order: a fresh token verifies for all of its life. The first seed once found
-    /// a key signing again that a newer one of the same moment had overtaken.
+    /// Whatever rotations come in whatever order, a fresh token verifies for all of its life. With the first seed, a
+    /// key once signed again after a newer key of the same moment had overtaken it.
     @Test(arguments: [12_849_393_143_111_864_778, nil] as [UInt64?])
     func everyTokenOutlivesEveryRotation(_ seed: UInt64?) async throws {
         var random = seed.map { SeededRandom(seed: $0) } ?? SeededRandom.printed()
@@ -201,7 +201,7 @@ import Testing
             let newest = try await signer.rotate(algorithm: nil, publishAhead: .zero, record: events.record)
             clock.step(by: .hours(-1))
             #expect(signer.list().first { $0.state == .signing }?.keyID == newest.keyID)
-            // The token of the time before is good to its end, which is still to come.
+            // The token from before is good to its end, which is still to come.
             clock.advance(by: .hours(6) - .seconds(1))
             try await signer.retireExpired(record: events.record)
             #expect(try verifier.verify(late.bytes, now: clock.clock.now()).uid == "u1")

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Store
 
-/// The form of a backup: what is made can be opened, and what was cut or altered anywhere cannot.
+/// The form of a backup: a whole backup can be opened, and one that was cut or altered anywhere cannot.
 @Suite struct BackupFileTests {
     private static let rows = Table<[UInt8], [UInt8]>(id: 40, name: "rows", owner: .nobody, purge: .noTenant)
     private static let masterKeyID = [UInt8](1...8)
@@ -42,7 +42,7 @@ import Testing
             try Self.put(0..<rowCount, into: store)
             let path = directory + "/backup"
             writeFile(path, try Self.backup(of: store))
-            // After the backup.
+            // These rows come after the backup.
             try Self.put(rowCount..<rowCount + 10, into: store)
             store.close()
             let file = try Self.open(path)
@@ -73,7 +73,7 @@ import Testing
                 _ = try stream.next()
                 _ = try stream.next()
             }
-            // Waits for whoever uses the environment: this returns only when every copy was given up.
+            // `close` waits for the users of the environment: it returns only when every copy was given up.
             store.close()
         }
     }
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    /// Whoever has no master key can compute the digest again, but not the tag.
+    /// An attacker without the master key can compute the digest again, but not the tag.
     @Test func `A digest that was made anew does not help`() throws {
         try withTemporaryDirectory { directory in
             var forged = try withTemporaryStore(tables: [Self.rows.declaration]) { try Self.backup(of: $0) }

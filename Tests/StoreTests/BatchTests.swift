@@ -10,7 +10,7 @@ import Testing
     private static let owned = Table<UserKey, [UInt8]>(id: 30, name: "owned", owner: .keyPrefix, purge: .withTenant)
     private static let tables = testTables + [owned.declaration]
 
-    /// Every row but what a store knows of itself alone.
+    /// Every row of the store, except the rows about this store alone.
     private static func rows(_ store: Store) throws -> [UInt8: [[UInt8]: [UInt8]]] {
         try store.read { transaction in
             var rows: [UInt8: [[UInt8]: [UInt8]]] = [:]

@@ -10,7 +10,7 @@ import Testing
     private static let time = Timestamp(seconds: 1_800_000_000)
     private static let limits = JournalLimits()
 
-    /// What comes of a node that is `ahead` at each second.
+    /// Whether the clock counts as wrong at each second, when the node is so much `ahead`.
     private func wrong(_ ahead: [Duration], answerTime: Duration = .zero) -> [Bool] {
         var agreement = ClockAgreement()
         return ahead.enumerated().map { second, ahead in
@@ -65,7 +65,7 @@ import Testing
                 try await store.write { try $0.put(JournaledNodes.values, [1], [3]) }
             }
             #expect(store.journalStatus?.isClockWrong == true)
-            // What changes nothing is answered, and the store's mark did not follow the clock.
+            // A write that changes nothing is answered, and the store's mark did not follow the clock.
             try await store.reachJournalEnd()
             let mark = try #require(try store.timeMark())
             #expect(mark <= engine.clock.now() + Self.limits.clockDifferenceMax)

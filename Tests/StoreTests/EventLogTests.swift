@@ -11,7 +11,7 @@ import Testing
         }
     }
 
-    /// The sequences of a tenant's events: among its own, and among those of all tenants.
+    /// The sequences of a tenant's events: among the tenant's own, and among those of all tenants.
     private func sequences(_ store: Store, _ tenant: Text) throws -> [[UInt64]] {
         var found: [[UInt64]] = []
         try store.read { transaction in
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    /// Whoever holds the record key can write records that verify; the chain still shows what was changed.
+    /// A holder of the record key can write records that verify; the chain still shows what was changed.
     @Test(arguments: [1, 5, 10] as [UInt64]) func anAlteredEventBreaksTheChain(sequence: UInt64) throws {
         try withTemporaryStore(tables: []) { store in
             for number in 1...10 { try append(store, "a", "\(number)") }

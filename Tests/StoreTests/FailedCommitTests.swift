@@ -7,7 +7,7 @@ import Testing
 @testable import Store
 
 @Suite struct FailedCommitTests {
-    /// What mdb_txn_commit returns next; 0: the truth.
+    /// Runs `body` with the code that mdb_txn_commit returns next; 0 stands for the real one.
     private func withFailingCommits(_ body: (SmallStore, borrowing Atomic<Int32>) throws -> Void) throws {
         let code = Box()
         try withTemporaryDirectory { directory in

@@ -9,7 +9,7 @@ import Testing
 @Suite struct FullStoreTests {
     enum Bound: CaseIterable { case map, disk }
 
-    /// Runs `body` over a store that takes 4 MiB, and can be told to take more if a disk is what bounds it.
+    /// Runs `body` over a store that takes 4 MiB; if a disk is the bound, the store can be told to take more.
     private func withFourMiB(_ bound: Bound, _ body: (SmallStore) throws -> Void) throws {
         try withSmallStore(mapByteCount: bound == .map ? 4 << 20 : 256 << 20) { small in
             if bound == .disk { small.disk.set(room: 4 << 20) }
@@ -82,7 +82,7 @@ import Testing
             #expect(try small.store.writeBlocking { try $0.exists(blobs, SmallStore.key(count - 1)) })
             struct NoSuchUser: Error {}
             #expect(throws: NoSuchUser.self) { try small.store.writeBlocking { _ in throw NoSuchUser() } }
-            // The same row again takes no more pages.
+            // Putting the same row again takes no more pages.
             try small.put(0)
         }
     }
@@ -127,7 +127,7 @@ import Testing
     @Test func aSignInThatMakesAnAccountIsGrowth() throws {
         try withFourMiB(.disk) { small in
             var count = try small.fill()
-            // Until not even one more row of this size fits.
+            // Rows are put until not even one more of this size fits.
             while (try? small.put(count, byteCount: 3_000)) != nil { count += 1 }
             let number = count
             #expect(throws: StoreError.full) {

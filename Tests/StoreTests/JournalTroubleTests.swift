@@ -6,7 +6,7 @@ import Testing
 
 @testable import Store
 
-/// What goes wrong with a journal, and what its nodes do then.
+/// What can go wrong with a journal, and what its nodes do then.
 @Suite struct JournalTroubleTests {
     @Test func withoutTheEngineWritesAreRefusedAndReadsGoOn() async throws {
         try await withJournaledNodes(1) { cluster in
@@ -14,7 +14,7 @@ import Testing
             try await store.write { try $0.put(JournaledNodes.values, [1], [1]) }
             #expect(store.journalStatus?.isConfirmed == true)
             journal.isAway.store(true, ordering: .relaxed)
-            // It may have been on its way.
+            // The entry may have been on its way.
             await #expect(throws: StoreError.journal(.outcomeUnknown)) {
                 try await store.write { try $0.put(JournaledNodes.values, [1], [2]) }
             }
@@ -24,7 +24,7 @@ import Testing
             #expect(store.journalStatus?.isConnected == false)
             #expect(try store.read { try $0.get(JournaledNodes.values, [1]) } == [1])
             journal.isAway.store(false, ordering: .relaxed)
-            // Until the next try to connect.
+            // Writes fail until the next attempt to connect.
             while (try? await store.write({ try $0.put(JournaledNodes.values, [1], [3]) })) == nil {}
             #expect(try store.read { try $0.get(JournaledNodes.values, [1]) } == [3])
             #expect(cluster.nodes[0].failure.error == nil)
@@ -53,7 +53,7 @@ import Testing
 
     @Test func anEntryOfANewerServerEndsTheNode() async throws {
         try await expectEnd(.journal(.newer(position: 3))) { Self.append([8, 2], to: &$0) }
-        // Of a table that this server does not know.
+        // An entry of a table that this server does not know.
         try await expectEnd(.journal(.newer(position: 3))) {
             Self.append([8, 1, 16, 4, 0x1A, 6, 8, 0xC8, 1, 18, 1, 1], to: &$0)
         }
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    /// A node that did not learn what came of its entry finds a row of that name, which somebody else wrote.
+    /// A node that did not learn the outcome of its entry finds a row of that name, which somebody else wrote.
     @Test func aForgedRowOfItsOwnNameEndsTheNode() async throws {
         let forging = Forging()
         try await withJournaledNodes(1, fault: { forging.fault() }) { cluster in
@@ -126,11 +126,11 @@ import Testing
         rows.append(MemoryJournal.Row(head: head, bytes: bytes))
     }
 
-    /// The journal of a node that is at position 2 is changed behind its back.
+    /// Expects that a node at position 2 ends with this error when its journal is changed behind its back.
     private func expectEnd(_ error: StoreError, _ edit: (inout [MemoryJournal.Row]) -> Void) async throws {
         try await withJournaledNodes(1) { cluster in
             let node = cluster.nodes[0]
-            // Entry 1 is the one by which the node showed itself that it may believe the journal.
+            // Entry 1 is the node's own, by which it confirmed that it may trust the journal.
             try await node.store.write { try $0.put(JournaledNodes.values, [1], [1]) }
             #expect(node.store.journalStatus?.position == 2)
             cluster.rows.edit(edit)

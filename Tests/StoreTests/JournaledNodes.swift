@@ -13,7 +13,7 @@ final class JournaledNodes: Sendable {
         let failure: Failure
     }
 
-    /// Why a node ended; nil while it goes on.
+    /// The error that ended a node; nil while the node goes on.
     final class Failure: Sendable {
         private let stored = Mutex<StoreError?>(nil)
         var error: StoreError? {
@@ -53,7 +53,7 @@ final class JournaledNodes: Sendable {
         }
     }
 
-    /// A store as a node gets it by a snapshot of the cluster's beginning.
+    /// Makes a store as a node gets it from a snapshot of the cluster's beginning.
     static func join(_ directory: String) throws {
         let store = try openTestStore(at: directory, tables: tables)
         defer { store.close() }
@@ -63,10 +63,10 @@ final class JournaledNodes: Sendable {
 
     fileprivate func close() { for node in nodes { node.store.close() } }
 
-    /// A write that comes to nothing shows that its node is at the journal's end.
+    /// A write without changes shows that its node is at the journal's end.
     func catchUp() async throws { for node in nodes { try await node.store.write { _ in } } }
 
-    /// Every row of the node's store but what it knows of itself alone.
+    /// Every row of the node's store, except the rows about this store alone.
     func contents(_ node: Int) throws -> [UInt8: [[UInt8]: [UInt8]]] {
         try nodes[node].store.read { transaction in
             var rows: [UInt8: [[UInt8]: [UInt8]]] = [:]

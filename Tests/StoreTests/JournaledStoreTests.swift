@@ -5,7 +5,7 @@ import Testing
 
 @testable import Store
 
-/// What several stores over one journal promise.
+/// The promises of several stores over one journal.
 @Suite struct JournaledStoreTests {
     @Test func manyWritesOnThreeNodesWithFaultsMakeThreeEqualStores() async throws {
         let seed = UInt64.random(in: 0...UInt64.max)
@@ -85,7 +85,7 @@ import Testing
             }
             counts.all.withLock { $0.claimed[UInt8(round), default: 0] += 1 }
         } catch is Taken {
-            // Somebody else has it, and it is there to be seen.
+            // Another client has the key, and the row is there to be seen.
             let owner = try? store.read { try $0.get(JournaledNodes.values, key) }
             #expect((owner ?? nil)?.count == 1, "seed \(seed)")
         } catch {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Store
 
-/// Writes whose callers were told that the time is up.
+/// Writes whose callers were told that their deadline has passed.
 @Suite struct OverdueWriteTests {
     private static func write(
         _ store: Store, until deadline: Instant, _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Void

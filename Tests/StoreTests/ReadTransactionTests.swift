@@ -61,7 +61,7 @@ import Testing
             }
             for thread in threads { thread.join() }
             #expect(found.withLock { $0 == Array(repeating: [2], count: 1_600) })
-            // The threads' slots were given back when they ended, so that 1 024 more find room.
+            // The threads gave their slots back when they ended, so that 64 more find room.
             for _ in 0..<64 { OSThread(name: "reader") { _ = try? store.read { try $0.count(blobs) } }.join() }
             #expect(try store.statistics().readersUsed < 32)
         }

@@ -7,7 +7,7 @@ import Testing
     private static let first = [UInt8](repeating: 0xA1, count: 200)
     private static let second = [UInt8](repeating: 0xB2, count: 200)
 
-    /// Makes a store with two records, lets `damage` change its file, and hands it on opened again.
+    /// Makes a store with two records, lets `damage` change its file, and passes the reopened store to `body`.
     private func withDamage(_ damage: (inout [UInt8]) -> Void, _ body: (Store) throws -> Void) throws {
         try withTemporaryDirectory { directory in
             let store = try openTestStore(at: directory, tables: testTables)
@@ -32,7 +32,7 @@ import Testing
         return start
     }
 
-    /// From the version byte over the MAC to the payload's last byte.
+    /// The positions reach from the version byte over the MAC to the payload's last byte.
     @Test(arguments: [-17, -16, -1, 0, 100, 199])
     func oneFlippedBitIsCorruptAndNeverNotFound(position: Int) throws {
         try withDamage {

@@ -65,7 +65,7 @@ import Testing
             #expect(throws: Refused.self) {
                 try store.writeBlocking { transaction in
                     try transaction.put(Self.settings, TenantPrefix("a"), StoredCount(count: 2))
-                    // A write sees its own changes; nothing of that is kept.
+                    // A write sees its own changes; none of them is kept.
                     #expect(try copies.copies.value(TenantPrefix("a"), in: transaction.reading)?.value == 2)
                     throw Refused()
                 }
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    /// The answer to a write comes after the copies: whoever waits for one never sees the value of before.
+    /// A write is answered after its copies are refreshed: a caller that waited never sees the earlier value.
     @Test func `Copies are refreshed before the write is answered, and before anybody is woken`() throws {
         try withTemporaryStore(tables: Self.tables) { store in
             let copies = Copies(store)

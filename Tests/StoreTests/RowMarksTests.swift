@@ -16,7 +16,7 @@ import Testing
     private static let ada = TenantTextKey("a", "ada")
     private static let session = TextKey("s")
 
-    /// Something that was made of a user and a session.
+    /// A value that was made from a user and a session.
     private struct Fixture {
         let store: Store
         let marks: RowMarks
@@ -78,7 +78,7 @@ import Testing
                 return TextKey(Text(unchecked: bytes))
             }
             let places = Set((changed + [TextKey(text)]).map { marks.place(of: Self.sessions, $0) })
-            // Two of eighteen may share a place by chance; all of them cannot.
+            // Two of the eighteen may share a place by chance, but not all of them.
             #expect(places.count >= 16)
             #expect(marks.place(of: Self.sessions, TextKey(text)) != marks.place(of: Self.others, TextKey(text)))
         }

@@ -5,7 +5,7 @@ import TestSupport
 
 @testable import Store
 
-/// A disk with room for so many bytes of a file, as far as growing it goes; nil: as much as there is.
+/// A disk with room for so many bytes of a file that grows; nil: as much as there is.
 final class SmallDisk: Sendable {
     private let room = Mutex<Int?>(nil)
 
@@ -19,7 +19,7 @@ final class SmallDisk: Sendable {
     }
 }
 
-/// A store over a `SmallDisk`, and what it said of its troubles.
+/// A store over a `SmallDisk`, and the troubles that it reported.
 struct SmallStore {
     let store: Store
     let disk = SmallDisk()
@@ -58,7 +58,7 @@ struct SmallStore {
         }
     }
 
-    /// Puts rows from `first` on, ten at a time, until they are refused; the number of the first that was.
+    /// Puts rows from `first` on, ten at a time, until they are refused; returns the number of the first refused row.
     func fill(from first: Int = 0, for purpose: WritePurpose = .growth) throws -> Int {
         var number = first
         while true {
@@ -77,7 +77,7 @@ struct SmallStore {
         }
     }
 
-    /// Spread over the table, so that neighbours in time do not share a page.
+    /// The keys are spread over the table, so that neighbours in time do not share a page.
     static func key(_ number: Int) -> [UInt8] {
         let scattered = UInt32(truncatingIfNeeded: number) &* 2_654_435_761
         return withUnsafeBytes(of: scattered.bigEndian) { [UInt8]($0) }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Store
 
-/// Digests tell stores apart that differ in a row, and only these.
+/// Digests tell stores apart that differ in a row, and no others.
 @Suite struct StoreDigestTests {
     private func digests(
         _ edit: @escaping @Sendable (borrowing WriteTransaction) throws -> Void
@@ -28,7 +28,7 @@ import Testing
             try digests { try $0.put(JournaledNodes.values, [1], [1, 2]) },
             try digests { try $0.put(JournaledNodes.values, [7], []) },
             try digests { try $0.delete(JournaledNodes.values, [2]) },
-            // What belongs to the key and what to the record is told apart.
+            // Bytes of the key and bytes of the record are told apart.
             try digests {
                 try $0.delete(JournaledNodes.values, [2])
                 try $0.put(JournaledNodes.values, [2, 2], [1])

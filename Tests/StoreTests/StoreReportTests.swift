@@ -35,7 +35,7 @@ import Testing
         Table<[UInt8], [UInt8]>(id: $0, name: "", owner: .nobody, purge: .noTenant)
     }
 
-    /// Everything that the store answers: row by row, then each row by its key, then after every row was written anew.
+    /// Everything that the store answers: row by row, then each row by its key, then after every row was written again.
     fileprivate func everything(_ directory: String) throws -> [[UInt8]] {
         let store = try openTestStore(at: directory, tables: testTables)
         defer { store.close() }
@@ -47,7 +47,7 @@ import Testing
                 try transaction.put(table, key, value)
             }
         }
-        // An empty table, filled beyond a page and emptied again.
+        // An empty table is filled beyond a page and emptied again.
         for isFull in [true, false] {
             try store.writeBlocking { transaction in
                 for index in UInt8(0)..<100 {
@@ -89,8 +89,8 @@ import Testing
         }
     }
 
-    /// Every page but the meta pages, damaged in five ways, and single bytes anywhere: what is called sound answers as
-    /// before. Nothing ends the process.
+    /// Damages every page but the meta pages in five ways, and single bytes anywhere. A store that is called sound
+    /// answers as before, and nothing ends the process.
     @Test func noDamageIsCalledSoundThatChangesAnAnswer() throws {
         try withTemporaryDirectory { directory in
             try makeStore(directory)
@@ -122,8 +122,9 @@ import Testing
         }
     }
 
-    /// Every bit of what LMDB believes without a MAC: meta pages, headers of pages and rows, the tables' records, and
-    /// lists of free pages. Of rows alike in one page, only the first and the last; of empty tables, only one.
+    /// Flips every bit that LMDB trusts without a MAC: in meta pages, headers of pages and rows, the tables' records,
+    /// and lists of free pages. Of similar rows in one page, only the first and the last are tried; of empty tables,
+    /// only one.
     @Test func noBitOfTheLayoutIsCalledSoundThatChangesAnAnswer() throws {
         try withTemporaryDirectory { directory in
             let store = try openTestStore(at: directory, tables: testTables)
@@ -204,7 +205,7 @@ private final class DamageTrial {
     private let directory: String
     private let witness: [UInt8]
     private let answers: [[UInt8]]
-    /// The file up to its last page. It is grown ahead of what it holds: what lies behind is nobody's.
+    /// The file up to its last page. The file is longer than its contents: the bytes behind belong to nobody.
     let kept: [UInt8]
     private var caseCount = 0
     private var soundCount = 0
@@ -220,7 +221,7 @@ private final class DamageTrial {
         self.answers = try tests.everything(directory)
     }
 
-    /// What is called sound answers as before.
+    /// A store that is called sound answers as before.
     func check(_ name: String, _ damage: (inout [UInt8]) -> Void) throws {
         caseCount += 1
         var damaged = kept
@@ -242,7 +243,7 @@ private final class DamageTrial {
         var range: Range<Int>
     }
 
-    /// Where the bytes lie that no MAC covers, by mdb.c of 0.9: the meta pages, and from the newest of them down.
+    /// The places of the bytes without a MAC, by mdb.c of 0.9: the meta pages, and from the newest of them down.
     func layout() -> [Part] {
         let meta = number(144, 8) > number(4_096 + 144, 8) ? 0 : 4_096
         var parts = [0, 4_096].map { Part(name: "meta page at \($0)", range: $0..<$0 + 152) }
@@ -281,7 +282,7 @@ private final class DamageTrial {
                     parts.append(Part(name: "\(name), list", range: node + 8..<keyEnd + number(node, 4)))
                 }
             }
-            // Of tables without rows, one is enough.
+            // Of the tables without rows, one is enough.
             if kind == 2, index == 0 || number(keyEnd + 6, 2) > 0 { addTree("table", recordAt: keyEnd, to: &parts) }
             if !isLeaf { addPage(tree, (number(node, 4) | number(node + 4, 2) << 32) * 4_096, to: &parts) }
         }

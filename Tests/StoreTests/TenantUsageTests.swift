@@ -5,12 +5,12 @@ import Testing
 
 @testable import Store
 
-/// The running totals of what tenants' rows take are what counting the rows gives, whatever was put, replaced, deleted,
+/// The running totals of tenants' rows equal what counting the rows gives, whatever was put, replaced, deleted,
 /// thrown or run again.
 @Suite struct TenantUsageTests {
     private struct Refused: Error {}
 
-    /// A key that says whose it is, one that does not, and rows of nobody.
+    /// Tables whose keys name the owner, whose keys do not, and whose rows belong to nobody.
     private static let keyed = Table<UserKey, [UInt8]>(
         id: 30, name: "keyed", owner: .countedKeyPrefix, purge: .withTenant)
     private static let byField = Table<[UInt8], StoredSession>(
@@ -41,7 +41,7 @@ import Testing
         case 2: _ = try transaction.put(ifAbsent: keyed, UserKey(tenant: tenant, id: id), generator.bytes(9))
         case 3: try transaction.delete(keyed, UserKey(tenant: tenant, id: id))
         case 4:
-            // Whose the row is follows from its key here: a row never changes its owner.
+            // The key determines the owner here: a row never changes its owner.
             let name = Text("device \(String(repeating: "x", count: generator.below(200)))")
             let session = StoredSession(tenantID: tenants[Int(id) % tenants.count], uid: "u", deviceName: name)
             try transaction.put(byField, [UInt8(id)], session)
@@ -86,12 +86,12 @@ import Testing
             defer { second.close() }
             #expect(try Self.totals(second) == expected)
             let row = expected[[UInt8]("acme".utf8)]
-            // Key of 13 bytes, seal of 17, 3 of the value, 16 of LMDB's own.
+            // A key of 13 bytes, a seal of 17, a value of 3, and 16 of LMDB's own.
             #expect(row == TenantUsage(byteCount: 49, rowCount: 1, countedRowCount: 1))
         }
     }
 
-    /// Makes a store of before there were totals: `tenants` with one row each, and what `change` adds.
+    /// Makes a store from before there were totals: `tenants` with one row each, and what `change` adds.
     private static func makeUncounted(
         at directory: String, mapByteCount: Int = 256 << 20, tenants: [Text],
         _ change: (Store) throws -> Void = { _ in }
@@ -117,7 +117,7 @@ import Testing
             let expected = try Self.makeUncounted(at: directory, tenants: ["acme"])
             var file = contents(of: directory + "/data.mdb")
             let value = [UInt8](repeating: 0xA1, count: 200)
-            // Copies that LMDB left behind are damaged as well.
+            // The copies that LMDB left behind are damaged as well.
             for start in file.indices.dropLast(200) where file[start..<start + 200].elementsEqual(value) {
                 file[start + 100] ^= 1
             }
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    /// What is written meanwhile counts from nothing; the next start with room counts everything anew.
+    /// Rows that are written meanwhile count from nothing; the next start with room counts everything anew.
     @Test func `A full store starts without its totals, and counts them once there is room`() throws {
         try withTemporaryDirectory { directory in
             let tenants = (0..<400).map { Text("tenant\($0)") }

@@ -58,7 +58,7 @@ let testTables = [users.declaration, blobs.declaration, ending.declaration]
 struct EndingRecord: Message, ExpiringRecord {
     enum End: Equatable {
         case isDeleted
-        /// It is scheduled again, for this time.
+        /// The record is scheduled again, for this time.
         case isPutOff(until: Timestamp)
         case fails
     }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Store
 
-/// The two meta pages of a data file: where the newest transaction's number stands.
+/// The two meta pages of a data file, which hold the newest transaction's number.
 private struct MetaPages {
     static let pageByteCount = 4_096
     private static let transactionOffset = 144
@@ -36,7 +36,7 @@ private struct MetaPages {
         try openTestStore(at: directory, tables: testTables, configure)
     }
 
-    /// The number that the newest meta page loses, or the whole page as it was a commit ago: a write the disk lost.
+    /// The newest meta page loses its number, or is as it was a commit ago: the disk lost a write.
     @Test(arguments: 1...12) func aStoreThatLostItsNewestTransactionIsRefused(commitCount: Int) throws {
         for isLostWrite in [false, true] {
             try withTemporaryDirectory { directory in
@@ -69,7 +69,7 @@ private struct MetaPages {
         }
     }
 
-    /// The older meta page claims the higher number: LMDB takes it, and its number is no evidence.
+    /// The older meta page claims the higher number: LMDB takes it, but its number proves nothing.
     @Test func anOlderMetaPageThatClaimsToBeNewerIsRefused() throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/data.mdb"
@@ -84,7 +84,7 @@ private struct MetaPages {
         }
     }
 
-    /// As above, where the last transaction wrote no event: only the two numbers themselves tell.
+    /// As above, but the last transaction wrote no event: only the two numbers themselves tell.
     @Test(arguments: 0..<64) func anOlderMetaPageWithOneFlippedBitIsRefused(bit: Int) async throws {
         try await withTemporaryDirectory { directory in
             let path = directory + "/data.mdb"
@@ -119,7 +119,7 @@ private struct MetaPages {
         }
     }
 
-    /// A release that begins a table commits when it opens the store: that is not the transaction that is missing.
+    /// A release with a new table commits when it opens the store: that commit is not the missing transaction.
     @Test(arguments: [false, true]) func anUpgradeHidesNoRollback(isOlderPageRaised: Bool) throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/data.mdb"
@@ -162,7 +162,7 @@ private struct MetaPages {
             #expect(later.rollback == nil)
             #expect(try later.read { try $0.get(blobs, [9, 9, 9]) } == [1])
             Self.close(later)
-            // The file of before was made under another id.
+            // The file from before was made under another id.
             write(whole, to: path)
             #expect(throws: StoreError.rolledBack(.witnessForeign)) { _ = try open(directory) }
         }
@@ -206,7 +206,7 @@ private struct MetaPages {
         }
     }
 
-    /// One slot may be torn or damaged: the other one stands for it.
+    /// One slot may be torn or damaged: the other slot is enough.
     @Test func everyDamagedByteOfTheWitnessLeavesTheStoreUsable() throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/witness"
@@ -225,7 +225,7 @@ private struct MetaPages {
         }
     }
 
-    /// What a kill leaves at any moment: the files as they are when a write is acknowledged, in both orders.
+    /// A kill leaves the files as they are at any moment when a write is acknowledged, in both orders.
     @Test(arguments: [Durability.synced, .relaxed])
     func aKilledStoreIsNeverBehindItsWitness(durability: Durability) throws {
         try withTemporaryDirectory { directory in
@@ -241,7 +241,7 @@ private struct MetaPages {
         }
     }
 
-    /// A store of before there were witnesses gets one.
+    /// A store from before there were witnesses gets one.
     @Test func aStoreThatNeverHadAWitnessGetsOne() throws {
         try withTemporaryDirectory { directory in
             let store = try open(directory)
@@ -264,7 +264,7 @@ private struct MetaPages {
         }
     }
 
-    /// Deleting our lock file, or having the data file in another directory too, lets nobody in.
+    /// Nobody gets in by deleting our lock file, or by having the data file in another directory, too.
     @Test func aSecondOpenIsRefusedWithoutTheLockFile() throws {
         try withTemporaryDirectory { directory in
             let store = try open(directory + "/a")

@@ -18,7 +18,7 @@ import Testing
         if case .batch(let requests) = taken { requests.count } else { nil }
     }
 
-    /// `writer` on a thread of its own and, while that sleeps, `other`. False when it did not end within 20 s.
+    /// Runs `writer` on a thread of its own and, while that sleeps, `other`. False if `writer` did not end within 20 s.
     private func sleeping(
         on queue: WriteQueue, _ writer: @escaping @Sendable () -> Void, while other: () throws -> Void
     ) rethrows -> Bool {
@@ -69,7 +69,7 @@ import Testing
             try fill(queue, 1, mayBePutOff: false)
         }
         #expect(didEnd)
-        // Urgent until it is taken, and not after that.
+        // The request is urgent until it is taken, and not after that.
         queue.putOff(Self.longTime, orUntil: 16)
         #expect(count(queue.take(countMax: 2, deadline: nil)) == 2)
         queue.putOff(Self.longTime, orUntil: 16)
@@ -93,7 +93,7 @@ import Testing
         #expect(queue.count == 0)
     }
 
-    /// However much time there is to spare, a commit comes; and what may not be put off takes the others along.
+    /// A commit comes however much time there is to spare. A write that may not be put off takes the others along.
     @Test func aCommitIsPutOffOnlyALittle() async throws {
         try await withTemporaryStore(tables: testTables) {
             $0.spareTime = { Self.longTime }

@@ -31,7 +31,7 @@ import Testing
             #expect(count > 50)
             #expect(try store.read { try $0.count(blobs) } == count)
             #expect(try store.statistics().writeErrors > 0)
-            // Deleting needs pages too, and finds those kept by one transaction's freed ones at the latest.
+            // Deleting needs pages, too; at the latest, it finds those that an earlier transaction freed.
             for _ in 0..<4 {
                 _ = try? store.writeBlocking { try $0.deleteAll(blobs, prefix: EmptyPrefix(), limit: 20) }
             }

@@ -97,7 +97,7 @@ private struct Refused: Error, Equatable {}
         }
     }
 
-    /// `failing` throw after a change; none of them may leave anything, all others must.
+    /// The bodies in `failing` throw after a change; none of them may leave anything, all others must.
     @Test(arguments: [[3], [0], [19], [0, 1, 2], [2, 3, 5, 7, 11, 13, 17, 19], Array(0..<20)])
     func aBodyThatThrowsAfterAChangeWritesNothing(failing: [Int]) throws {
         try withTemporaryStore(tables: testTables) { store in

@@ -1,7 +1,7 @@
 extension ChildProcess {
     /// Starts tools/examples/python/postern_client.py, the example of a client in another language, against `address`.
     ///
-    /// `file` is where it reads the API key from; it writes to `output`.
+    /// The client reads its API key from `file`, and writes to `output`.
     public static func pythonClient(
         _ address: String, keyIn file: String, _ arguments: [String], output: String
     ) throws -> ChildProcess {

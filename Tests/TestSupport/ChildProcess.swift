@@ -10,8 +10,8 @@ public final class ChildProcess {
     private let id: pid_t
     private var isReaped = false
 
-    /// Starts `program` (a path, or a name on PATH) with its output thrown away, or written to `output`; with
-    /// `openFilesMax` it may have no more descriptors than that (RLIMIT_NOFILE).
+    /// Starts `program` (a path, or a name on PATH) with its output discarded, or written to `output`. With
+    /// `openFilesMax` the program may have no more descriptors than that (RLIMIT_NOFILE).
     public init(
         _ program: String, _ arguments: [String], output: String = "/dev/null", openFilesMax: Int? = nil
     ) throws {
@@ -21,7 +21,7 @@ public final class ChildProcess {
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
         posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
-        // The runtime's own threads block signals, and a child begins with what the thread that starts it blocks.
+        // The runtime's own threads block signals, and a child inherits what the thread that starts it blocks.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -49,7 +49,7 @@ public final class ChildProcess {
 
     public func send(signal: Int32) { _ = Glibc.kill(id, signal) }
 
-    /// As raise(3) sends it: to the thread. Swift's Glibc module has no tgkill(2).
+    /// Sends the signal to the main thread, as raise(3) does. Swift's Glibc module has no tgkill(2).
     public func sendToMainThread(signal: Int32) throws {
         let sender = try ChildProcess(
             "/usr/bin/python3", ["-c", "import ctypes; ctypes.CDLL(None).tgkill(\(id), \(id), \(signal))"],
@@ -57,7 +57,7 @@ public final class ChildProcess {
         _ = sender.wait()
     }
 
-    /// Whether it has ended; does not wait.
+    /// Whether the program has ended; does not wait.
     public var hasEnded: Bool {
         if isReaped { return true }
         var status: Int32 = 0
@@ -70,14 +70,14 @@ public final class ChildProcess {
     /// What `wait` returns, once `hasEnded` is true.
     public private(set) var endStatus: Int32?
 
-    /// SIGKILL, then waits until it is gone.
+    /// Sends SIGKILL, then waits until the program is gone.
     public func kill() {
         if isReaped { return }
         _ = Glibc.kill(id, SIGKILL)
         _ = wait()
     }
 
-    /// The CPU time it used so far, user and system, in hundredths of a second (proc(5), stat).
+    /// The CPU time that the program used so far, user and system, in hundredths of a second (proc(5), stat).
     public var cpuTicks: Int {
         guard let stat = readFile("/proc/\(id)/stat") else { return 0 }
         // The second field is the name in parentheses and may hold spaces.
@@ -86,7 +86,7 @@ public final class ChildProcess {
         return user + system
     }
 
-    /// The memory that is its own and not a file's, in bytes (proc(5), RssAnon of status).
+    /// The memory that belongs to the program and not to a file, in bytes (proc(5), RssAnon of status).
     public var anonymousByteCount: Int {
         guard let status = readFile("/proc/\(id)/status") else { return 0 }
         let line = String(decoding: status, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
@@ -94,7 +94,7 @@ public final class ChildProcess {
             ?? 0
     }
 
-    /// The exit status; nil, and then it is killed, when it does not end in time.
+    /// The exit status; nil if the program does not end in time, and then it is killed.
     public func wait(seconds: Int) -> Int32? {
         for _ in 0..<seconds * 100 {
             var status: Int32 = 0
@@ -137,7 +137,7 @@ public func readFile(_ path: String) -> [UInt8]? {
     }
 }
 
-/// Writes a file of its owner's.
+/// Writes a file that belongs to this process's user.
 public func writeFile(_ path: String, _ bytes: [UInt8]) {
     guard let file = fopen(path, "w") else { return }
     _ = bytes.withUnsafeBytes { fwrite($0.baseAddress, 1, $0.count, file) }

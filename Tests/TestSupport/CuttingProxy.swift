@@ -2,14 +2,14 @@ import Base
 import Glibc
 import Synchronization
 
-/// A way to the server that loses answers: it forwards frames in both directions, counts requests by method, and cuts
-/// the connection in place of the answer to a request, once the server has given it.
+/// A proxy to the server that loses answers: it forwards frames in both directions, counts requests by method, and
+/// cuts the connection in place of the answer to a request, once the server has given that answer.
 public final class CuttingProxy: Sendable {
     private struct State {
         var requests: [String: Int] = [:]
         /// The answer to the next request of this method is lost.
         var cut: String?
-        /// The server is an older one, without this method.
+        /// The server seems to be an older one, without this method.
         var hidden: String?
         var isHolding = false
         /// New connections are closed at once.
@@ -20,7 +20,7 @@ public final class CuttingProxy: Sendable {
         var descriptors: [Int32] = []
     }
 
-    /// What both directions of a connection know.
+    /// The state that both directions of a connection share.
     private final class Link: Sendable {
         /// The call whose answer is lost; 0 = none.
         let lostStream = Atomic<UInt32>(0)
@@ -34,7 +34,7 @@ public final class CuttingProxy: Sendable {
     private let state = Mutex(State())
     private let methods: [String]
 
-    /// Forwards to `target` on loopback. `methods`: those whose requests are counted and can be cut.
+    /// Forwards to `target` on loopback. `methods`: the methods whose requests are counted and can be cut.
     public init(target: UInt16, methods: [String] = ["Refresh", "Update", "SignUp", "WatchAuthState"]) {
         self.methods = methods
         self.target = target
@@ -62,19 +62,19 @@ public final class CuttingProxy: Sendable {
         state.withLock { ($0.cut, $0.goesDownAtCut) = (method, goingDown) }
     }
 
-    /// Connections that were closed at once.
+    /// The number of connections that were closed at once.
     public var refusedCount: Int { state.withLock { $0.refusedCount } }
 
     public func comeUp() { state.withLock { $0.isDown = false } }
 
-    /// The server knows nothing of this method from now on.
+    /// From now on the server seems to know nothing of this method.
     public func hide(_ method: String) { state.withLock { $0.hidden = method } }
 
     /// Keeps answers back until `release`.
     public func hold() { state.withLock { $0.isHolding = true } }
     public func release() { state.withLock { $0.isHolding = false } }
 
-    /// Breaks the connections there are; new ones get through, with `goingDown` after `comeUp` only.
+    /// Breaks the existing connections; new ones get through, with `goingDown` only after `comeUp`.
     public func sever(goingDown: Bool = false) {
         let descriptors = state.withLock { state in
             if goingDown { state.isDown = true }
@@ -83,7 +83,7 @@ public final class CuttingProxy: Sendable {
         for descriptor in descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) }
     }
 
-    /// Cuts everything and waits for its threads.
+    /// Cuts all connections and waits for the proxy's threads.
     public func stop() {
         release()
         shutdown(listener, Int32(SHUT_RDWR))
@@ -142,7 +142,7 @@ public final class CuttingProxy: Sendable {
         shutdown(server, Int32(SHUT_RDWR))
     }
 
-    /// A small request comes in one piece, with its method's name in clear and a length before it.
+    /// A small request comes in one piece, with its method's name in clear text and a length before the name.
     private func note(_ bytes: ArraySlice<UInt8>, _ link: Link) {
         var rest = bytes
         while let (frame, stream) = Self.frame(of: rest) {
@@ -160,7 +160,7 @@ public final class CuttingProxy: Sendable {
         }
     }
 
-    /// The first frame, once it is there as a whole, and its stream.
+    /// The first frame and its stream, once the whole frame is there.
     private static func frame(of bytes: ArraySlice<UInt8>) -> (frame: ArraySlice<UInt8>, stream: UInt32)? {
         func number(at offset: Int) -> UInt32 {
             bytes.dropFirst(offset).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
@@ -183,7 +183,7 @@ public final class CuttingProxy: Sendable {
         }
     }
 
-    /// Frame by frame: what the server says to other calls meanwhile gets through.
+    /// Goes frame by frame, so that the server's answers to other calls get through meanwhile.
     private func forwardAnswers(_ server: Int32, _ client: Int32, _ link: Link) {
         var chunk = [UInt8](repeating: 0, count: 65_536)
         var received: [UInt8] = []

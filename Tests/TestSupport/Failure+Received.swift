@@ -1,7 +1,7 @@
 public import Base
 
 extension Failure {
-    /// As if a server had said it: tests may invent reasons.
+    /// Makes a failure as if a server had sent it: tests may invent reasons.
     public init(
         _ code: StatusCode, _ reason: String, _ message: String, metadata: [Entry] = [],
         violations: [FieldViolation] = [], retryAfter: Duration? = nil, guidance: Guidance? = nil

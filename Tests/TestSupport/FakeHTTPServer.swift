@@ -3,15 +3,15 @@ import Glibc
 public import Reactor
 import Synchronization
 
-/// A real HTTP/1.1 server on 127.0.0.1 that answers what a test tells it to, right or wrong: a thread per connection,
-/// connections stay open.
+/// A real HTTP/1.1 server on 127.0.0.1 that answers what a test tells it to, right or wrong. Each connection has a
+/// thread, and stays open.
 public final class FakeHTTPServer: Sendable {
     public struct Request: Sendable {
         public var method: String
-        /// Without the query.
+        /// The path without the query.
         public var path: String
         public var query: [String: String]
-        /// Names in lower case.
+        /// The header fields, with names in lower case.
         public var fields: [String: String]
         public var body: [UInt8]
 
@@ -21,11 +21,11 @@ public final class FakeHTTPServer: Sendable {
 
     public enum Reply: Sendable {
         case response(HTTPResponse)
-        /// Bytes as they are, then the connection is closed.
+        /// Sends bytes as they are, then closes the connection.
         case raw([UInt8])
-        /// A head that promises more bytes than ever come: nothing until the client gives up.
+        /// Sends a head that promises more bytes than ever come, then nothing until the client gives up.
         case silence
-        /// As many body bytes, in pieces, without a length.
+        /// Sends so many body bytes, in pieces, without a length.
         case flood(Int)
     }
 
@@ -46,10 +46,10 @@ public final class FakeHTTPServer: Sendable {
 
     public var url: String { "http://127.0.0.1:\(port)" }
 
-    /// Connections that were ever made.
+    /// The number of connections that were ever made.
     public var connectionCount: Int { state.withLock { $0.connectionCount } }
 
-    /// Requests for this path so far.
+    /// The number of requests for this path so far.
     public func requestCount(_ path: String) -> Int { state.withLock { $0.requestCounts[path] ?? 0 } }
 
     public init(_ handler: @escaping Handler) {
@@ -72,7 +72,7 @@ public final class FakeHTTPServer: Sendable {
         state.withLock { $0.threads.append(thread) }
     }
 
-    /// Cuts everybody off and joins the threads.
+    /// Cuts all connections and joins the threads.
     public func close() {
         let (sockets, wasClosed) = state.withLock { state in
             defer { state.isClosed = true }
@@ -128,7 +128,7 @@ public final class FakeHTTPServer: Sendable {
             let count = recv(socket, &piece, piece.count, 0)
             guard count > 0 else { return nil }
             received += piece[..<count]
-            // A TLS handshake, for example.
+            // The bytes are not HTTP, but a TLS handshake, for example.
             guard (0x41...0x5A).contains(received[0]) else { return nil }
         }
     }

@@ -100,7 +100,7 @@ extension FakeIdentityProvider {
         return json(answer)
     }
 
-    /// The client that proved itself, in the form or with Basic.
+    /// The client that proved itself, by the form or by Basic authentication.
     private func client(_ request: FakeHTTPServer.Request) -> String? {
         var (id, secret) = (request.form["client_id"], request.form["client_secret"])
         if let basic = request.fields["authorization"], basic.hasPrefix("Basic "),

@@ -9,7 +9,7 @@ extension FakeIdentityProvider {
         public let state: Text
         public let code: Secret
         public let scopes: [String]
-        /// All that the provider was asked.
+        /// All parameters of the request to the provider.
         public let query: [String: String]
     }
 

@@ -8,11 +8,11 @@ import Synchronization
 /// A real identity provider on 127.0.0.1 with its own keys: OpenID Connect, and the access-token endpoints of Facebook,
 /// GitHub, Twitter, Google and RFC 7662 in their own shapes. It lies, stalls and floods when it is told to.
 public final class FakeIdentityProvider: Sendable {
-    /// Somebody with an account there.
+    /// A person with an account at the provider.
     public struct User: Sendable {
         public var subject: Text
         public var email: Text
-        /// As it is written; nil leaves it out.
+        /// The claim as it is written; nil leaves it out.
         public var emailVerified: JSONValue?
         public var name: Text
         public var picture: Text
@@ -35,21 +35,21 @@ public final class FakeIdentityProvider: Sendable {
     /// What every endpoint does instead of answering.
     public enum Misbehaviour: Sendable, Equatable, CaseIterable {
         case none
-        /// 503.
+        /// Answers 503.
         case down
         /// Never answers.
         case silent
-        /// 10 MB.
+        /// Answers with 10 MB.
         case flood
-        /// To itself, for ever.
+        /// Redirects to itself, for ever.
         case redirect
-        /// JSON that breaks off.
+        /// Answers with JSON that breaks off.
         case brokenJSON
-        /// A page.
+        /// Answers with an HTML page.
         case html
-        /// Two members of one name.
+        /// Answers with two members of one name.
         case duplicateMembers
-        /// An empty object.
+        /// Answers with an empty object.
         case nothing
     }
 
@@ -76,7 +76,7 @@ public final class FakeIdentityProvider: Sendable {
         var discoveryJWKS: Text?
         var keyIssuers: [Text: Text] = [:]
         var otherKeys: [JSONValue] = []
-        /// RS256 keys take their time: made once for all.
+        /// RS256 keys take long to make: one is made for all tests.
         static let rsa = SigningKey.generate(.rs256)
     }
 
@@ -84,7 +84,7 @@ public final class FakeIdentityProvider: Sendable {
     let clock: Clock
     private let serverBox = Mutex<FakeHTTPServer?>(nil)
 
-    /// With one RS256 key, and client "client-1" with the secret "secret-1".
+    /// Starts with one RS256 key, and client "client-1" with the secret "secret-1".
     public init(clock: Clock) {
         self.clock = clock
         var state = State()
@@ -101,7 +101,7 @@ public final class FakeIdentityProvider: Sendable {
 
     public var issuer: Text { Text(server.url) }
 
-    /// Cuts everybody off.
+    /// Cuts all connections.
     public func close() { server.close() }
 
     // MARK: What it does
@@ -119,13 +119,13 @@ public final class FakeIdentityProvider: Sendable {
     /// Whether the token endpoint answers with an ID token, too.
     public func setHasIDTokens(_ value: Bool) { state.withLock { $0.hasIDTokens = value } }
 
-    /// Whether the discovery document names one.
+    /// Whether the discovery document names an authorization endpoint.
     public func setHasAuthorizationEndpoint(_ value: Bool) { state.withLock { $0.hasAuthorizationEndpoint = value } }
 
     /// From now on only these keys are published and sign.
     public func setKeys(_ keys: [SigningKey]) { state.withLock { $0.keys = keys } }
 
-    /// Published besides, as they are.
+    /// These keys are published besides, as they are.
     public func setOtherKeys(_ keys: [JSONValue]) { state.withLock { $0.otherKeys = keys } }
 
     /// The issuer that a key in the set says it is for.
@@ -160,7 +160,7 @@ public final class FakeIdentityProvider: Sendable {
         sign(payload: claims.serialized(), key: key, header: changes)
     }
 
-    /// The same over bytes that need not be JSON, or hold what `JSONValue` cannot.
+    /// The same for bytes that need not be JSON, or that hold what `JSONValue` cannot.
     public func sign(
         payload: [UInt8], key: SigningKey? = nil, header changes: [(Text, JSONValue?)] = []
     ) -> Secret {
@@ -184,7 +184,7 @@ public final class FakeIdentityProvider: Sendable {
         }
     }
 
-    /// What the end user's browser brings back: a code, good once.
+    /// The code that the end user's browser brings back, good once.
     public func code(
         _ user: User, clientID: String = "client-1", redirectURI: Text = .empty, verifier: Secret = .empty,
         nonce: Text = .empty

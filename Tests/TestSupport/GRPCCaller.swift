@@ -3,9 +3,9 @@ public import HTTP2
 import Messages
 public import Wire
 
-/// A blocking gRPC client for one call at a time: what a test gets by native frames, it gets by the other protocol.
+/// A blocking gRPC client for one call at a time: tests make by gRPC the calls that otherwise go by native frames.
 public final class GRPCCaller: HTTP2Events {
-    /// What came for a call.
+    /// The answer that came for a call.
     public struct Answer: Equatable {
         public var fields: [String: [UInt8]] = [:]
         public var body: [UInt8] = []
@@ -25,7 +25,7 @@ public final class GRPCCaller: HTTP2Events {
             return found
         }
 
-        /// The failure that the trailers say; nil for OK.
+        /// The failure in the trailers; nil for OK.
         public var failure: Failure? {
             guard let code = text("grpc-status").flatMap({ Int32($0) }), code != 0 else { return nil }
             let digits = (fields["grpc-status-details-bin"] ?? [])
@@ -50,8 +50,8 @@ public final class GRPCCaller: HTTP2Events {
         engine.setConnectionWindow(1 << 26)
     }
 
-    /// Makes a call that sends these messages and no more, and reads until its end; or until its first message, which
-    /// then is the answer of a stream that goes on.
+    /// Makes a call that sends these messages and no more, and reads until its end. With `untilMessage` it reads
+    /// until the first message only, which then is the answer of a stream that goes on.
     public func call(
         _ fullName: String, _ messages: [[UInt8]], metadata: [OutgoingMetadata.Entry] = [], untilMessage: Bool = false
     ) throws -> Answer {
@@ -78,7 +78,7 @@ public final class GRPCCaller: HTTP2Events {
         return answers.removeValue(forKey: stream) ?? Answer()
     }
 
-    /// One unary call. Throws the `Failure` it answers.
+    /// Makes one unary call, and throws the `Failure` that it answers.
     func call<Response: Message>(
         _ fullName: String, _ message: some Message, metadata: [OutgoingMetadata.Entry]
     ) throws -> Response {

@@ -9,18 +9,18 @@ public import Synchronization
 public final class MemoryJournal: JournalEngine, @unchecked Sendable {
     // Unchecked: `isConnected` and `seen` belong to the writer's thread.
 
-    /// What an engine may do wrong with a question.
+    /// The ways in which an engine may fail a question.
     public enum Fault: Sendable {
         /// The connection is lost before anything is done.
         case before
-        /// It is done, and the answer is lost.
+        /// The question is carried out, and the answer is lost.
         case after
     }
 
     public struct Row: Sendable, Equatable {
         public let head: JournalHead
         public var bytes: [UInt8]
-        /// Whether the engine's operator put it there: it does not open.
+        /// Whether the engine's operator wrote the row, which then does not open.
         public var isForged = false
 
         public init(head: JournalHead, bytes: [UInt8]) { (self.head, self.bytes) = (head, bytes) }
@@ -48,7 +48,7 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
     private var isConnected = false
     private var seen = 0
 
-    /// `fault` is asked at each question. Without `tellsNews` the node learns what others wrote only where it asks.
+    /// `fault` is asked at each question. Without `tellsNews`, the node learns what others wrote only when it asks.
     public init(_ rows: Rows, tellsNews: Bool = true, fault: @escaping @Sendable () -> Fault? = { nil }) {
         (self.rows, self.tellsNews, self.fault) = (rows, tellsNews, fault)
     }
@@ -96,7 +96,7 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
         try ask {
             rows.rows.withLock { rows in
                 guard rows.last?.head.mark == mark else { return nil }
-                // Not a good hash: two entries differ by their names.
+                // This is not a good hash, but two entries differ by their names.
                 let hash = JournalHash(SIMD4(id.words.x, id.words.y, mark.hash.words.x, mark.position))
                 let new = JournalMark(position: mark.position + 1, hash: hash)
                 rows.append(

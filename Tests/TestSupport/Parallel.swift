@@ -1,7 +1,7 @@
 import Base
 import Synchronization
 
-/// Runs `body` on `count` threads at once, each with its number, and returns what became of it in that order.
+/// Runs `body` on `count` threads at once, each with its number, and returns the results in that order.
 public func atOnce<Value: Sendable>(
     _ count: Int, _ body: @escaping @Sendable (Int) throws -> Value
 ) async throws -> [Result<Value, any Error>] {

@@ -2,11 +2,10 @@ public import Base
 public import Crypto
 public import Messages
 
-/// A password of another system, as its export has it, and how it was hashed: for our checks and for the wire.
+/// A password of another system as its export has it, and how it was hashed, for our checks and for the wire.
 ///
-/// Those of firebase-admin-node's integration test are what Firebase itself takes. The others follow from them by
-/// exchanging the function or the order; they hold our own computation to what another program (Python's hashlib)
-/// computes.
+/// The vectors of firebase-admin-node's integration test are what Firebase itself takes. The others follow from them by
+/// exchanging the function or the order; they compare our own computation with another program's (Python's hashlib).
 public struct PasswordVector: Sendable, CustomStringConvertible {
     public let description: String
     public let scheme: PasswordScheme
@@ -30,7 +29,7 @@ public struct PasswordVector: Sendable, CustomStringConvertible {
         (.md5, .md5), (.sha1, .sha1), (.sha256, .sha256), (.sha512, .sha512),
     ]
 
-    /// As hex digits, which a digest may come as: the salt first, then the password first.
+    /// Digests as hex digits, a form that a digest may have: first salt before password, then password before salt.
     private static let digests: [PasswordVector] = [
         ("62d19f7e7ddcb5946728776d25e410ed", "f25b019a9470318d44d60e1416631f34"),
         ("e329d4054aff39056c09041993fe859a861d272f", "40274892d2fe01a6ab1e0fbde5c22b8312d10780"),
@@ -56,7 +55,7 @@ public struct PasswordVector: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The password first, then the salt first.
+    /// First password before salt, then salt before password.
     private static let hmacs: [PasswordVector] = [
         ("4tZGVrzeu9LZ9eWZ03FrLg==", "YZXdKOf2tNj3E9k4RWrpnw=="),
         ("tSjltw8SZxad1AY6k8wDYCwUeyI=", "cQNaeanwc3GDmB/I3tG5LcWkhx8="),

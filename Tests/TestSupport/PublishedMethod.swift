@@ -19,7 +19,7 @@ public struct PublishedMethod: Sendable {
     public let responseFields: [Field]
     public let isRequestStreaming: Bool
     public let isResponseStreaming: Bool
-    /// postern.v1.Role as a number; 0: needs no credential.
+    /// postern.v1.Role as a number; 0: the method needs no credential.
     public let role: Int
 
     public static let all: [PublishedMethod] = {

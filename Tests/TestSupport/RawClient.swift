@@ -7,7 +7,7 @@ public import Wire
 ///
 /// Speaks stock ttrpc until `hello` is called. Every read fails after `timeoutSeconds`, so that a test cannot hang.
 public final class RawClient {
-    /// Anything that went wrong with the socket; `closed` is the server's end of the connection.
+    /// Anything that went wrong with the socket; `closed`: the server ended the connection.
     public enum RawError: Error, Equatable {
         case closed
         case timedOut
@@ -28,8 +28,8 @@ public final class RawClient {
     private var descriptor: Int32
     private var lastStream: UInt32 = 0
     private var received: [UInt8] = []
-    /// Where `call` goes by gRPC, on a connection of its own; nil: by native frames. After HELLO it is nil, because
-    /// what the test asks for then is native.
+    /// The port to which `call` goes by gRPC, on a connection of its own; nil: `call` goes by native frames. After
+    /// HELLO it is nil, because the test then asks for native frames.
     private var portForGRPC: UInt16?
     /// Makes the calls of `call`; opened by the first one.
     private var byGRPC: GRPCCaller?
@@ -47,7 +47,7 @@ public final class RawClient {
         if Self.callsByGRPC { portForGRPC = port }
     }
 
-    /// `receiveByteCount`: how much the kernel takes in for a client that does not read; its own default when nil.
+    /// `receiveByteCount`: how much the kernel receives for a client that does not read; the kernel's default when nil.
     public init(port: UInt16, timeoutSeconds: Int = 20, receiveByteCount: Int32? = nil) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         if var receiveByteCount {
@@ -82,7 +82,7 @@ public final class RawClient {
         return (RawClient(owning: ends[0]), ends[1])
     }
 
-    /// For the bytes of requests alone.
+    /// A client that only makes the bytes of requests.
     public static func unconnected() -> RawClient { RawClient(owning: -1) }
 
     private init(owning descriptor: Int32) { self.descriptor = descriptor }
@@ -96,7 +96,7 @@ public final class RawClient {
         descriptor = -1
     }
 
-    /// Sends no more; what the server still says can be read.
+    /// Sends no more; what the server still sends can be read.
     public func closeForWriting() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Closes with a reset instead of a farewell (SO_LINGER 0).
@@ -117,7 +117,7 @@ public final class RawClient {
         }
     }
 
-    /// Sends what the kernel takes at once, in a few attempts: the rest is for a server that reads.
+    /// Sends what the kernel takes at once, in a few attempts; the rest would need a server that reads.
     public func sendWhatIsTaken(_ bytes: [UInt8]) throws {
         var offset = 0
         for _ in 0..<20 where offset < bytes.count {
@@ -152,7 +152,7 @@ public final class RawClient {
         }
     }
 
-    /// Up to `count` of the bytes that come next; none when the server closed in good order.
+    /// Up to `count` of the bytes that come next; none if the server closed in good order.
     public func receive(_ count: Int) throws -> [UInt8] {
         var chunk = [UInt8](repeating: 0, count: count)
         let received = recv(descriptor, &chunk, count, 0)
@@ -191,14 +191,14 @@ public final class RawClient {
         return buffer.copyBytes()
     }
 
-    /// The metadata, with the client's key where it names no other.
+    /// The metadata, with the client's key unless it names another one.
     private func credential(and metadata: [OutgoingMetadata.Entry]) -> [OutgoingMetadata.Entry] {
         guard let apiKey, !metadata.contains(where: { $0.key == "authorization" }) else { return metadata }
         let key = apiKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) }
         return metadata + [OutgoingMetadata.Entry(key: "authorization", value: key)]
     }
 
-    /// Opens the connection with HELLO and returns the server's.
+    /// Opens the connection with HELLO and returns the server's HELLO.
     public func hello(_ hello: WireHello = WireHello(protocolVersion: 1, software: "raw")) throws -> WireHello {
         var buffer = ByteBuffer()
         buffer.appendHello(hello)
@@ -209,7 +209,8 @@ public final class RawClient {
         return try WireHello(decoding: frame.payload)
     }
 
-    /// One unary call, one answer. `fullName` is for example `postern.v1.Users/Get`. Throws the `Failure` it answers.
+    /// Makes one unary call. `fullName` is for example `postern.v1.Users/Get`. Throws the `Failure` that the call
+    /// answers.
     public func call<Response: Message>(
         _ fullName: String, _ message: some Message, returning: Response.Type = Response.self,
         metadata: [OutgoingMetadata.Entry] = []

@@ -18,7 +18,7 @@ public struct RawStream<Response: Message> {
         try client.send(client.request(fullName, request, stream: stream, kind: .remoteClosed))
     }
 
-    /// Makes room for so many more bytes.
+    /// Grants the server credit for so many more bytes.
     public func grant(_ credit: UInt32) throws {
         var buffer = ByteBuffer()
         ControlFrame.window(stream: stream, credit: credit).append(to: &buffer)

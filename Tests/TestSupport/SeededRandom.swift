@@ -26,7 +26,7 @@ public struct SeededRandom: RandomNumberGenerator {
 
     public mutating func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) } }
 
-    /// As the source of random bytes that code under test asks for.
+    /// The same numbers as a source of random bytes, which code under test asks for.
     public static func source(seed: UInt64) -> RandomSource {
         let state = Mutex(SeededRandom(seed: seed))
         return RandomSource { buffer in
@@ -36,7 +36,7 @@ public struct SeededRandom: RandomNumberGenerator {
         }
     }
 
-    /// One to four bytes changed, removed, inserted, or the end cut off.
+    /// The bytes with one to four changes: a byte changed, removed or inserted, or the end cut off.
     public mutating func mutated(_ bytes: [UInt8], alphabet: [UInt8] = Array(0...255)) -> [UInt8] {
         var copy = bytes
         for _ in 0...below(4) where !copy.isEmpty {

@@ -5,7 +5,7 @@ public import TLS
 /// A blocking TLS client that sends what a test tells it to. Every wait ends after `timeoutSeconds`.
 public final class TLSClient {
     public enum Outcome: Error, Equatable {
-        /// The server's end: in good order when it had said so before.
+        /// The server ended the connection: in good order if it had said so before.
         case ended(inGoodOrder: Bool)
         case failed(String)
         case timedOut
@@ -16,8 +16,8 @@ public final class TLSClient {
     private let timeoutSeconds: Int32
     private var received: [UInt8] = []
 
-    /// Connects, sends `preface` in clear, and shakes hands. With `isBytewise`, everything goes to the server in pieces
-    /// of a byte.
+    /// Connects, sends `preface` in clear text, and makes the handshake. With `isBytewise`, everything goes to the
+    /// server byte by byte.
     public init(
         port: UInt16, _ configuration: ClientTLSConfiguration, name: String = "localhost", timeoutSeconds: Int32 = 20,
         isBytewise: Bool = false, preface: [UInt8] = []
@@ -51,13 +51,13 @@ public final class TLSClient {
         return descriptor
     }
 
-    /// Closes without a word of TLS.
+    /// Closes the connection without a TLS message.
     public func close() {
         if descriptor >= 0 { _ = Glibc.close(descriptor) }
         descriptor = -1
     }
 
-    /// Sends no more, with or without saying so.
+    /// Ends the sending side, with or without a TLS message that says so.
     public func closeForWriting(sayingSo: Bool) {
         if sayingSo { session.sayEnd() }
         _ = shutdown(descriptor, Int32(SHUT_WR))
@@ -83,21 +83,21 @@ public final class TLSClient {
         return Array(received[..<count])
     }
 
-    /// What comes next, at least a byte.
+    /// The bytes that come next, at least one.
     public func receiveSome() throws -> [UInt8] {
         while received.isEmpty { try step(64 * 1024) }
         defer { received = [] }
         return received
     }
 
-    /// What comes before the server's end; throws unless that is in good order.
+    /// All bytes until the server's end; throws unless the end is in good order.
     public func receiveAll(room: Int = 64 * 1024) throws -> [UInt8] {
         while true {
             do { try step(room) } catch Outcome.ended(inGoodOrder: true) { return received }
         }
     }
 
-    /// Reads once, with so much room, and waits if there is nothing.
+    /// Reads once, at most `room` bytes, and waits if there is nothing.
     public func step(_ room: Int, isHandshake: Bool = false) throws {
         var buffer = [UInt8](repeating: 0, count: room)
         switch buffer.withUnsafeMutableBytes({ session.read(into: $0.baseAddress!, byteCount: $0.count) }) {
@@ -119,7 +119,7 @@ public final class TLSClient {
 
 /// Carries bytes to a server one by one, and back as they come, until either side ends.
 private enum ByteRelay {
-    /// The client's end.
+    /// Starts the relay, and returns the client's end.
     static func start(to server: Int32) throws -> Int32 {
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else {
@@ -143,7 +143,7 @@ private enum ByteRelay {
         return ends[0]
     }
 
-    /// What is there now. False at the end.
+    /// Forwards the bytes that are there now. False at the end.
     private static func forward(from: Int32, to: Int32, atOnce: Int) -> Bool {
         var bytes = [UInt8](repeating: 0, count: atOnce)
         while true {

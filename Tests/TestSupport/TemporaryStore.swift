@@ -15,7 +15,7 @@ public struct TestAuthenticator: RecordAuthenticator {
     }
 }
 
-/// 32 bytes that depend on every byte of the pieces' concatenation; as above.
+/// A hash of 32 bytes that depend on every byte of the pieces' concatenation, also without cryptography.
 public let testEventHash: EventHash = { pieces in
     (0..<4).flatMap { lane in
         let hash = pieces.reduce(0xCBF2_9CE4_8422_2325 ^ UInt64(lane) << 56) { mix($0, $1) }
@@ -42,7 +42,7 @@ public func openTestStore(
         configuration, authenticator: TestAuthenticator(), eventHash: testEventHash, onFatal: onFatal)
 }
 
-/// Runs `body` with a store in a fresh directory, both gone afterwards.
+/// Runs `body` with a store in a fresh directory; both are gone afterwards.
 public func withTemporaryStore<Result>(
     tables: [TableDeclaration], _ configure: (inout StoreConfiguration) -> Void = { _ in },
     _ body: (Store) throws -> Result

@@ -18,12 +18,12 @@ public struct TestCertificates: Sendable {
         try replaceServer()
     }
 
-    /// Another certificate for the server, in place of the one before.
+    /// Makes another certificate for the server, which replaces the one before.
     public func replaceServer(days: Int = 30) throws {
         let made = try CertificateMaker.leaf(
             .server, names: [.dns("localhost"), .ip("127.0.0.1"), .ip("::1")], commonName: "localhost", days: days,
             authority: authority)
-        // Each as a tool that renews certificates does it: a new file takes the place of the old one.
+        // Each file is replaced as a tool that renews certificates does it: a new file takes the place of the old one.
         try made.keyPEM.withBytes { try PrivateFile.replace(keyFile, with: [UInt8]($0)) }
         try PrivateFile.replace(certificateFile, with: made.certificatePEM)
     }
@@ -32,7 +32,7 @@ public struct TestCertificates: Sendable {
     @discardableResult
     public func makeClient(_ name: String, names: [CertificateMaker.Name]) throws -> TLSCredential {
         let made = try CertificateMaker.leaf(
-            // The clocks of tests are not the machine's.
+            // The clocks of tests differ from the machine's.
             .client, names: names, commonName: name, days: 36_500, authority: authority)
         writeFile("\(directory)/\(name).pem", made.certificatePEM)
         try made.keyPEM.withBytes { try PrivateFile.replace("\(directory)/\(name)-key.pem", with: [UInt8]($0)) }
@@ -41,7 +41,7 @@ public struct TestCertificates: Sendable {
         }
     }
 
-    /// What a client trusts who knows the authority.
+    /// The configuration of a client that trusts the authority.
     public func clientConfiguration(_ credential: TLSCredential? = nil) throws -> ClientTLSConfiguration {
         var configuration = ClientTLSConfiguration()
         configuration.trusted = try Certificate.all(pem: authority.certificatePEM, countMax: 1)

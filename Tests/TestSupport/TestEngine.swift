@@ -12,13 +12,13 @@ import Synchronization
 public enum TestEngine {
     public static var address: String? { getenv("POSTERN_TEST_JOURNAL").map { String(cString: $0) } }
 
-    /// A node of a cluster asks its journal before it decides, which is counted as a write.
+    /// A node of a cluster asks its journal before it decides; the question is counted as a write.
     public static var questionWrites: UInt64 { address == nil ? 0 : 1 }
-    /// How much older than now a node of a cluster may say that its state is.
+    /// How old a node of a cluster may say that its state is.
     public static var stalenessMax: Duration { address == nil ? .zero : .seconds(1) }
 
     private static let random = RandomSource.system
-    /// Where the stores of this process' servers have their journals: for a server that starts again.
+    /// The journals of the stores of this process's servers, for a server that starts again.
     private static let addresses = Mutex<[String: JournalAddress]>([:])
 
     /// A schema that nobody has used yet.
@@ -30,19 +30,19 @@ public enum TestEngine {
 }
 
 extension Instance.Configuration {
-    /// Where the tests run over a journal, makes the server's store the first of a cluster of its own.
+    /// If the tests run over a journal, makes the server's store the first of a cluster of its own.
     mutating func useJournalIfAsked(masterKey: MasterKey) throws {
         guard let url = TestEngine.address, store.journal == nil else { return }
         let address = try joined(in: url, masterKey)
         store.journal = PostgreSQLJournal(address, masterKey: masterKey, random: .system, limits: limits)
         store.durability = .relaxed
-        // The server's clock is the test's, and the engine's is not.
+        // The server's clock is the test's, but the engine's clock is not.
         limits.journal.clockDifferenceMax = .days(36_500)
         // Tests call without credentials as fast as they can.
         limits.journal.strangersQuestionsPerSecond = 1_000_000
     }
 
-    /// Where the store's journal is, in a cluster that is made if the store belongs to none.
+    /// The address of the store's journal, in a cluster that is made if the store belongs to none.
     private func joined(in url: String, _ masterKey: MasterKey) throws -> JournalAddress {
         var opened = store
         opened.leavesJournal = true

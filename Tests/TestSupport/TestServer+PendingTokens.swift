@@ -5,9 +5,9 @@ public import Rules
 import Store
 
 extension TestServer {
-    /// What a provider has just proved, as a pending token: as good as what it proves now, and no provider has to run.
+    /// A pending token for an identity: as good as what a provider proves now, and no provider has to run.
     ///
-    /// The provider is configured when the tenant has none of its id.
+    /// The provider is configured if the tenant has none of its id.
     public func pendingToken(for identity: FederatedIdentity, tenantID: Text = .empty) -> Text {
         var proved = identity
         proved.providerUpdatedAt = providerUpdatedAt(identity.providerID, tenantID)

@@ -32,7 +32,7 @@ public final class TestServer: Sendable {
         self.directory = directory
     }
 
-    /// Listens on a port of one's choice as well; the caller closes it.
+    /// Listens on a chosen port as well; the caller closes the listener.
     public func listen(port: UInt16) throws -> Listener {
         guard let wanted = SocketAddress(host: "127.0.0.1", port: port) else { preconditionFailure("no loopback") }
         let listener = try instance.server.listen(wanted)
@@ -40,7 +40,7 @@ public final class TestServer: Sendable {
         return listener
     }
 
-    /// A raw connection that speaks for the admin key, or for nobody.
+    /// A raw connection with the admin key, or without a credential.
     public func connect(authenticated: Bool = true) throws -> RawClient {
         let client = try RawClient(callingOn: port)
         if authenticated { client.apiKey = adminKey }
@@ -62,8 +62,8 @@ public func withServer<Result: Sendable>(
     }
 }
 
-/// Runs `body` against a server over an existing directory: what a restart looks like. `adminKey` is the one that the
-/// first start made.
+/// Runs `body` against a server over an existing directory, as after a restart. `adminKey` is the key that the first
+/// start made.
 public func withServer<Result: Sendable>(
     directory: String, clock: ManualClock, masterKey: MasterKey, adminKey: Secret? = nil,
     configure: @Sendable (inout Instance.Configuration) -> Void = { _ in }, log: Log = .silent,

@@ -5,9 +5,9 @@ import Journal
 public import Service
 import Store
 
-/// Runs `body` against two servers that share their writes through a journal in memory, which tells no news: a server
-/// that does not ask never learns what the other one wrote. `areTornApart`: each has a journal of its own, as if one
-/// of them had been given another engine.
+/// Runs `body` against two servers that share their writes through a journal in memory. The journal tells no news: a
+/// server that does not ask never learns what the other one wrote. `areTornApart`: each server has a journal of its
+/// own, as if one of them had been given another engine.
 public func withTwoServers<Result: Sendable>(
     areTornApart: Bool = false, _ body: (_ first: TestServer, _ second: TestServer) async throws -> Result
 ) async throws -> Result {
@@ -23,8 +23,8 @@ public struct TwoNodes: Sendable {
     public let rows: MemoryJournal.Rows
 }
 
-/// The same with more in hand. `secondClock`: the second server's, if it is not the first one's; `engineClock`: the
-/// engine's, if it tells the time.
+/// The same with more control. `secondClock`: the second server's clock, if it is not the first one's; `engineClock`:
+/// the engine's clock, if the engine tells the time.
 public func withTwoNodes<Result: Sendable>(
     areTornApart: Bool = false, clock: ManualClock = ManualClock(), secondClock: ManualClock? = nil,
     engineClock: Clock? = nil, log: Log = .silent,
@@ -61,7 +61,7 @@ public func withTwoNodes<Result: Sendable>(
     }
 }
 
-/// Makes the store a cluster's first, and a copy of it the second.
+/// Makes the store a cluster's first store, and a copy of it the second.
 private func join(
     _ directory: String, copy: String, _ masterKey: MasterKey, at beginning: JournalMark
 ) throws {

@@ -78,7 +78,8 @@ import Testing
         #expect(try json(claims { $0.customClaims = utf8(#"{"name":7}"#) })["name"] == 7)
     }
 
-    /// They were refused when the claims were set; a list that grew later must not make two claims of one name.
+    /// Reserved names were refused when the claims were set. A list that grew later must not make two claims of one
+    /// name.
     @Test(arguments: [
         "iss", "aud", "auth_time", "user_id", "sub", "iat", "exp", "email", "email_verified", "phone_number", "sid",
         "gen", "synthetic", "firebase", "provider_id",

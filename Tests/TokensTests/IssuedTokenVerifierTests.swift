@@ -54,7 +54,7 @@ import Testing
         for algorithm in SigningAlgorithm.allCases where algorithm.rawValue != name {
             let header = TokenForge.header(algorithm).with("alg", .string(Text(name)))
             #expect(forge.error(TokenForge.token(header: header, signedBy: algorithm)) == .invalid)
-            // Without a signature, as "none" wants it.
+            // The token without a signature, as "none" wants it.
             var unsigned = parts(TokenForge.token(header: header, signedBy: algorithm))
             unsigned[2] = []
             #expect(forge.error(joined(unsigned)) == .invalid)
@@ -84,7 +84,7 @@ import Testing
                 #expect(forge.error(TokenForge.token(header: TokenForge.header(named), signedBy: signing)) == .invalid)
             }
         }
-        // The right algorithm with a key of the attacker's own, offered in the header.
+        // The algorithm is right, but the key is the attacker's own, offered in the header.
         let own = SigningKey.generate(.es256)
         let jwk = JSONValue.object(own.publicKey.jwk.members.map { .init(Text("\($0.name)"), .string($0.value)) })
         let header = TokenForge.header().with("jwk", jwk).serialized()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Tokens
 
-/// The splitter sees everything that peers send, before anything is believed: what is not exactly a token is none.
+/// The splitter sees everything that peers send, before anything is trusted: it refuses what is not exactly a token.
 @Suite struct JWTTests {
     private let token = TokenForge.token()
 
@@ -57,7 +57,7 @@ import Testing
             text + utf8("="), text + utf8("=="), utf8(" ") + text, text + utf8("\n"), text + utf8("A=A"),
             text.dropLast() + utf8("+"), text.dropLast() + utf8("/"), text.dropLast() + utf8("\u{E9}"), text + [0],
         ]
-        // One character above a multiple of four spells no whole byte.
+        // One character above a multiple of four encodes no whole byte.
         wrong.append(text + [UInt8](repeating: UInt8(ascii: "A"), count: (5 - text.count % 4) % 4))
         for text in wrong {
             var changed = original
@@ -71,7 +71,7 @@ import Testing
         let original = parts(token)
         let header = TokenForge.header().serialized()
         for spaceCount in 0..<3 {
-            // White space around JSON changes only its length; of a signature every byte is one.
+            // White space around JSON changes only its length; in a signature, every byte counts.
             let text = Base64.url.encode(header + [UInt8](repeating: 0x20, count: spaceCount))
             var changed = original
             changed[part] = text

@@ -65,7 +65,7 @@ import Testing
             entry("waiting", 2, created: 10, signsFrom: 500, retires: 7_220),
             entry("urgent", 3, created: 20, signsFrom: 20),
         ])
-        // Before its making, too: the clock was set back.
+        // The urgent key signs before its making, too: the clock was set back.
         for seconds: Int64 in [19, 20, 499, 500, 7_219, 7_220, 1_000_000] { #expect(signer(set, seconds) == "urgent") }
     }
 
@@ -93,7 +93,7 @@ import Testing
         #expect(keys[0]["alg"]?.text == Text(algorithm.rawValue))
         for member in key.publicKey.jwk.members { #expect(keys[0][Text("\(member.name)")]?.text == member.value) }
         for secret: Text in ["d", "p", "q", "dp", "dq", "qi", "k", "oth"] { #expect(keys[0][secret] == nil) }
-        // It is the same key that comes back from it.
+        // The JWK is read back as the same key.
         let read = try VerificationKey(jwk: PublicJWK { keys[0][$0]?.text })
         #expect(read == key.publicKey)
     }

@@ -6,13 +6,13 @@ import Testing
 
 /// Random lives of signing keys, on a clock that also stands still and goes back.
 @Suite struct SigningKeyTimesTests {
-    /// As `TokenSigner` does it, without keys and store.
+    /// Does as `TokenSigner` does, without keys and store.
     private struct Model {
         var keys: [SigningKeyTimes] = []
         var now = Timestamp(seconds: 1_800_000_000)
         var latestIssued = Timestamp.zero
         var hasSigned = Int64.min
-        /// The latest time that the clock has ever shown: what expired by then may be gone.
+        /// The latest time that the clock has ever shown: anything that expired by then may be gone.
         var latest = Timestamp.zero
 
         init() { rotate(ahead: .zero) }
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// The first seed once let the clock jump ahead and back over a key that waited, and an older one sign again.
+    /// With the first seed, the clock once jumped ahead and back over a key that waited, and an older key signed again.
     @Test(arguments: [17_222_592_478_926_562_072, nil] as [UInt64?])
     func everyTokenOutlivesEveryRotationOnEveryClock(_ seed: UInt64?) {
         var random = seed.map { SeededRandom(seed: $0) } ?? SeededRandom.printed()
@@ -58,7 +58,7 @@ import Testing
                 case 3: model.advance(by: .minutes(Int64([-1, -59, -300, 0][random.below(4)])))
                 default:
                     let key = model.sign()
-                    // A key that a newer one took over from never signs again.
+                    // A key never signs again after a newer one took over from it.
                     #expect(key.sequence >= newestSigned)
                     newestSigned = key.sequence
                     alive.append((key.sequence, model.now + .hours(1)))
@@ -104,7 +104,7 @@ import Testing
         let order = zip(keys.map(\.id), numbers).sorted { $0.1 < $1.1 }.map(\.0)
         #expect(order == ["a", "b", "second", "waiting", "newest", "numbered"])
         #expect(numbers.filter { $0 >= 0 } == [7])
-        // Whichever way the store lists them.
+        // The order in which the store lists the keys does not matter.
         let reversed = SigningKeyTimes.numbered(keys.reversed()).map(\.sequence)
         #expect(reversed == numbers.reversed())
     }

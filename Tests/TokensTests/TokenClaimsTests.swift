@@ -39,7 +39,7 @@ import Testing
         #expect(scanned(whole.payload()) == parsed(whole.payload()))
     }
 
-    /// Each takes the place of `"gen":…` in a payload that is in order.
+    /// Each text takes the place of `"gen":…` in a payload that is in order.
     @Test(arguments: [
         #""gen":1,"a":"\u0041""#, #""gen":1,"a":1.5"#, #""gen":1,"a":1e3"#, #""gen":1 "#, #""gen":1,"a":-0"#,
         #""gen":1,"a":1234567890123456789"#, #""gen":1,"a":[[[[[[[[1]]]]]]]]"#, #""gen":-5"#, #""gen":01"#,

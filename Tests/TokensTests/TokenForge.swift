@@ -12,7 +12,7 @@ struct TokenForge {
     static let issuer: Text = "https://issuer.test/p"
     static let audience: Text = "p"
 
-    /// Made once: an RSA key takes its time.
+    /// The keys are made once, because an RSA key takes long.
     private static let keys: [SigningAlgorithm: SigningKey] = Dictionary(
         uniqueKeysWithValues: SigningAlgorithm.allCases.map { ($0, SigningKey.generate($0)) })
 
@@ -28,7 +28,7 @@ struct TokenForge {
 
     static func key(_ algorithm: SigningAlgorithm) -> SigningKey { keys[algorithm]! }
 
-    /// Publishes all keys; `retiresAt` is that of each.
+    /// Publishes all keys, each with this `retiresAt`.
     func publish(retiresAt: Timestamp? = nil) {
         published.publish(
             KeySet(

@@ -25,7 +25,7 @@ import Testing
         var signed = parts(TokenForge.token(algorithm))
         let right = Base64.url.decode(signed[2])!
         #expect(forge.error(joined(signed)) == nil)
-        // An RSA signature is long: each byte once, in one of its bits.
+        // An RSA signature is long: each of its bytes is changed once, in one bit.
         for index in right.indices {
             for bit in algorithm == .rs256 ? [index % 8] : Array(0..<8) {
                 var wrong = right
@@ -86,7 +86,8 @@ import Testing
         #expect(forge.error(token(.es256, signature: [0x30, UInt8(body.count)] + body)) == .invalid)
     }
 
-    /// RFC 8032: the order L of edwards25519, little-endian. S + L signs the same, if nobody looks (§5.1.7).
+    /// RFC 8032: the order L of edwards25519, little-endian. S + L signs the same for a verifier without the check of
+    /// §5.1.7.
     private static let edwardsOrder =
         Hex.decode("edd3f55c1a631258d69cf7a2def9de14".utf8)! + [UInt8](repeating: 0, count: 15) + [0x10]
 

@@ -13,7 +13,7 @@ import Testing
         token = try TokenForge().verifier.verify(TokenForge.token(), now: TokenForge.now)
     }
 
-    /// They all lead to the same set.
+    /// The keys all lead to the same set.
     private func key(_ number: UInt64, low: UInt64 = 5) -> VerifiedTokenCache.Key {
         .init(signedByteCount: 14, signature: .init(low: low, high: number))
     }
@@ -45,7 +45,7 @@ import Testing
         let count = UInt64(VerifiedTokenCache.tokensPerSetMax)
         for number in 1...count { cache.insert(token, for: bytes, key(number)) }
         for number in 1...count { #expect(cache.find(bytes, key(number)) != nil, "\(number)") }
-        // The first is used again, so that the second is now the one to go.
+        // The first token is used again, so that the second is now the one to go.
         #expect(cache.find(bytes, key(1)) != nil)
         cache.insert(token, for: bytes, key(count + 1))
         #expect(cache.find(bytes, key(2)) == nil)

@@ -8,8 +8,8 @@ import Wire
 
 @testable import Transport
 
-/// Another stream than a socket's: each byte is changed on its way, a write takes few bytes at a time, and nothing is
-/// read before the peer has shown a greeting. So is TLS, but for the keys.
+/// A stream other than a socket: each byte is changed on its way, a write takes few bytes at a time, and nothing is
+/// read before the peer has shown a greeting. TLS is the same, but for the keys.
 private struct ScrambledStream: ByteStream {
     static let key: UInt8 = 0x5A
     static let greeting = [UInt8]("scrambled".utf8)
@@ -64,10 +64,10 @@ private struct ScrambledStream: ByteStream {
         loops.join()
     }
 
-    /// What the client sends, as the stream wants it.
+    /// The bytes that the client sends, as the stream wants them.
     private static func scrambled(_ bytes: [UInt8]) -> [UInt8] { bytes.map { $0 ^ ScrambledStream.key } }
 
-    /// Frames until the server closes.
+    /// The frames that come until the server closes.
     private static func frames(_ client: RawClient) throws -> [RawClient.Frame] {
         var bytes: [UInt8] = []
         while case let some = try client.receive(65_536), !some.isEmpty { bytes += scrambled(some) }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Transport
 
-/// Certificates that clients show: which end the handshake, and whom the others name. The odd ones are made by
+/// Client certificates: which of them end the handshake, and whom the others name. The odd ones are made by
 /// Tests/Fixtures/odd-certificates.py, and shown by openssl.
 @Suite struct ClientCertificateTests {
     private static func withServer(
@@ -50,7 +50,7 @@ import Testing
             #expect(server.tls.metrics.handshakes.value == 0, "\(said)")
             #expect(server.tls.metrics.handshakesFailed.value == 1, "\(said)")
             #expect(server.echo.identified.withLock { $0.isEmpty })
-            // Others are served as before.
+            // Other clients are served as before.
             _ = try server.client()
         }
     }
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    /// What these certificates name, none of them "the mailer" of the good one.
+    /// The names in these certificates; none is "the mailer" of the good one.
     @Test func `Only the exact name in the subjectAltName counts`() async throws {
         try await Self.withServer { server, connect in
             let kinds: [(String, PeerCertificate.Name?)] = [

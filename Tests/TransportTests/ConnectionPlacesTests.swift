@@ -4,7 +4,7 @@ import Testing
 
 @testable import Transport
 
-/// Who gets a place, and who gives way.
+/// Which connections get a place, and which give way.
 @Suite struct ConnectionPlacesTests {
     private static func places(_ change: (inout Limits) -> Void) -> ConnectionPlaces {
         var limits = Limits()
@@ -22,7 +22,7 @@ import Testing
         #expect(places.admit(from: "a") == .admitted(id: 2, displaced: []))
         #expect(places.admit(from: "b") == .admitted(id: 3, displaced: []))
         #expect(places.admit(from: "a") == .admitted(id: 4, displaced: [1]))
-        // With a credential a connection does not count among the strangers any more.
+        // A connection with a credential does not count among the strangers any more.
         places.authenticated(2)
         #expect(places.admit(from: "a") == .admitted(id: 5, displaced: []))
         #expect(places.admit(from: "a") == .admitted(id: 6, displaced: [4]))
@@ -51,14 +51,15 @@ import Testing
             #expect(places.lostCredential(id) == (id > 2 ? [id - 2] : []))
         }
         #expect(places.count == 2 && places.unauthenticatedCount == 2)
-        // A credential shown again keeps the place; who lost it last gives way last.
+        // A connection that shows a credential again keeps its place; the last one to lose its credential gives way
+        // last.
         places.authenticated(4_999)
         #expect(places.lostCredential(4_999) == [])
         #expect(places.admit(from: "proxy") == .admitted(id: 5_001, displaced: [5_000]))
         #expect(places.admit(from: "proxy") == .admitted(id: 5_002, displaced: [4_999]))
     }
 
-    /// 200 seeds × 500 steps against the rule written down in the plainest way.
+    /// 200 seeds × 500 steps, compared with the rule written down in the plainest way.
     @Test func `Connections with a credential keep their places, and the oldest without gives way`() {
         let seed = UInt64.random(in: 0..<UInt64.max / 2)
         for run in seed..<seed + 200 {
@@ -92,7 +93,7 @@ import Testing
         }
     }
 
-    /// Who loses the credential is the youngest stranger from then on.
+    /// A connection that loses its credential is the youngest stranger from then on.
     private static func expectedOfLoss(
         _ model: inout [(id: UInt64, address: Text, isAuthenticated: Bool)], _ id: UInt64, _ limits: Limits
     ) -> [UInt64] {

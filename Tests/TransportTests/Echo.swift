@@ -6,14 +6,14 @@ import Wire
 
 @testable import Transport
 
-/// Answers every request with its own payload; one named "Hold" is never answered.
+/// Answers every request with its own payload; a call named "Hold" is never answered.
 final class Echo: Dispatcher {
     static let echo = "test.Service/Echo"
     static let hold = "test.Service/Hold"
-    /// Answers with the peer's address.
+    /// The method that answers with the peer's address.
     static let who = "test.Service/Who"
 
-    /// Whom the certificates of clients named, in the order of their handshakes.
+    /// The names in clients' certificates, in the order of their handshakes.
     let identified = Mutex<[PeerCertificate]>([])
 
     func identified(by certificate: PeerCertificate, _ connection: isolated Connection) {

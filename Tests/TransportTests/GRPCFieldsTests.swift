@@ -29,7 +29,7 @@ import Wire
         #expect(long.count < 1_100 && long.count % 6 == 0)
     }
 
-    /// What was read from header fields.
+    /// The values that were read from header fields.
     private struct Summary {
         var service: String?
         var method: String?
@@ -101,7 +101,7 @@ import Wire
         let long = String(repeating: "x", count: limits.messages.metadataMax - 33)
         #expect(headers([("a", long)]).fault == nil)
         #expect(headers([("a", long + "x")]).fault == .metadataTooLarge)
-        // Fields of gRPC itself are no metadata, but headers.
+        // gRPC's own fields are not metadata, but they are headers.
         let list = String(repeating: "x", count: limits.headerListMax - 36)
         #expect(headers([("te", ""), ("te", list)]).fault == .metadataTooLarge)
         #expect(headers([("te", list + "xx")]).fault == nil)

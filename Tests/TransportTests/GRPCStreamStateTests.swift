@@ -10,7 +10,7 @@ import Wire
         case ended, begin, answerBegan, answerEnded, closed, finished
     }
 
-    /// What the state says to a row of steps; `begin` that comes too late is `none`, otherwise `deliver`.
+    /// The state's actions for a row of steps; a `begin` that comes too late is `none`, otherwise `deliver`.
     private static func actions(_ steps: [Step]) -> [GRPCStreamState.Action] {
         var state = GRPCStreamState()
         return steps.map { step in

@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test func `Pages come over TLS, and in clear from this machine`() throws {
-        // Of the RPC port alone.
+        // `isRequired` is about the RPC port alone.
         try Self.withServer(configure: { $0.isRequired = true }) { server, tls, certificates in
             let trust = ["--cacert", certificates.authorityFile]
             let page = try Self.curl(
@@ -84,7 +84,7 @@ import Testing
                 ["--cacert", certificates.authorityFile, "https://localhost:\(server.port)/healthz"],
                 certificates.directory)
             #expect(page.said.hasSuffix("ok\n"))
-            // By a reset, if the server has not read what came.
+            // The end is a reset if the server has not read what came.
             do { #expect(try halves[0].receive(1).isEmpty) } catch RawClient.RawError.closed {}
         }
         limits.httpRequestTimeout = .milliseconds(100)

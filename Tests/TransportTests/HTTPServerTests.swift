@@ -14,7 +14,7 @@ import Transport
         "/down": { HTTPResponse(status: 503, body: []) },
     ]
 
-    /// Sends `request` to a server with the routes above and returns all it answers until it closes.
+    /// Sends `request` to a server with the routes above and returns everything that it answers until it closes.
     private func answer(to request: String, address: String = "127.0.0.1") throws -> String {
         let loop = EventLoop(name: "http")
         let server = try HTTPServer(on: loop, address: address, port: 0, routes: Self.routes)
@@ -173,7 +173,7 @@ private func send(_ text: String, to fileDescriptor: Int32) {
     precondition(write(fileDescriptor, text, count) == count)
 }
 
-/// What is there to read, at most 64 KiB; empty when there is nothing.
+/// The text that can be read now, at most 64 KiB; empty when there is none.
 private func receive(from fileDescriptor: Int32) -> String {
     var bytes = [UInt8](repeating: 0, count: 65_536)
     let count = read(fileDescriptor, &bytes, bytes.count)

@@ -7,7 +7,7 @@ import Wire
 
 @testable import Transport
 
-/// Peers that are silent are asked whether they are there.
+/// Silent peers are asked whether they are there.
 @Suite struct KeepaliveTests {
     private static func limits(timeout: Duration, idleTimeout: Duration = .seconds(3_600)) -> Limits {
         var limits = Limits()
@@ -17,7 +17,7 @@ import Wire
         return limits
     }
 
-    /// A client that has greeted and called.
+    /// A client that has sent HELLO and made a call.
     private static func connect(_ server: TLSServer) throws -> RawClient {
         let client = try RawClient(port: server.port)
         _ = try client.hello()
@@ -53,7 +53,7 @@ import Wire
                     break
                 }
                 pings += 1
-                // Only the end of idleness ends this.
+                // Only the idle timeout ends this.
                 try #require(pings < 1_000)
                 try Self.answer(frame, client)
             }
@@ -69,7 +69,7 @@ import Wire
             let frames = try Self.connect(server).readUntilClosed()
             #expect(!frames.contains { $0.header.type == .ping })
         }
-        // A client that has not greeted does not know control frames.
+        // A client that has not sent HELLO does not know control frames.
         try await TLSServer.run(limits: Self.limits(timeout: .seconds(60), idleTimeout: .milliseconds(300))) { server in
             let client = try RawClient(port: server.port)
             _ = try client.call(Echo.echo, WireKeyValue(key: "a"), returning: WireKeyValue.self)

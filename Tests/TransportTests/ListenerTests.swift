@@ -6,7 +6,7 @@ import Testing
 
 @testable import Transport
 
-/// When connections are accepted, and what a process without descriptors does with those that wait.
+/// When connections are accepted, and what a process without descriptors does with the waiting ones.
 @Suite struct ListenerTests {
     /// Says whether there is room, and counts how often it was asked.
     private final class Room: Sendable {
@@ -50,7 +50,7 @@ import Testing
         return client
     }
 
-    /// Readiness is told again every turn: a listener that left it at that would keep the loop busy for nothing.
+    /// Readiness is told again every turn: a listener that ignored it would keep the loop busy for nothing.
     @Test func whileThereIsNoRoomNobodyAsksAgainAndAgain() async throws {
         let room = Room()
         try await withListener(room) { loop, listener in
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    /// What the kernel gives out and takes back.
+    /// The descriptors that the kernel gives out and takes back.
     private final class Descriptors {
         var isExhausted = false
         var open: Set<Int32> = []
@@ -90,7 +90,7 @@ import Testing
         var reserve = descriptors.reserve()
         var shed = 0
         #expect(reserve.use { shed += 1 } && shed == 1 && descriptors.open == [7])
-        // Another thread takes the descriptor in the moment that it is free.
+        // Another thread takes the descriptor at the moment when it is free.
         #expect(reserve.use { descriptors.isExhausted = true })
         #expect(descriptors.open.isEmpty)
         for _ in 0..<3 { #expect(!reserve.use { shed += 1 }) }

@@ -6,11 +6,11 @@ import Testing
 
 @testable import Transport
 
-/// One page a turn of the loop, first come first served.
+/// One page per turn of the loop, first come, first served.
 @Suite struct PageTurnTests {
     /// Counts the turns of its loop.
     private final class Turns: EndOfTurn, @unchecked Sendable {
-        // Unchecked: on the loop only.
+        // Unchecked: the class is used on the loop only.
         let loop: EventLoop
         var count = 0
         var isOver = false
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    /// Callers of one loop, and in which turn each made its page.
+    /// The callers on one loop, and the turn in which each made its page.
     private actor Callers {
         nonisolated let loop: EventLoop
         nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -65,19 +65,19 @@ import Testing
         }
     }
 
-    /// `join` blocks: not in an asynchronous function.
+    /// `join` blocks, so an asynchronous function must not call it.
     private static func end(_ loop: EventLoop) {
         loop.stop()
         loop.join()
     }
 
-    // Fewer than the jobs of one turn: of more, those behind the first would make their pages together later.
+    // Fewer callers than the jobs of one turn: of more, those of a later turn would make their pages together.
     @Test(arguments: [1, 2, 3, 50], [0, 1, 7])
     func `Callers make their pages in the order they came, one a turn`(_ count: Int, _ leavingEach: Int) async throws {
         let loop = EventLoop(name: "pages")
         loop.start()
         defer { Self.end(loop) }
-        // The first has its turn at once and cannot leave the line.
+        // The first caller has its turn at once and cannot leave the line.
         let leaving = leavingEach == 0 ? [] : Set((1..<max(2, count)).filter { $0 % leavingEach == 0 && $0 < count })
         let pages = try await Callers(loop).run(count, leaving: leaving)
         #expect(pages.map(\.caller) == (0..<count).filter { !leaving.contains($0) })

@@ -7,7 +7,7 @@ import Wire
 
 @testable import Transport
 
-/// Another protocol than the native one: a call is a line, `Echo text` for example, and so is its answer.
+/// A protocol other than the native one: a call is a line, `Echo text` for example, and so is its answer.
 private final class LineSession: ProtocolSession {
     private static let service: StaticString = "test.Service"
 
@@ -17,7 +17,7 @@ private final class LineSession: ProtocolSession {
     private(set) var request = RequestEnvelope.none
     private var lastStream: UInt32 = 0
     private var inFlight: Set<UInt32> = []
-    /// The bytes of the line that was handed out last, which still lies in the input.
+    /// The length of the line that was handed out last, which still lies in the input.
     private var deliveredByteCount = 0
 
     func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant, mayBegin: Bool) -> SessionEvent {

@@ -11,7 +11,7 @@ enum ProxyHeaders {
         signature + [command, transport, UInt8(payload.count >> 8), UInt8(payload.count & 255)] + payload
     }
 
-    /// Speaks for this IPv4 address, with so many bytes of TLVs behind it.
+    /// The header for this IPv4 address, with so many bytes of TLVs behind it.
     static func of(_ address: [UInt8], extra: Int = 0) -> [UInt8] {
         header(0x21, 0x11, address + [192, 0, 2, 1] + [0x30, 0x39, 0x1C, 0xE8] + [UInt8](repeating: 4, count: extra))
     }

@@ -8,7 +8,7 @@ import Wire
 
 @testable import Transport
 
-/// Connections through a proxy: whom its header names is who counts, and nobody else may send one.
+/// Connections through a proxy: the address in its header counts, and nobody else may send a header.
 @Suite struct ProxyProtocolTests {
     private static let here = [IPNetwork("127.0.0.0/8")!]
     private static let elsewhere = [IPNetwork("10.0.0.0/8")!]
@@ -17,14 +17,14 @@ import Wire
         try client.call(Echo.who, WireKeyValue(), returning: WireKeyValue.self).key
     }
 
-    /// Whether the server closes without a word.
+    /// Whether the server closes without an answer.
     private static func isClosed(_ server: TLSServer, _ bytes: [UInt8]) throws -> Bool {
         let client = try RawClient(port: server.port)
         try client.send(bytes)
         return try isEnded(client)
     }
 
-    /// By a reset, too: the server may not have read what came.
+    /// Whether the connection ends, by a reset, too: the server may not have read what came.
     private static func isEnded(_ client: RawClient) throws -> Bool {
         do { return try client.receive(1).isEmpty } catch RawClient.RawError.closed { return true }
     }
@@ -106,7 +106,7 @@ import Wire
         limits.connectionsUnauthenticatedPerAddressMax = 1
         try await TLSServer.run(limits: limits, proxies: Self.here) { server in
             let clients = try (0..<5).map { _ in try RawClient(port: server.port) }
-            // The echo server takes everybody for known, but only when they have asked something.
+            // The echo server treats every client as known, but only after a first request.
             for (client, last) in zip(clients, [1, 2, 3, 4, 1] as [UInt8]) {
                 try client.send(ProxyHeaders.of([127, 0, 0, last]))
                 try await until { server.server.metrics.connectionsAccepted.value >= UInt64(last) }
@@ -140,7 +140,7 @@ import Wire
         }
     }
 
-    /// Looks until something is so.
+    /// Waits until the condition holds.
     private func until(_ isSo: () -> Bool) async throws {
         for _ in 0..<2_000 where !isSo() { try await Task.sleep(for: .milliseconds(5)) }
         #expect(isSo())

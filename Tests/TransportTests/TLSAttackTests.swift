@@ -6,9 +6,9 @@ import Testing
 
 @testable import Transport
 
-/// What a server with TLS does not do, whoever asks: the requests are openssl's.
+/// What a server with TLS refuses to every client: the requests are openssl's.
 @Suite struct TLSAttackTests {
-    /// Runs openssl s_client with `input`, and returns what it said.
+    /// Runs openssl s_client with `input`, and returns its output.
     private static func connect(_ server: TLSServer, _ options: String, input: String = "sleep 1") throws -> String {
         let output = "\(server.certificates.directory)/output"
         let command =

@@ -8,7 +8,7 @@ import Wire
 
 @testable import Transport
 
-/// Calls over TLS: they go as over a plain connection, and what is no TLS, or only the half of it, ends.
+/// Calls over TLS go as over a plain connection; a connection that is not TLS, or only half of it, ends.
 @Suite struct TLSConnectionTests {
     /// Twenty calls of growing size, as the native protocol sends them.
     private static func requests() throws -> (bytes: [UInt8], texts: [Text]) {
@@ -69,12 +69,12 @@ import Wire
                 let request = raw.request(Echo.hold, WireKeyValue(key: "a"), stream: 1)
                 let echoed = raw.request(Echo.echo, WireKeyValue(key: "b"), stream: 3)
                 try client.send(request + echoed)
-                // The second call's answer: the first one is being worked on.
+                // This is the second call's answer: the first call is still being worked on.
                 _ = try client.receive(FrameHeader.byteCount)
                 client.closeForWriting(sayingSo: saysSo)
                 open.append(client)
             }
-            // Of both, the one whose client had said so: its call goes on.
+            // Only the connection whose client had said so stays open: its call goes on.
             try await until { server.server.metrics.connectionsOpen.value == 1 }
             for client in open { client.close() }
         }
@@ -134,7 +134,7 @@ import Wire
                 try raw.send(Self.beginning)
                 return raw
             }
-            // As many as there are places are left; the others have lost theirs.
+            // As many handshakes as there are places are left; the others have lost their place.
             try await until { server.server.metrics.handshakesDisplaced.value == 36 }
             #expect(server.server.handshakeCount == 4)
             for client in [old, try server.client()] {
@@ -177,7 +177,7 @@ import Wire
             _ = try server.client()
             #expect(server.tls.metrics.reloadFailures.value == 4)
             #expect(server.tls.metrics.certificateExpiry.value == good)
-            // The one that was there first still goes on.
+            // The connection that was there first still goes on.
             let (bytes, texts) = try Self.requests()
             try old.send(bytes)
             old.closeForWriting(sayingSo: true)
@@ -207,7 +207,7 @@ import Wire
         }
     }
 
-    /// Looks until something is so.
+    /// Waits until the condition holds.
     private func until(_ isSo: () -> Bool) async throws {
         for _ in 0..<2_000 where !isSo() { try await Task.sleep(for: .milliseconds(5)) }
         #expect(isSo())

@@ -92,7 +92,7 @@ enum Join: CaseIterable { case tcp, socketPair }
         }
     }
 
-    /// More connections than are visited in one turn of a loop.
+    /// The server has more connections than one turn of a loop visits.
     @Test func aPassOverAllConnectionsHasEndedWhenItReturns() async throws {
         var limits = Limits()
         limits.connectionsUnauthenticatedPerAddressMax = 300
@@ -114,7 +114,7 @@ enum Join: CaseIterable { case tcp, socketPair }
             let first = try connect(.tcp)
             #expect(try Self.ask(first, Echo.echo, "a") == "a")
             #expect(try connect(.tcp).readUntilClosed().isEmpty)
-            // A pair has another address: none.
+            // A socket pair has another address: none.
             #expect(try Self.ask(connect(.socketPair), Echo.echo, "b") == "b")
         }
     }

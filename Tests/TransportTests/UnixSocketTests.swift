@@ -38,7 +38,7 @@ import Wire
         try withTemporaryDirectory { directory in
             let path = "\(directory)/rpc.sock"
             let address = try #require(SocketAddress("unix:\(path)"))
-            // As a server leaves it that was killed: bound, and nobody listens.
+            // A server that was killed leaves a socket like this: bound, and nobody listens.
             let dead = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
             #expect(address.withSockaddr { bind(dead, $0, $1) } == 0)
             close(dead)
@@ -62,7 +62,7 @@ import Wire
             #expect(Self.code(address) == EADDRINUSE)
             #expect(Self.mode(path) != nil)
             first.close()
-            // A program that knows nothing of our lock.
+            // The other program knows nothing of our lock.
             let other = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
             defer { close(other) }
             #expect(address.withSockaddr { bind(other, $0, $1) } == 0 && listen(other, 1) == 0)

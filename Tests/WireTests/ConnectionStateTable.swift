@@ -1,5 +1,5 @@
 extension ConnectionStateTableTests {
-    /// Each event, and below it what becomes of it in which states.
+    /// Each event, and below it the outcomes with their states.
     static let expected = """
         HELLO
           welcome: new

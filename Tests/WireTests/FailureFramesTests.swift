@@ -78,7 +78,7 @@ import Wire
             let violations = try detail(status, "BadRequest", as: GoogleBadRequest.self).fieldViolations
             #expect(violations.map(\.description) == [Text(String(repeating: "m", count: 2_000))])
         }
-        // Cut inside of a character: still text.
+        // The text is cut inside of a character, and is still text.
         let status = try status(Failure(.internal, "R", "m" + String(repeating: "\u{20AC}", count: 1_000)))
         #expect(status.message.string.hasSuffix("\u{20AC}\u{FFFD}"))
     }

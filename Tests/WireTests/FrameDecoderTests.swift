@@ -10,7 +10,7 @@ import Wire
         case violation(UInt32)
     }
 
-    /// Feeds `input` in pieces of `pieceByteCount`; returns all steps but `needMore`, and what is left unread.
+    /// Feeds `input` in pieces of `pieceByteCount`; returns all steps but `needMore`.
     func decode(_ input: [UInt8], inPiecesOf pieceByteCount: Int, payloadMax: Int = 64) -> [Seen] {
         var decoder = FrameDecoder(payloadHardMax: 1024)
         var buffer = ByteBuffer()

@@ -1,5 +1,5 @@
-// What the fuzzer runs and what the test replays: bytes as a peer may send them, through everything that reads them
-// before a handler does. Nothing may trap; what two readers both accept, they must read alike.
+// The code that the fuzzer runs and the test replays: bytes as a peer may send them go through everything that reads
+// them before a handler does. Nothing may trap, and bytes that two readers both accept must read alike.
 
 import Base
 import Messages
@@ -145,14 +145,14 @@ private struct FuzzedClient {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The bytes as an envelope of their own; most mutations of a frame break its header first.
+    /// Runs `body` with the bytes as an envelope of their own, since most mutations of a frame break its header first.
     fileprivate func withRequest(_ body: (UnsafeRawBufferPointer) -> Void) {
         body(self)
         if count > FrameHeader.byteCount { body(UnsafeRawBufferPointer(rebasing: self[FrameHeader.byteCount...])) }
     }
 }
 
-/// Our reader and the generated one: what both accept is the same; ours may only be the stricter.
+/// Compares our reader with the generated one: what both accept must be the same, and only ours may be stricter.
 private func compareRequest(_ bytes: UnsafeRawBufferPointer) {
     guard let envelope = try? RequestEnvelope(reading: bytes, limits: limits.messages) else { return }
     guard let message = accepted(WireRequest.self, bytes) else { return }
@@ -173,7 +173,7 @@ private func compareResponse(_ bytes: UnsafeRawBufferPointer) {
         precondition((message.status == nil) == (envelope.status == nil), "status differs")
         compareMetadata(message.metadata, envelope.metadata)
     } catch {
-        // The status is not looked into by the envelope: it may be anything.
+        // The envelope does not look into the status, which may be anything.
         precondition(envelope.status != nil || error.isLimit, "only one reader accepts a response")
     }
 }
@@ -195,7 +195,7 @@ private func compareMetadata(_ entries: [WireKeyValue], _ metadata: Metadata) {
     }
 }
 
-/// What was read, written again, is read again.
+/// Writes what was read, which must then be read as the same.
 private func rewrite(_ message: WireRequest, _ envelope: RequestEnvelope) {
     var output = ByteBuffer()
     let known: Set<Text> = ["authorization", "traceparent", "x-request-id", "idempotency-key"]
@@ -219,7 +219,7 @@ private func rewrite(_ message: WireRequest, _ envelope: RequestEnvelope) {
     precondition(again.metadata.filter { !known.contains($0.key) } == others, "metadata differs when written")
 }
 
-/// The input as each of a few messages: pre-scan, unpack, and what was accepted survives being encoded.
+/// Reads the input as each of a few messages: pre-scan and unpack. An accepted message survives being encoded.
 private func unpack(_ bytes: UnsafeRawBufferPointer) {
     survives(AccountsSignUpRequest.self, bytes)
     survives(UsersImportRequest.self, bytes)
@@ -247,7 +247,7 @@ private func survives<Value: Message>(_ type: Value.Type, _ bytes: UnsafeRawBuff
     }
 }
 
-/// Nil when refused for a limit: the two readers count fields differently.
+/// The decoded message, nil when refused for a limit: the two readers count fields differently.
 private func accepted<Value: Message>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) -> Value? {
     do throws(DecodeError) {
         return try Value(decoding: bytes, limits: limits.messages)

@@ -41,7 +41,7 @@ import Testing
         return (await CommandLineTool.run(all, in: test.console), test.written, test.said)
     }
 
-    /// What verify says of these lines.
+    /// What `verify` says of these lines.
     private func fault(_ lines: [String], _ directory: String) async -> String {
         writeFile("\(directory)/tampered", [UInt8]((lines.joined(separator: "\n") + "\n").utf8))
         let found = await verify("\(directory)/tampered", directory)
@@ -83,7 +83,7 @@ import Testing
             #expect(await change(0, #""project_id":""#, #""project_id":"x"#).contains("the first line was altered"))
             #expect(await change(0, "{", #"{"note":"checked","#).contains("the first line was altered"))
             #expect(await change(9, #""key_id":""#, #""key_id":"x"#).contains("not as it was written"))
-            // Altered: what is read, what was committed, both, a number, a line.
+            // Altered: the readable part, the committed part, both, a number, a line.
             #expect(await change(4, "\"uid\":\"u2\"", "\"uid\":\"u9\"").contains("event 4 was altered"))
             let payload = Hex.encode([UInt8]("u2".utf8)).string
             let forged = Hex.encode([UInt8]("u9".utf8)).string
@@ -97,7 +97,7 @@ import Testing
             last[8] = last[8].replacingOnce("\"uid\":\"u1\"", "\"uid\":\"u7\"")
                 .replacingOnce(Hex.encode([UInt8]("u1".utf8)).string, Hex.encode([UInt8]("u7".utf8)).string)
             #expect(await fault(last, directory).contains("event 8 was altered"))
-            // The whole under another name, or with another end.
+            // The whole export under another name, or with another end.
             #expect(await change(0, "\"acme\"", "\"acne\"").contains("event 1 was altered"))
             #expect(await change(9, "\"sequence\":8", "\"sequence\":7").contains("not as it was written"))
             #expect(await change(9, "\"signature\":\"", "\"signature\":\"00").contains("not signed"))
@@ -111,14 +111,14 @@ import Testing
             #expect(await fault(without(1), directory).contains("event 1 is missing"))
             #expect(await fault(without(5), directory).contains("event 5 is missing"))
             #expect(await fault(without(8), directory).contains("event 8 is missing"))
-            // Swapped, and told twice.
+            // Two events are swapped, and one is told twice.
             var swapped = lines
             swapped.swapAt(3, 4)
             #expect(await fault(swapped, directory).contains("event 3 is missing: event 4 stands in its place"))
             var twice = lines
             twice.insert(lines[4], at: 5)
             #expect(await fault(twice, directory).contains("event 4 stands where event 5 belongs"))
-            // Cut off, and things behind the end.
+            // The export is cut off, and things stand behind its end.
             #expect(await fault(Array(lines.dropLast()), directory).contains("cut off behind event 8"))
             #expect(await fault([lines[0]], directory).contains("cut off at its beginning"))
             #expect(await fault(lines + [lines[8]], directory).contains("something follows the checkpoint"))
@@ -127,7 +127,7 @@ import Testing
 
     @Test func `An event that was added with a sound chain is not under the signature`() async throws {
         try await withExport { server, directory, lines in
-            // The log goes on, and somebody puts a genuine event of later behind an end that was signed before.
+            // The log goes on, and somebody puts a genuine later event behind an end that was signed before.
             #expect(await TestConsole.run(["-t", "acme", "user", "delete", "u3"], on: server).code == .ok)
             let longer = "\(directory)/longer.ndjson"
             #expect(await TestConsole.run(["-t", "acme", "audit", "export", longer], on: server).code == .ok)
@@ -135,9 +135,9 @@ import Testing
             var appended = lines
             appended.insert(more[9], at: 9)
             #expect(await fault(appended, directory).contains("event 9 was added"))
-            // An end of later in place of the own one.
+            // A later end in place of the export's own.
             #expect(await fault(lines.dropLast() + [more[10]], directory).contains("event 9 is missing"))
-            // One export behind the other.
+            // One export follows the other.
             let following = await verify(longer, directory, ["--previous", "\(directory)/acme.ndjson"])
             #expect(following.code == .ok, "\(following.said)")
             let back = await verify("\(directory)/acme.ndjson", directory, ["--previous", longer])
@@ -161,7 +161,7 @@ import Testing
             }
             let other = await verify(acme, directory, ["--previous", "\(directory)/beta.ndjson"])
             #expect(other.code == .damaged && other.said.contains("is the log of tenant \"beta\""), "\(other.said)")
-            // Events that were deleted by age between the two: the new export begins behind what the old one had.
+            // Between the two exports, events were deleted by age: the new export begins behind what the old one had.
             let old = "\(directory)/old.ndjson"
             #expect(await TestConsole.run(["-t", "beta", "audit", "export", old], on: server).code == .ok)
             let beta = "\(directory)/later.ndjson"

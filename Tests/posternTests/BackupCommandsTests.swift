@@ -26,7 +26,7 @@ import Testing
                 #expect(created.code == .ok && created.said.contains("\(file): "), "\(created.said)")
                 let again = await TestConsole.run(["backup", "create", file], on: server)
                 #expect(again.code == .usage && again.said.contains("exists already"))
-                // A server runs: that is said before anything is asked, and the answer is not taken.
+                // A server runs: the command says so before it asks anything, and does not take the answer.
                 let early = await run(["backup", "restore", file, "--data-directory", data], answers: ["restore"])
                 #expect(early.code == .general && !early.said.contains("This puts"), "\(early.said)")
                 #expect(!early.written.contains("sound"))
@@ -42,7 +42,7 @@ import Testing
             let restored = await run(["backup", "restore"] + place, answers: ["restore"])
             #expect(restored.code == .ok && restored.written.contains("Restored."), "\(restored.said)")
             #expect(restored.written.split(separator: "\n").count { $0.contains("The backup is sound") } == 1)
-            // The log tells of a restore, and not of a store that was tampered with.
+            // The log tells of a restore, but not of a store that was tampered with.
             try await withServer(directory: data, clock: ManualClock(), masterKey: masterKey, adminKey: adminKey) {
                 let events = await TestConsole.run(["-t", "", "audit", "list", "-o", "json"], on: $0)
                 #expect(events.written.contains("EVENT_KIND_BACKUP_RESTORED"), "\(events.said)")

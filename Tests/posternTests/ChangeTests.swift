@@ -4,7 +4,7 @@ import Testing
 
 @testable import postern
 
-/// What is said and asked before a command changes something.
+/// What a command says and asks before it changes something.
 @Suite struct ChangeTests {
     /// Commands that change nothing on a server: each new one is added here or names the server it changes.
     private static let readOnly: Set<String> = [
@@ -40,7 +40,7 @@ import Testing
             if isQuoted { words[words.count - 1] += " " + text } else { words.append(String(text)) }
             if opens, part.count(where: { $0 == "'" || $0 == "\"" }) == 1 { isQuoted.toggle() }
         }
-        // The shell's part, and what makes the line JSON of its own, which is for programs.
+        // Removes the shell's part, and the output format, which is for programs.
         for taken in ["<", ">", "-o"] {
             if let index = words.firstIndex(of: taken) { words.removeSubrange(index...(index + 1)) }
         }
@@ -66,7 +66,7 @@ import Testing
             for command in CommandTree.commands {
                 let isReadOnly = Self.readOnly.contains(command.name)
                 #expect(command.isReadOnly == isReadOnly, "\(command.name)")
-                // They go on until they are stopped.
+                // These commands go on until they are stopped.
                 if command.path.last == "watch" { continue }
                 let test = TestConsole(
                     answers: ["y", "y"], input: "a.b.c",
@@ -125,10 +125,10 @@ import Testing
         #expect(try await change(create, ["live"]).code == .unavailable)
         let meant = try await change(create + ["--production"], [])
         #expect(meant.code == .unavailable && meant.said.contains("production: context live"), "\(meant)")
-        // The name of what is deleted is not the name of the server.
+        // The name of the deleted object is not the name of the server.
         #expect(try await change(["tenant", "delete", "acme"], ["acme"]).code == .declined)
         #expect(try await change(["tenant", "delete", "acme"], ["live", "acme"]).code == .unavailable)
-        // What changes nothing is not asked about.
+        // A command that changes nothing does not ask.
         #expect(try await change(["tenant", "list"], []).code == .unavailable)
         #expect(try await change(create + ["--validate-only"], []).code == .unavailable)
     }

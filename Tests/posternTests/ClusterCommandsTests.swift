@@ -5,7 +5,7 @@ import Testing
 
 @testable import postern
 
-/// `postern cluster …`: nodes that hold the same, nodes that do not, and servers that are no nodes.
+/// `postern cluster …`: nodes that hold the same, nodes that do not, and servers that are not nodes.
 @Suite struct ClusterCommandsTests {
     private func run(_ words: [String], on servers: [TestServer]) async -> TestConsole.Outcome {
         let names = servers.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")

@@ -104,7 +104,7 @@ import Testing
         #expect(file.current == "prod")
         #expect(file["prod"] == .init(name: "prod", server: "auth:7400", tenant: "", apiKeyFile: "/k"))
         #expect(file["dev"]?.tenant == "acme")
-        // A context is not replaced by mistake, and its key file not forgotten without a word.
+        // A context is not replaced by mistake, and the command says which key file is no longer used.
         #expect(await run("context", "add", "prod", "--server", "auth:7401").0 == .conflict)
         #expect(try ContextFile(environment: environment)["prod"]?.server == "auth:7400")
         let again = TestConsole(environment: environment)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import postern
 
-/// What the program says of itself, held to the program and to the protocol.
+/// What the program says of itself, compared with the program and the protocol.
 @Suite struct CommandReferenceTests {
     @Test func `docs/cli.md is what the program prints`() throws {
         let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")

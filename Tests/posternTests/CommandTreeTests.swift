@@ -38,7 +38,8 @@ import Testing
         #expect(flags.allSatisfy { $0.name.utf8.count + 2 <= CommandTree.flagByteCountMax })
     }
 
-    /// 22 characters of base64url, as the server makes them: one in 64 begins with a dash, one in 4,096 with two.
+    /// Key ids have 22 characters of base64url, as the server makes them: one in 64 begins with a dash, one in 4,096
+    /// with two.
     @Test(arguments: ["-", "--"])
     func `A key's id that begins with a dash is an operand`(dashes: String) throws {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
@@ -99,7 +100,7 @@ import Testing
 
     @Test func `Every command that is written is in the tree`() throws {
         let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        // The commands that tell of the others stand beside the tree.
+        // The commands that describe the other commands stand beside the tree.
         let written = try ["/\(root)/Sources/postern", "/\(root)/Sources/postern/Commands"]
             .map(Self.commandCount).reduce(0, +)
         #expect(written == CommandTree.commands.count, "a command is missing in the `all` of its file")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import postern
 
-/// What the last word of a line may become.
+/// The candidates for the last word of a line.
 @Suite struct CompletionTests {
     private static func candidates(_ line: String) -> [String] {
         let words = line.split(separator: " ", omittingEmptySubsequences: false).map(String.init)

@@ -6,7 +6,7 @@ import Testing
 
 /// Which server, tenant and key a command uses, whatever flags, contexts and environment say together.
 @Suite struct DestinationTests {
-    /// What was said in one place; nil: nothing.
+    /// The values that were given in each place; nil: none.
     private struct Case {
         var flagServer: String?
         var flagTenant: String?
@@ -83,7 +83,7 @@ import Testing
             let server =
                 one.flagServer ?? named?.server ?? one.environmentServer ?? current?.server ?? "127.0.0.1:7400"
             #expect(found.server == server, "\(one)")
-            // Each value belongs to a place, and the place to this server, or to none.
+            // Each value belongs to a place, and the place belongs to this server, or to none.
             let isEnvironmentUsable = one.environmentServer ?? server == server
             let tenants = [
                 one.flagTenant, named?.tenant, isEnvironmentUsable ? one.environmentTenant : nil,

@@ -6,7 +6,7 @@ import Testing
 @testable import postern
 
 @Suite struct FirebaseExportTests {
-    /// The reader fed in pieces of this many bytes.
+    /// The rows that the reader finds when it is fed pieces of `chunk` bytes.
     private func rows(_ text: String, chunk: Int) throws -> [String] {
         var rest = [UInt8](text.utf8)[...]
         var reader = FirebaseExportReader {

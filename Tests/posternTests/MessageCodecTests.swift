@@ -5,7 +5,7 @@ import Testing
 
 @testable import postern
 
-/// JSON to messages and back by the schema, beside what the generated types make of the same bytes.
+/// JSON to messages and back by the schema, compared with what the generated types make of the same bytes.
 @Suite struct MessageCodecTests {
     private static let encoder = MessageEncoder(schema: .shared)
     private static let decoder = MessageDecoder(schema: .shared)

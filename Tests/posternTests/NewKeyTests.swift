@@ -6,7 +6,7 @@ import Testing
 
 @testable import postern
 
-/// Keys that are shown once: where they go, and that none is made when it could not be kept.
+/// Keys that are shown once: where they go, and that no key is made when it could not be kept.
 @Suite struct NewKeyTests {
     private func run(_ server: TestServer, _ words: String...) async -> TestConsole.Outcome {
         await TestConsole.run(words, on: server)
@@ -26,7 +26,7 @@ import Testing
             let printed = try JSONValue(parsing: [UInt8](made.written.utf8))
             #expect(printed["secret_key"] == "")
             let used = TestConsole()
-            // The first of the two servers is not there.
+            // The first of the two servers does not exist.
             let servers = "127.0.0.1:\(try freePort()),127.0.0.1:\(server.port)"
             #expect(await used.run("apikey", "list", "--server", servers, "--key-file", path) == .ok)
         }

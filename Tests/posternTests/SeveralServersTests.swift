@@ -4,7 +4,7 @@ import Testing
 
 @testable import postern
 
-/// Several servers, one of which answers: by a flag, the environment and a context.
+/// Several servers of which one answers, given by a flag, the environment or a context.
 @Suite struct SeveralServersTests {
     @Test(arguments: ["flag", "environment", "context"])
     func `A command goes to the server that works`(place: String) async throws {
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    /// Keys and tenants belong to the servers that they were set for, all of them.
+    /// Keys and tenants belong to the whole list of servers that they were set for.
     @Test func `Another list of servers is another place`() async throws {
         try await withTemporaryDirectory { directory in
             let environment = ["HOME": "/nonexistent", "XDG_CONFIG_HOME": directory]

@@ -46,7 +46,7 @@ import Testing
     @Test func `A damaged store has an exit code of its own, and the report says what is damaged`() async throws {
         try await withStoppedServer { directory in
             var file = readFile("\(directory)/data.mdb") ?? []
-            // The heads of some pages, behind the two meta pages.
+            // The heads of some pages are damaged, behind the two meta pages.
             for page in 2..<min(20, file.count / 4_096) {
                 for index in 0..<16 { file[page * 4_096 + index] = 0xFF }
             }

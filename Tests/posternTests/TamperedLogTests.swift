@@ -8,8 +8,8 @@ import Testing
 
 @testable import postern
 
-/// A real store whose log was changed by somebody who has the master key, so that every record has its MAC: store
-/// verify finds it, and so does who verifies an export with a key from before.
+/// A real store whose log was changed by somebody who has the master key, so that every record has its MAC. The
+/// command `store verify` finds the change, and so does the verification of an export with a key from before.
 @Suite struct TamperedLogTests {
     enum Change: String, CaseIterable {
         case altered, dropped, swapped, appended, truncated
@@ -58,14 +58,14 @@ import Testing
             let test = TestConsole()
             let words = ["store", "verify", "--data-directory", data, "--posternd", ChildProcess.built("posternd")]
             #expect(await CommandLineTool.run(words, in: test.console) == .damaged)
-            // The event, or the one before it that it does not fit.
+            // The finding names the event, or the one before it, which it does not fit.
             let named = [Change.altered: 3, .dropped: 3, .swapped: 2, .appended: 6, .truncated: 6][change] ?? 0
             let finding = test.written.split(separator: "\n").first { $0.contains("broken chain") }
             #expect(finding?.hasSuffix("event \(named))") == true, "\(test.written)")
         }
     }
 
-    /// The server itself exports what it has; the signed head is that of before.
+    /// The server itself exports what it has; the signed head is the one from before.
     private static func checkExport(_ change: Change, _ directory: String, _ server: TestServer) async throws {
         let file = "\(directory)/acme.ndjson"
         let exported = await TestConsole.run(["-t", "acme", "audit", "export", file], on: server)
@@ -73,7 +73,7 @@ import Testing
         case .dropped, .truncated:
             #expect(exported.code != .ok && exported.said.contains("event "), "\(exported.said)")
         case .appended:
-            // What is behind the head that the server signs is not part of the log.
+            // Events behind the head that the server signs are not part of the log.
             #expect(exported.code == .ok)
         case .altered, .swapped:
             let test = TestConsole()

@@ -34,7 +34,7 @@ import Testing
                 ])
             let table = await run("tenant", "history", "shop-1").written
             #expect(table.contains("BEFORE") && table.contains("refresh_mode  REFRESH_MODE_ROTATE  REFRESH_MODE_REUSE"))
-            // Setting what is set already is a change of nothing, and says so.
+            // Setting a value that is set already changes nothing, and the history says so.
             #expect(await run("tenant", "update", "shop-1", "--refresh-mode", "reuse").code == .ok)
             #expect(await run("tenant", "history", "shop-1").written.contains("(as it was)"))
             #expect(await run("tenant", "copy-settings", "shop-1", "acme").written.contains("REFRESH_MODE_REUSE"))
@@ -62,7 +62,7 @@ import Testing
             let listed = await run("denials", "list", "--all-tenants", "--email", "ann@example.com", "-q")
             #expect(listed.written == "acme 1\n")
             #expect(await run("-t", "acme", "denials", "list", "--email", "bob@example.com", "-q").written.isEmpty)
-            // Of another tenant than was meant, an empty list would say that she was never refused.
+            // In another tenant than was meant, an empty list would say that she was never refused.
             let elsewhere = await run("denials", "list", "--email", "ann@example.com")
             #expect(elsewhere.said.contains("No tenant was named: the default pool was asked"), "\(elsewhere.said)")
             let bob = await run("-t", "acme", "denials", "list", "--email", "bob@example.com")

@@ -4,7 +4,7 @@ import TestSupport
 
 @testable import postern
 
-/// Surroundings that remember what was written and answer questions by a script.
+/// A console that remembers what was written and answers questions by a script.
 final class TestConsole: Sendable {
     private let output = Mutex<[UInt8]>([])
     private let messages = Mutex<[UInt8]>([])
@@ -12,7 +12,7 @@ final class TestConsole: Sendable {
     private let input: String
     private let environment: [String: String]
 
-    /// `answers`: what is typed at the terminal, in order; none: there is no terminal.
+    /// `answers`: the lines that are typed at the terminal, in order; none: there is no terminal.
     init(answers: [String] = [], input: String = "", environment: [String: String] = ["HOME": "/nonexistent"]) {
         self.answers = Mutex(answers)
         self.input = input
@@ -33,7 +33,7 @@ final class TestConsole: Sendable {
 
     typealias Outcome = (code: ExitCode, written: String, said: String)
 
-    /// With the server's admin key, nothing asked.
+    /// Runs a command with the server's admin key, and without questions.
     static func run(_ words: [String], on server: TestServer) async -> Outcome {
         let test = TestConsole()
         return (await CommandLineTool.run(globals(for: server) + words, in: test.console), test.written, test.said)
@@ -41,7 +41,7 @@ final class TestConsole: Sendable {
 
     static func globals(for server: TestServer) -> [String] {
         let keyFile = "\(server.directory)/admin-key"
-        // Others may be reading it.
+        // Another command may be reading the file.
         if !File.exists(keyFile) { writeFile(keyFile, server.adminKey.withBytes { [UInt8]($0) }) }
         return ["--server", "127.0.0.1:\(server.port)", "--key-file", keyFile, "-y"]
     }

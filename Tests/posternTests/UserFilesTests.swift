@@ -8,7 +8,7 @@ import Testing
 
 /// Files of users, read and written in each of their forms.
 @Suite struct UserFilesTests {
-    /// What a file holds, read in pieces of this many bytes.
+    /// The items of a file, read in pieces of `chunk` bytes.
     private static func items(_ format: UserFileFormat, _ file: [UInt8], chunk: Int = 7) throws -> [ImportItem] {
         var rest = file[...]
         var source = format.source {
@@ -35,7 +35,7 @@ import Testing
             photoURL: "https://example.com/g.png")
     }
 
-    /// What every form keeps.
+    /// A user with the fields that every form keeps.
     private static func ann() -> ImportUser {
         var ann = ImportUser(uid: "ann", email: "ann@example.com", emailVerified: true, displayName: "Ann, \"the\" A")
         (ann.photoURL, ann.phoneNumber, ann.disabled) = ("https://example.com/a.png", "+14155550101", true)
@@ -217,7 +217,7 @@ import Testing
                 totals.readCount = row
                 if [2, 6].contains(row) { totals.noteLocalRejection() }
             }
-            // Of rows 1, 3, 4 and 5 three are settled, the second of them refused.
+            // Of the rows 1, 3, 4 and 5, three are settled; the second of these was refused.
             totals.note(UsersImportResponse(createdCount: 2, rejections: [ImportRejection(index: 1)], checkpoint: 3))
             try fresh.note(totals.settled)
             let next = try ImportCheckpoint("\(directory)/at", of: source)

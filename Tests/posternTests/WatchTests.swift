@@ -9,7 +9,7 @@ import Transport
 
 @testable import postern
 
-/// What `postern … watch` tells, and what it does when the server stops under it.
+/// What `postern … watch` tells, and what it does when the server stops meanwhile.
 @Suite struct WatchTests {
     /// A command that runs until it is cancelled, beside the test.
     private final class Watch: Sendable {
@@ -127,7 +127,7 @@ import Transport
             ]
             try await watches[0].wait(for: "the snapshot is complete")
             try await watches[2].wait(for: "INITIAL")
-            // That the denials are watched too shows by one of them.
+            // A denial shows that the denials are watched, too.
             try await refuseSignUp(server)
             try await watches[1].wait(for: "\"sequence\":1")
             await server.instance.server.drain()

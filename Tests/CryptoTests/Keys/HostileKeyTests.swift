@@ -3,7 +3,7 @@ import Testing
 
 @testable import Crypto
 
-/// Keys that somebody made to break the reader: each is refused or works, and none ends the process.
+/// Keys that an attacker made to break the reader: each is refused or works, and none ends the process.
 @Suite struct HostileKeyTests {
     private static let rsaAlgorithm: [UInt8] = [0x30, 0x0D, 0x06, 0x09] + hex("2a864886f70d010101") + [0x05, 0x00]
     private static let p256Algorithm: [UInt8] =
@@ -41,8 +41,8 @@ import Testing
         }
     }
 
-    /// Each byte of each key, changed in five ways; of RSA only those around its numbers, because checking one that was
-    /// changed inside takes milliseconds.
+    /// Changes each byte of each key in five ways. Of RSA keys, only the bytes around the numbers are changed,
+    /// because checking a key that was changed inside takes milliseconds.
     @Test func noChangedByteOfAKeyIsATrap() throws {
         var count = 0
         for algorithm in [SigningAlgorithm.es256, .edDSA, .rs256] {

@@ -46,14 +46,14 @@ import Testing
         #expect(error(.rsa(modulus: [UInt8](repeating: 0xFF, count: 256), exponent: [1, 0, 1])) == .unsoundKey)
     }
 
-    /// Only a thorough check tells a prime, which a quick one takes: 2^2048 - 1557 is one.
+    /// Only a thorough check notices a prime modulus, which a quick check accepts: 2^2048 - 1557 is one.
     @Test func aPrimeModulusIsRefusedByAThoroughCheckOnly() throws {
         let prime = [UInt8](repeating: 0xFF, count: 254) + [0xF9, 0xEB]
         #expect(error(.rsa(modulus: prime, exponent: [1, 0, 1])) == .unsoundKey)
         _ = try VerificationKey(jwk: .rsa(modulus: prime, exponent: [1, 0, 1]), check: .quick)
     }
 
-    /// What is refused without knowing whether the modulus is a prime.
+    /// These keys are refused without knowing whether the modulus is a prime.
     @Test func aQuickCheckRefusesAsAThoroughOneDoes() {
         var even = modulus
         even[even.count - 1] &= 0xFE

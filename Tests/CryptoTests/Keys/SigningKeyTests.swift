@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    /// Signatures vary in DER's length: r and s with leading zeros, and with the high bit set.
+    /// The DER form of a signature varies in length: r and s may have leading zeros, and the high bit set.
     @Test func everyES256SignatureHas64Bytes() {
         let key = SigningKey.generate(.es256)
         for number in 0..<1_000 {

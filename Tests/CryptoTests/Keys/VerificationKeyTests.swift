@@ -65,7 +65,7 @@ enum RFCKeys {
             #expect(!key.verify(signature: signature, over: changed))
         }
         #expect(!key.verify(signature: signature, over: []))
-        // A refusal leaves nothing behind in the contexts that are used again.
+        // A refusal leaves nothing behind in the contexts that are reused.
         #expect(key.verify(signature: signature, over: message))
     }
 
@@ -101,7 +101,7 @@ enum RFCKeys {
             #expect(!key.verify(signature: r + edge, over: RFCKeys.p256Message))
             for other in edges { #expect(!key.verify(signature: edge + other, over: RFCKeys.p256Message)) }
         }
-        // r + n and s + n do not fit into 32 bytes here; n - s is as good as s (SEC 1 §4.1.4 knows no "low s").
+        // r + n and s + n do not fit into 32 bytes here; n - s is as valid as s (SEC 1 §4.1.4 has no "low s" rule).
         #expect(key.verify(signature: r + subtract(s, from: order), over: RFCKeys.p256Message))
     }
 
@@ -117,7 +117,7 @@ enum RFCKeys {
     }
 
     @Test func edDSARefusesAScalarBeyondTheOrder() throws {
-        // RFC 8032 §5.1.7: s + L is another spelling of s, and no signature.
+        // RFC 8032 §5.1.7: s + L is another spelling of s, and not a valid signature.
         let order = hex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010")
         var signature = RFCKeys.ed25519Signature
         var carry = 0

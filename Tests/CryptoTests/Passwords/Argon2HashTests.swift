@@ -4,7 +4,7 @@ import Testing
 
 @testable import Crypto
 
-/// argon2 as libsodium does not have it.
+/// The forms of argon2 that libsodium does not have.
 @Suite struct Argon2HashTests {
     /// The first two are of github.com/P-H-C/phc-winner-argon2, src/test.c. The others were computed in Python from
     /// RFC 9106, by code that gives the vectors of its section 5.
@@ -70,7 +70,7 @@ import Testing
         try scheme.check()
         let credential = try PasswordCredential(scheme, hash: tag, salt: [UInt8]("somesalt".utf8))
         #expect(credential.stored.string == Self.vectors[7])
-        // Without associated data and of version 19, argon2id is libsodium's.
+        // libsodium computes argon2id of version 19 without associated data.
         let plain = PasswordScheme.argon2(
             .id, version: 19, memoryKiB: 64, passes: 2, lanes: 16, associatedData: [])
         #expect(throws: CryptoError.outOfRange) { try plain.check() }

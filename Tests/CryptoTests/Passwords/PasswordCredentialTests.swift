@@ -33,7 +33,7 @@ import Testing
         #expect(hash.needsRehash(under: .standard))
     }
 
-    /// Our own shape takes another path through libsodium than foreign ones do: they must agree.
+    /// Hashes in our own form take another path through libsodium than foreign ones: both must agree.
     @Test func bothWaysThroughLibsodiumAgree() throws {
         let profile = try PasswordHashProfile(memoryKiB: 64, passes: 3)
         let salt = utf8("0123456789abcdef")
@@ -214,7 +214,7 @@ import Testing
             guard let text = Text(validating: bytes), let hash = try? PasswordCredential(stored: text) else { continue }
             accepted += 1
             #expect(hash.stored == text)
-            // A mutation may have raised the cost; what is still cheap is verified, too.
+            // A mutation may have raised the cost; a hash that is still cheap is verified, too.
             if text.string.contains("$m=8,t=1,p=1$") || text.string.contains("$r=1,m=1$") {
                 _ = try? hash.verify(Secret("password")) { _ in Secret([UInt8](repeating: 1, count: 48)) }
             }

@@ -74,7 +74,7 @@ import Testing
             }
             #expect(try fixture.rows(Tables.users) == before)
             #expect(try fixture.events(of: "acme") == ["userCreated"])
-            // The same of another tenant is another user.
+            // The same account in another tenant is another user.
             var foreign = first
             foreign.user.tenantID = "other"
             try await insert(foreign, in: fixture)
@@ -94,7 +94,7 @@ import Testing
             let taken = account("u2", email: "A@B.c")
             #expect(await refusal { try await replace(second, by: taken, in: fixture) } == "EMAIL_EXISTS")
             #expect(try fixture.rows(Tables.users) == before.0 && fixture.rows(Tables.userByEmail) == before.1)
-            // One's own email in another spelling is no conflict.
+            // A user's own email in another spelling is no conflict.
             try await replace(first, by: account("u1", email: "A@B.C"), in: fixture)
             #expect(try fixture.events(of: "acme").last == "userUpdated x")
         }

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Identity
 
-/// What unknown addresses are taken to have: the tenant's own mix of password hashes, as to their cost.
+/// The hashes that unknown addresses are taken to have: their costs have the mix of the tenant's own password hashes.
 @Suite struct DecoyTests {
     private let standard: Text = "$argon2id$v=19$m=8,t=1,p=1"
 

@@ -24,7 +24,7 @@ import Testing
             let chosen = edges.indices.filter { set >> $0 & 1 == 1 }.map { edges[$0] }
             let issuers = Self.issuers(chosen)
             for present in 0..<4 {
-                // What reaches the present issuer along the rebindings, the slow and obvious way.
+                // The issuers that reach the present one along the rebindings, found in the slow and obvious way.
                 var reached: Set<Int> = [present]
                 for _ in 0..<4 { for (from, to) in chosen where reached.contains(to) { reached.insert(from) } }
                 let counting = issuers.counting(as: Self.names[present])

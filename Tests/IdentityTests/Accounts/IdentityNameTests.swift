@@ -25,7 +25,7 @@ import Testing
         #expect(keys.count == parts.count * parts.count * parts.count)
     }
 
-    /// The separator is what no text can hold.
+    /// The separator is a byte that no text can hold.
     @Test func noTextHoldsTheSeparator() {
         #expect([[0], [0x37, 0], [0, 0x37], [0x37, 0, 0x37]].allSatisfy { Text(validating: $0 as [UInt8]) == nil })
     }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Identity
 
-/// Runs `body` on a thread of its own, whose arena is gone at its end.
+/// Runs `body` on a thread of its own, which releases its arena at its end.
 private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) throws -> Value {
     let result = Mutex<Result<Value, any Error>?>(nil)
     let thread = OSThread(name: "hashes") {
@@ -26,7 +26,7 @@ private func profile(_ memoryKiB: Int, _ passes: Int = 1) throws -> PasswordHash
 private let password = Secret(Array("correct horse".utf8))
 
 @Suite(.serialized) struct PasswordArenaTests {
-    /// One that this thread makes without an arena, as every version before had it.
+    /// A credential that this thread makes without an arena, as every version before did.
     private static func credential(_ profile: PasswordHashProfile, seed: UInt64 = 7) throws -> PasswordCredential {
         try PasswordCredential.hash(password, profile: profile, random: SeededRandom.source(seed: seed))
     }
@@ -36,7 +36,7 @@ private let password = Secret(Array("correct horse".utf8))
         let arena = PasswordArena(profile: try profile(2_048))
         var cases: [(PasswordHashProfile, salt: UInt64)] = []
         for _ in 0..<200 {
-            // Larger ones than the arena too.
+            // Some hashes are larger than the arena.
             let memory = Int.random(in: 8...2_300, using: &random)
             cases.append((try profile(memory, Int.random(in: 1...3, using: &random)), salt: random.next()))
         }
@@ -53,7 +53,7 @@ private let password = Secret(Array("correct horse".utf8))
         #expect(counted == Int64(made.count { $0.0.memoryKiB <= 2_048 }))
     }
 
-    /// Several lanes and other salts take another way through libsodium.
+    /// Hashes with several lanes or other salts take another path through libsodium.
     @Test(arguments: [
         "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
         "$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc",
@@ -84,7 +84,7 @@ private let password = Secret(Array("correct horse".utf8))
             return (PasswordArena.byteCount, kept)
         }
         #expect(between == before + Int64(standard.work.memoryByteCount))
-        // A hash that takes more has a mapping of its own; the thread does not hold both.
+        // A hash that needs more memory has a mapping of its own; the thread does not hold both.
         #expect(after == before)
         #expect(PasswordArena.byteCount == before)
     }
@@ -94,7 +94,7 @@ private let password = Secret(Array("correct horse".utf8))
         let profile = try profile(256)
         let arena = PasswordArena(profile: profile)
         let (unwiped, before, after) = try onThread {
-            /// How many bytes of the arena are not zero: what a hash would be lent.
+            /// The number of bytes that are not zero in the memory that the arena would lend to a hash.
             func remains() -> Int {
                 arena.with(memoryOf: profile.work) {
                     let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
@@ -123,7 +123,7 @@ private let password = Secret(Array("correct horse".utf8))
         #expect(unwiped == 64 << 10)
     }
 
-    /// Whoever else maps memory gets it from the system, before, during and after a hash.
+    /// All other mappings come from the system, before, during and after a hash.
     @Test func otherMappingsAreTheirOwn() throws {
         let arena = PasswordArena(profile: try profile(64))
         let work = try profile(64).work
@@ -141,7 +141,7 @@ private let password = Secret(Array("correct horse".utf8))
                 let before = PasswordArena.hashCount
                 let file = open("/proc/self/exe", O_RDONLY)
                 defer { close(file) }
-                // The arena is lent already; a file; to read only; shared.
+                // Not from the arena: it is lent already; a file; read-only memory; shared memory.
                 let others = [
                     map(size, flags), map(size, MAP_PRIVATE, PROT_READ, file), map(size, flags, PROT_READ),
                     map(size, MAP_SHARED | MAP_ANONYMOUS),
@@ -149,7 +149,7 @@ private let password = Secret(Array("correct horse".utf8))
                 #expect(Set(others + [lent]).count == 5)
                 for other in others { #expect(munmap(other, size) == 0) }
                 #expect(munmap(lent, size) == 0)
-                // Too large; of no size.
+                // One mapping is too large, the other has no size.
                 let large = try #require(map(1 << 20, flags))
                 #expect(munmap(large, 1 << 20) == 0)
                 #expect(map(0, flags) == nil && errno == EINVAL)

@@ -9,7 +9,7 @@ import Testing
 @testable import Identity
 
 @Suite struct PasswordServiceTests {
-    /// Some 200 ms each; the password is tried in two forms, because NFC changes it.
+    /// Checking this hash takes some 200 ms; the password is tried in two forms, because NFC changes it.
     private let bcrypt: Text = "$2b$12$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"
     private let password = Secret("cafe\u{301}s")
 

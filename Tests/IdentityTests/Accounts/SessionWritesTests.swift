@@ -36,7 +36,7 @@ import Tokens
     @Test func theHundredAndFirstSessionTakesTheLongestUnusedOnesPlace() async throws {
         try await withFixture { fixture in
             let count = Limits().sessionsPerUserMax
-            // Used in another order than they began in.
+            // The sessions are used in another order than they began in.
             for number in 0..<count {
                 try await insert(number, usedAt: fixture.now + .seconds(Int64((number * 37) % count)), in: fixture)
             }
@@ -46,7 +46,7 @@ import Tokens
             expected.remove(id(0))
             #expect(try sessionIDs(in: fixture) == expected)
             #expect(Set(try fixture.rows(Tables.sessions).keys) == expected)
-            // 37 · 73 = 27 · 100 + 1: that one is next.
+            // 37 · 73 = 27 · 100 + 1: session 73 is the next to go.
             try await insert(1_001, usedAt: fixture.now + .seconds(1_001), in: fixture)
             expected.remove(id(73))
             expected.insert(id(1_001))
@@ -119,7 +119,7 @@ import Tokens
                     try await fixture.store.write { try $0.removeSession(id, of: key) }
                     model[key]?.removeAll { $0.id == id }
                 } else {
-                    // No two at one moment: which of them goes would be anybody's guess.
+                    // No two sessions are used at the same moment: nobody could say which of them goes.
                     let usedAt = Timestamp(microseconds: Int64(random.below(1_000)) * 1_000 + Int64(step))
                     try await insert(step, uid: uid, usedAt: usedAt, sessionsMax: 5, in: fixture)
                     if (model[key]?.count ?? 0) >= 5, let oldest = model[key]?.min(by: { $0.usedAt < $1.usedAt }) {

@@ -33,7 +33,7 @@ import Tokens
             #expect(owner.tenantID == "acme" && owner.uid == "u1")
             #expect(directory.session(tenantID: "acme", uid: "u2") !== owner)
             #expect(directory.session(tenantID: "acmeu", uid: "1") !== owner)
-            // Bytes, not canonical equivalence.
+            // Uids are compared by bytes, not by canonical equivalence.
             let composed = directory.session(tenantID: "acme", uid: "\u{E9}")
             #expect(directory.session(tenantID: "acme", uid: "e\u{301}") !== composed)
         }
@@ -138,7 +138,7 @@ import Tokens
         }
     }
 
-    /// Neither waits for a turn that the other has.
+    /// No two writes wait for each other's turns.
     @Test func `Writes about the same users in another order do not lock each other out`() async throws {
         try await withDirectory { directory, fixture in
             let keys = (0..<20).map { UserKey("acme", Text("u\($0)")) }

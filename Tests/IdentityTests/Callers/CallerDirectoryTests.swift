@@ -73,7 +73,7 @@ import Testing
                 }
                 #expect(try caller(Array(right[..<index]), directory, fixture) == nil, "\(index) bytes")
             }
-            // The id of one and the secret of the other.
+            // The id of one key and the secret of the other.
             #expect(try caller(Array(right[..<23]) + Array(other[23...]), directory, fixture) == nil)
             let key = Array(right[7...])
             let wrongs: [[UInt8]] = [
@@ -129,7 +129,7 @@ import Testing
             let revoked = try await directory.revoke(id: id, validateOnly: false, origin: .server)
             #expect(revoked.revokedAtMicros == fixture.now.microseconds && !directory.isCurrent(mark))
             #expect(try caller(bearer(made.secret), directory, fixture) == nil)
-            // Again: nothing new.
+            // Revoking the key again changes nothing.
             fixture.clock.advance(by: .seconds(9))
             #expect(try await directory.revoke(id: id, validateOnly: false, origin: .server) == revoked)
             #expect(try fixture.events(of: "") == ["apiKeyCreated \(id)", "apiKeyRevoked \(id)"])
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    /// Where a first admin key goes, and how far it came.
+    /// Keeps a first admin key in memory: the key before it is shown, and after.
     private final class TestKeeper: SecretKeeper {
         private let state = Mutex<(unshown: Secret?, shown: Secret?)>((nil, nil))
 
@@ -185,7 +185,7 @@ import Testing
             let keeper = TestKeeper()
             let secret = try #require(try await directory.createFirstAdmin(keeper))
             #expect(keeper.shown.map(bearer) == bearer(secret) && keeper.kept() == nil)
-            // A start that was ended before it showed its key, and one whose key never came into the store.
+            // One start was ended before it showed its key; the key of the other start never reached the store.
             let (ended, lost) = (TestKeeper(), TestKeeper())
             ended.keep(secret)
             lost.keep(Secret("pk_abcdefghijkl_0123456789012345678901234567890123456789012"))
@@ -195,7 +195,7 @@ import Testing
         }
     }
 
-    /// The other node commits between our look at the store and our write.
+    /// The other node commits between this node's look at the store and its write.
     @Test func aNodeThatComesSecondShowsNoAdminKey() async throws {
         let others = StoredApiKey(apiKey: ApiKey(apiKeyID: "other", role: .projectAdmin), secretHash: [1])
         let open: (String) throws -> Store = { directory in

@@ -24,13 +24,14 @@ import Testing
         let budgets = GuessBudgets(limits: Limits())
         let lies = (0..<1_000).count { isAdmitted(budgets, guess(account: 100 + UInt64($0), tenant: 1)) }
         #expect(lies == 30)
-        // Of the 30 over all tenants the liar filled ten: others have twenty left, and only three of them fill all.
+        // The lying tenant used ten of the 30 over all tenants: the others have twenty left, and only three liars use
+        // up all.
         let others = (0..<30).count { isAdmitted(budgets, guess(account: 5_000 + UInt64($0), tenant: 10 + UInt64($0))) }
         #expect(others == 20)
     }
 
-    /// Accounts without number, each with wrong passwords of its own, from addresses without number: what another
-    /// tenant's account and address spent stays spent.
+    /// The attacker has countless accounts, each with wrong passwords of its own, and countless addresses. What
+    /// another tenant's account and address have spent stays spent.
     @Test func oneTenantsGuessesDoNotPushOutAnothers() {
         var limits = Limits()
         limits.throttleEntriesMax = 16 * 64
@@ -52,7 +53,7 @@ import Testing
     @Test func whatIsRefusedByOneBudgetCostsNothingInTheOthers() {
         let budgets = GuessBudgets(limits: Limits())
         for account in 0..<30 { #expect(isAdmitted(budgets, guess(account: 100 + UInt64(account)))) }
-        // The address is at its end; the account it tries is charged nothing, however often.
+        // The address has nothing left; the account that it tries is charged nothing, however often.
         for _ in 0..<1_000 { #expect(!isAdmitted(budgets, guess(account: 7))) }
         for _ in 0..<6 { #expect(isAdmitted(budgets, guess(account: 7, address: 51))) }
         #expect(!isAdmitted(budgets, guess(account: 7, address: 51)))
@@ -106,7 +107,7 @@ import Testing
         #expect(charge.overflow == 0)
     }
 
-    /// Whatever is admitted, given back and added in whatever order, no budget traps and every wait ends.
+    /// Whatever is admitted, given back and added, in any order, no budget traps and every wait ends.
     @Test func noOrderOfThingsLocksAnybodyOut() {
         var random = SeededRandom.printed()
         for _ in 0..<20 {

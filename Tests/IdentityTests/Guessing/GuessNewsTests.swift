@@ -15,7 +15,7 @@ import Testing
         var news = GuessNews(ownID: 1, countMax: 10)
         #expect(news.came([Self.key(1)], in: Self.snapshot(3)) == 0)
         #expect(news.came([Self.key(2), Self.key(3, server: 1)], in: Self.snapshot(5)) == 0)
-        // While the start reads, nothing is told: it may have seen the row.
+        // While the start reads, no row is told: the start may have seen it.
         #expect(news.take().isEmpty)
         news.started(in: Self.snapshot(4))
         #expect(news.take() == [Self.key(2)])

@@ -9,11 +9,11 @@ import Testing
 
 @testable import Identity
 
-/// Refusing, waiting and remembering together, over a real store.
+/// Refusing, delaying and remembering guesses together, over a real store.
 @Suite struct GuessThrottleTests {
     private static let masterKey = MasterKey.generate(random: .system)
 
-    /// Stopped by the test: its timer must not go before its loop does.
+    /// The test must stop the throttle: an armed timer must not be freed off its loop while the loop runs.
     private static func throttle(_ fixture: Fixture, _ resources: Resources? = nil) -> GuessThrottle {
         GuessThrottle(
             masterKey: masterKey, resources: resources ?? fixture.resources,
@@ -57,7 +57,7 @@ import Testing
             await first.save()
             try await Self.fail(second, guess, times: 2)
             await second.save()
-            // Restarted in the middle, by another id: it reads five, and hears of the sixth.
+            // A restart in the middle, with another id: it reads five guesses, and hears of the sixth.
             let third = Self.throttle(fixture)
             try third.start()
             try await Self.fail(first, guess, times: 1)
@@ -65,7 +65,7 @@ import Testing
             for throttle in [first, second, third] {
                 await #expect(refusal { _ = try await throttle.admit(guess) } == "TOO_MANY_ATTEMPTS_TRY_LATER")
             }
-            // The one that is right, once its second is over, makes them all forget.
+            // A right guess, once its second is over, makes all three forget.
             fixture.clock.advance(by: .seconds(2))
             first.succeeded(try await first.admit(guess))
             await first.save()
@@ -86,13 +86,13 @@ import Testing
                     log: .silent))
             let first = Self.throttle(fixture)
             for throttle in [first, second] { try throttle.start() }
-            // An address has 30 guesses in hand, of whatever accounts.
+            // An address has 30 guesses in hand, for whatever accounts.
             for number in UInt64(0)..<30 {
                 let throttle = number % 2 == 0 ? first : second
                 try await Self.fail(throttle, Self.guess(100 + number, 50), times: 1)
                 await throttle.save()
             }
-            // The rows of the one that is behind may be too old for the other one.
+            // The rows of the server that is behind may be too old for the other one.
             await #expect(refusal { _ = try await second.admit(Self.guess(7, 50)) } == "TOO_MANY_ATTEMPTS_TRY_LATER")
             if ahead == .zero {
                 await #expect(refusal { _ = try await first.admit(Self.guess(7, 50)) } == "TOO_MANY_ATTEMPTS_TRY_LATER")
@@ -125,7 +125,7 @@ import Testing
             let first = Self.throttle(fixture)
             try await Self.fail(first, Self.guess(7, 50), times: 6)
             await first.save()
-            // A clock that was set back forgets nothing: what is from the future counts as noted now.
+            // A clock that was set back forgets nothing: a guess from the future counts as noted now.
             for early in [Duration.zero, .hours(1), .days(365)] {
                 let time = fixture.clock.clock.now() - early
                 let behind = ManualClock(startingAt: time)
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    /// A store that takes no write any more refuses nobody's sign-in.
+    /// A store that accepts no more writes does not make any sign-in fail.
     @Test func aFullDiskLosesCountsAndNothingElse() async throws {
         try await withTemporaryStore(tables: Tables.all, { $0.mapByteCount = 1 << 20 }) { store in
             var isFull = false

@@ -49,7 +49,7 @@ import Testing
         #expect(quota.wait(19, max: 1, now: start) > .zero)
     }
 
-    /// Somebody who makes keys without end must not make the quota forget the others.
+    /// A caller who makes keys without end must not make the quota forget the other keys.
     @Test func anHourlyQuotaForgetsKeysWhoseHourEndsSoonFirst() {
         var quota = HourlyQuota(keysMax: 1_000)
         let start = Timestamp(seconds: 1_000_000)

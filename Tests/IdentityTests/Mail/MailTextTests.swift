@@ -8,7 +8,7 @@ import Testing
 @Suite struct MailTextTests {
     private static func text(_ string: String) -> Text { Text(unchecked: [UInt8](string.utf8)) }
 
-    /// Every scalar there is but NUL, before and behind each character that means something in HTML.
+    /// Every scalar except NUL, before and behind each character that has a meaning in HTML.
     @Test func noScalarHidesMarkup() {
         var name = ""
         var count = 0

@@ -9,12 +9,12 @@ import Testing
 /// The sweep's part in the event logs, over several tenants: what it deletes, what it finds, and where it goes on.
 @Suite struct EventUpkeepTests {
     private static let tenants: [Text] = ["a", "b", "c", "d"]
-    /// So small that every sweep stops in the middle of something.
+    /// Bounds so small that every sweep stops in the middle of something.
     private static let small = EventUpkeep.Bounds(tenantsMax: 2, eventsFollowedMax: 7, eventsDeletedPerWrite: 3)
-    /// How many of these sweeps come round to each of 40 events and 4 tenants.
+    /// The number of these sweeps that it takes to visit all 40 events and 4 tenants.
     private static let sweepsOfRound = 8
 
-    /// Ten events of each tenant, an hour apart from one to the next.
+    /// Appends ten events for each tenant, an hour apart.
     private func fill(_ fixture: Fixture) async throws {
         for tenantID in Self.tenants { try await fixture.makeTenant(tenantID) }
         for _ in 0..<10 {
@@ -79,7 +79,7 @@ import Testing
                 fixture.clock.advance(by: .hours(2))
             }
             #expect(try sequences(of: "a", fixture).isEmpty)
-            // A tenant goes as a whole while its chain is followed.
+            // A tenant disappears as a whole while its chain is followed.
             let other = EventUpkeep(fixture.resources, bounds: Self.small)
             try await other.sweep(now: fixture.now)
             try await fixture.store.write { [now = fixture.now] transaction in
@@ -105,7 +105,7 @@ import Testing
                 try transaction.put(Schema.events, altered, record)
                 try transaction.delete(Schema.events, EventKey(tenant: "c", sequence: 10))
             }
-            // One sweep without these bounds is a round.
+            // Without these bounds, one sweep is a whole round.
             let unbound = EventUpkeep(fixture.resources)
             for round in 1...3 {
                 try await unbound.sweep(now: fixture.now)

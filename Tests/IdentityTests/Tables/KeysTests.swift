@@ -25,7 +25,7 @@ import Testing
         for key in Self.keys { #expect(reread(key, key.bytes) == key.bytes, "\(key)") }
     }
 
-    /// Cut or changed bytes are another key of the kind, or none; nothing traps.
+    /// A key with cut or changed bytes is read as another key of the kind, or as none; nothing traps.
     @Test func damagedKeysAreReadWithoutATrap() {
         for key in Self.keys {
             for end in 0..<key.bytes.count {

@@ -70,7 +70,7 @@ import Testing
                     #expect(!fixture.store.isUpgradePutOff)
                     let tenants = fixture.tenantDirectory()
                     try await tenants.start()
-                    // What the first sweep does.
+                    // The first sweep does this.
                     try await tenants.finishSomeDeletions()
                     let store = fixture.store
                     for email in ["ann@example.com", "bob@example.com"] as [Text] {

@@ -6,15 +6,15 @@ import Testing
 
 @testable import Identity
 
-/// What a deleted tenant leaves, table by table; a table that is declared tomorrow is among them.
+/// What a deleted tenant leaves, table by table; tables that are declared later are covered, too.
 @Suite struct TablePurgeTests {
-    /// What stays of a deleted tenant, and why.
+    /// The tables whose rows of a deleted tenant stay, and why.
     private static let staying = [
         // A tombstone: an id is never used again.
         Tables.tenants.id,
-        // Verifiers refuse by them until the last token is over.
+        // Verifiers refuse tokens by these rows until the last token has expired.
         Tables.revocations.id,
-        // A repeated Delete is answered from them for a day.
+        // A repeated Delete is answered from these rows for a day.
         Tables.idempotency.id,
     ]
 
@@ -23,7 +23,7 @@ import Testing
         Table(id: declaration.id, name: declaration.name, owner: declaration.owner, purge: declaration.purge)
     }
 
-    /// Rows in every table whose keys begin with a tenant, and a session; as many as two slices take.
+    /// Puts `count` rows into every table whose keys begin with a tenant, and `count` sessions.
     private static func fill(_ transaction: borrowing WriteTransaction, tenantID: Text, count: Int) throws {
         for number in 0..<count {
             let name = [UInt8]("row \(number)".utf8)
@@ -90,7 +90,7 @@ import Testing
                 leftBetween.insert(left)
             }
             try await deletion.value
-            // Slices of 500 rows of each table: the writes of b came in between.
+            // The purge takes slices of 500 rows of each table: the writes of b came in between.
             #expect(leftBetween.count { $0 > 0 && $0 < count } >= 3, "\(leftBetween)")
             #expect(try fixture.store.statistics().commits - before >= UInt64(count / 500))
             #expect(try Self.rowCounts(fixture, tenantID: "acme")[Tables.userByCreation.id] == nil)

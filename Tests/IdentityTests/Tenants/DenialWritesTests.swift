@@ -35,11 +35,12 @@ import Testing
                     try await append([denial(at: start)], to: tenantID, inAll: 30, atLeast: 3, in: fixture)
                 }
             }
-            // The first had room, the second until all was full, the third has what everybody has.
+            // The first tenant had room, the second until all was full, and the third has the minimum that every
+            // tenant has.
             #expect(try sequences("a", in: fixture).count == 20)
             #expect(try sequences("b", in: fixture) == Array(11...20))
             #expect(try sequences("c", in: fixture) == [18, 19, 20])
-            // Who has many goes on with as many, the newest.
+            // A tenant that has many denials keeps as many, the newest.
             try await append([denial(at: start)], to: "a", inAll: 30, atLeast: 3, in: fixture)
             #expect(try sequences("a", in: fixture) == Array(2...21))
         }
@@ -67,7 +68,7 @@ import Testing
             #expect(try sequences(in: fixture) == [1, 2, 3, 4, 5])
             try await append([denial(at: start)], kept: 5, in: fixture)
             #expect(try sequences(in: fixture) == [2, 3, 4, 5, 6])
-            // More at once than may stay.
+            // More denials come at once than may stay.
             try await append((0..<12).map { _ in denial(at: start) }, kept: 5, in: fixture)
             #expect(try sequences(in: fixture) == [14, 15, 16, 17, 18])
             // A lower limit takes effect with the next refusal.
@@ -123,7 +124,7 @@ import Testing
             #expect(try before(nil, 0, 10, 3) == [10, 9, 8])
             #expect(try before(8, 0, 10, 3) == [7, 6, 5])
             #expect(try before(1, 0, 10).isEmpty)
-            // From is within, to is not.
+            // The lower bound is included, the upper bound is not.
             #expect(try before(nil, 3, 6) == [6, 5, 4])
             #expect(try before(6, 3, 6) == [5, 4])
             #expect(try before(nil, 20, 30).isEmpty)

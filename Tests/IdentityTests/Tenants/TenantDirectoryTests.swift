@@ -83,7 +83,7 @@ import Testing
             #expect(await refusal { try await create("acme", in: directory) } == "TENANT_ID_EXISTS")
             try await delete("acme", in: directory)
             #expect(await refusal { try await create("acme", in: directory) } == "TENANT_ID_EXISTS")
-            // An empty id is made up.
+            // The directory makes up an id if none is given.
             try await create("", in: directory)
             let made = try #require(try list(directory, fixture).first)
             #expect(made.byteCount == 20 && reason { try Values.checkTenantID(made) } == nil)
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    /// Rows of three tenants, one a beginning of the other; 600 users so that the purge takes more than one slice.
+    /// Puts rows of three tenants, one id a prefix of another; 600 users make the purge take more than one slice.
     private func populate(_ fixture: Fixture, _ directory: TenantDirectory) async throws {
         try await directory.start()
         let now = fixture.now
@@ -262,7 +262,7 @@ import Testing
             #expect(try unfinished() == ["t5500"])
             try await directory.finishSomeDeletions()
             #expect(try unfinished().isEmpty)
-            // The first sweep after a start looks at all of them.
+            // The first sweep after a start looks at all deleted tenants.
             try await fixture.store.write { transaction in
                 for tenantID in deleted {
                     var record = try #require(try transaction.reading.get(Tables.tenants, TenantPrefix(tenantID)))

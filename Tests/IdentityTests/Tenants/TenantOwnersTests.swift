@@ -65,7 +65,7 @@ import Testing
             directory.forgetIdle()
             #expect(directory.ownerCount == 1)
             await directory.tenant("acme").flushSuppressed()
-            // What the owner's loop does in order is done by then, and what the writer does in order as well.
+            // After these two calls, everything that the owner's loop and the writer had in their queues is done.
             _ = await directory.tenant("acme").anonymousSignUpCount()
             try await fixture.store.write { _ in }
             let written = try fixture.store.read { try $0.denials(tenantID: "acme", after: 0, limit: 1_000) }

@@ -24,7 +24,7 @@ import Testing
             try Self.signUp(client, from: "192.0.2.2")
             server.clock.advance(by: .hours(1))
             try Self.signUp(client, from: "192.0.2.1")
-            // Not believed from a credential that is not marked for it: nobody uses up another's address.
+            // A credential that is not trusted for it cannot name an address: nobody uses up another's limit.
             let untrusted = try server.client(as: .app, of: "")
             for _ in 0..<40 { try Self.signUp(untrusted, from: "192.0.2.3") }
             try Self.signUp(client, from: "192.0.2.3")
@@ -45,7 +45,7 @@ import Testing
             }
             for _ in 0..<10 { try Self.signUp(client) }
             expectRefusal("QUOTA_EXCEEDED") { try Self.signUp(client) }
-            // Signing up with an email has nothing to do with it.
+            // The limit does not apply to sign-ups with an email.
             _ = try IdentityClient(server).signUp("ada@example.com")
         }
     }

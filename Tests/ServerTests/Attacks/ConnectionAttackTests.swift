@@ -26,7 +26,7 @@ import Wire
         _ = try client.call(stats, ProjectStatsRequest(), returning: ProjectStatsResponse.self)
     }
 
-    /// What the server said last on each stream of a connection that it then closed.
+    /// The failures in the responses that came before the server closed the connection.
     private static func lastWords(_ client: RawClient) throws -> [Failure] {
         try client.readUntilClosed().filter { $0.header.type == .response }.map { frame in
             failure { let _: EncodedMessage = try RawClient.response(frame) }
@@ -45,7 +45,7 @@ import Wire
                 try Self.ask(admin)
                 admin.close()
             }
-            // The oldest gave way, and was told to come back; who has shown a credential never does.
+            // The oldest stranger gave way, and was told to come back; connections with a credential never give way.
             #expect(try Self.lastWords(strangers[0]).map(\.code) == [.unavailable])
             try Self.ask(first)
             #expect(server.instance.server.metrics.connectionsDisplaced.value >= 1)
@@ -103,7 +103,7 @@ import Wire
                     }
                 }
             }
-            // Every one is closed; what was still in flight is answered, so that its caller comes back.
+            // The server closes every connection. It answers the calls in flight, so that their callers come back.
             for (method, kind, client) in calls {
                 let answers = try Self.lastWords(client)
                 let isInFlight = kind == (method.isRequestStreaming ? .remoteOpen : .remoteClosed)
@@ -144,7 +144,7 @@ import Wire
         try await withServer { server in
             let (client, end) = try RawClient.pair(timeoutSeconds: 1)
             server.instance.server.adopt(end)
-            // 4 MiB of questions, whose answers nobody takes.
+            // 4 MiB of requests whose answers the client does not read.
             #expect(throws: RawClient.RawError.timedOut) {
                 for _ in 0..<40_000 {
                     let stream = client.nextStream()
@@ -182,7 +182,7 @@ import Wire
             }
             #expect(refused == 1_000)
             #expect(server.instance.router.callerUse.streamsOpen.value == 3_000)
-            // Others have their own, and what has ended does not count.
+            // Another credential has its own limit, and streams that have ended do not count.
             _ = try RawStream<TokensWatchRevocationsResponse>(
                 server, "postern.v1.Tokens/WatchRevocations", TokensWatchRevocationsRequest()
             ).next()
@@ -192,7 +192,7 @@ import Wire
         }
     }
 
-    /// Asks how the server is, and returns what else it answered before.
+    /// Calls Health.Check, and returns the failures that the server answered before that.
     private static func health(_ client: RawClient) throws -> [Failure] {
         let stream = client.nextStream()
         try client.send(client.request("grpc.health.v1.Health/Check", GRPCHealthCheckRequest(), stream: stream))

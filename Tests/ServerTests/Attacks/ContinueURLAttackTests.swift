@@ -6,7 +6,7 @@ import Store
 import TestSupport
 import Testing
 
-/// A mail that the tenant sent leads to a page of the attacker's, because the caller chose where it goes afterwards.
+/// The caller of a method chooses the continue URL, so that a mail from the tenant leads to the attacker's page.
 @Suite struct ContinueURLAttackTests {
     private static let listed: [Text] = ["app.example", "app.example:8443", "*.apps.example", "com.example.app:"]
 
@@ -17,7 +17,7 @@ import Testing
         "https://issuer.test/anything",
     ]
 
-    /// Hosts that look like listed ones to somebody.
+    /// URLs that some parser or reader could take for ones with a listed host.
     private static let hostile: [Text] = [
         "https://evil.example", "https://app.example.evil.example/", "https://evil.example/app.example",
         "https://evil.example?app.example", "https://evil.example#app.example", "https://evil.example/@app.example",
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// What asking for a mail, and a link without a mail, answer.
+    /// The reasons with which a request for a mail, and one for a link without a mail, are refused.
     private static func reasons(_ client: IdentityClient, _ url: Text) -> [String] {
         client.server.clock.advance(by: .minutes(15))
         return [
@@ -78,7 +78,7 @@ import Testing
             #expect(Self.reasons(client, "https://login.acme.example:8443/x") == ["", ""])
             #expect(Self.reasons(client, "https://login.acme.example/x").first == "UNAUTHORIZED_DOMAIN")
             #expect(Self.reasons(client, "https://issuer.test/x").first == "UNAUTHORIZED_DOMAIN")
-            // This machine, only when that is said.
+            // URLs on this machine are allowed only when the tenant says so.
             for allows in [false, true] {
                 try client.setTenant(["allow_loopback_continue_url"]) { $0.allowLoopbackContinueURL = allows }
                 for url in ["http://localhost:3000/", "http://127.0.0.1/", "https://localhost/"] as [Text] {
@@ -95,7 +95,7 @@ import Testing
             try await withServer(directory: directory, clock: clock, masterKey: masterKey) { server in
                 adminKey = server.adminKey
                 _ = try IdentityClient(server).signUp("ada@example.com")
-                // As a version without lists wrote it.
+                // The record as a version without lists wrote it.
                 try await server.project.store.write { transaction in
                     var record = try transaction.get(Tables.tenants, TenantPrefix(.empty))!
                     record.tenant?.continueURLRule = .unspecified

@@ -6,9 +6,9 @@ import Messages
 import TestSupport
 import Testing
 
-/// Custom claims come from whoever keeps the users: they must never say what services believe of the server.
+/// Those who manage users set custom claims. These must never replace claims that services trust the server for.
 @Suite struct CustomClaimAttackTests {
-    /// What only the server says, and may be set all the same: Firebase lets it in.
+    /// Claims that only the server makes. Firebase lets users have them, so they may be set, but they are ignored.
     private static let ignored: [Text] = [
         "email", "email_verified", "phone_number", "provider_id", "synthetic", "user_id",
     ]
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    /// Firebase took such claims, so its users have them.
+    /// Firebase accepts such claims, so users who come from there may have them.
     @Test func `Users come in with them`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

@@ -6,8 +6,9 @@ import Service
 import TestSupport
 import Testing
 
-/// A right password is answered sooner than a wrong one is refused where a password has to be tried in two forms. Who
-/// ends each call in between learns what is right: so what was looked at counts as a guess.
+/// Some passwords have to be tried in two forms. Then a right password is answered sooner than a wrong one is
+/// refused, and a caller who ends each call in between learns what is right. So every password that was checked
+/// counts as a guess.
 @Suite struct CutGuessAttackTests {
     private static let refused = "TOO_MANY_ATTEMPTS_TRY_LATER"
 
@@ -16,8 +17,8 @@ import Testing
             let client = try IdentityClient(server)
             _ = try client.signUp("ann@example.com")
             var reason = ""
-            // A hash takes more than 10 ms. Where the machine has none to spare for it within 5 ms, nothing was looked
-            // at and nothing is charged: hence many.
+            // A hash takes more than 10 ms. If the machine does not begin one within 5 ms, no password was checked
+            // and nothing is charged: hence many attempts.
             for number in 0..<400 where reason != Self.refused {
                 reason = try Self.guess("gue\u{301}ss\(number)", milliseconds: 5, client.client)
             }

@@ -11,7 +11,7 @@ import Testing
         var random = SeededRandom.printed()
         try await withServer { server in
             let client = try IdentityClient(server)
-            // A clock that went right for a while: one that is new is followed when it is set.
+            // Proves the clock by a while in which it is right: the server follows an unproven clock when it is set.
             server.clock.advance(by: .minutes(11))
             await server.project.sweep()
             try client.setTenant(["enable_email_privacy", "enable_email_link_signin"]) {
@@ -20,7 +20,7 @@ import Testing
             }
             var ownersWhoWereMailed = 0
             var moves: [StolenAccount.Move: Int] = [:]
-            // 80 stories, and as many more as it takes until each move was taken once: some of them rarely can be.
+            // 80 stories, and more until each move was taken once, since some moves are rarely possible.
             var number = 0
             while number < 80 || number < 800 && moves.count < StolenAccount.Move.allCases.count {
                 defer { number += 1 }
@@ -129,7 +129,7 @@ private struct StolenAccount {
         }
     }
 
-    /// The stranger proves an address that the thief moved the account to. The account is none of the stranger's.
+    /// The stranger proves an address that the thief moved the account to, and must not get into the account.
     private mutating func strangerArrives(_ user: User, _ random: inout SeededRandom) throws {
         guard user.email == stranger, !user.emailVerified else { throw Failure.notTheThiefs }
         let way = [Move.resetPassword, .enterByLink, .enterByProvider][random.below(3)]
@@ -161,7 +161,7 @@ private struct StolenAccount {
                 idToken: try session(of: user), updateMask: ProtobufFieldMask(paths: ["email"]), email: email))
     }
 
-    /// The thief signs in with the password; NOT_THE_THIEFS where the account has none.
+    /// Signs the thief in with the password; throws NOT_THE_THIEFS when the account has none.
     private func session(of user: User) throws -> Text {
         guard user.providers.contains(where: { $0.providerID == "password" }) else { throw Failure.notTheThiefs }
         let signedIn = try client.signIn(user.email, password: password)
@@ -169,7 +169,7 @@ private struct StolenAccount {
         return signedIn.tokens?.idToken ?? .empty
     }
 
-    /// Reads what came since; a way back goes only to an address that was proved when it was the account's.
+    /// Reads the new mail. A recovery code goes only to an address that was verified while it was the account's.
     private mutating func readMail(about before: User? = nil) throws {
         let listed: OutboxListResponse = try client.client.call(
             "postern.v1.Outbox/List", OutboxListRequest(pageSize: 40))
@@ -185,7 +185,7 @@ private struct StolenAccount {
         }
     }
 
-    /// The owner uses the first code that came; false when none came. The thief is outside then.
+    /// The owner uses the first recovery code that came; false when none came. Afterwards the thief is locked out.
     func ownerComesBack() throws -> Bool {
         guard let own = recoveries.first(where: { $0.to == home }) else { return false }
         let refused = failure { _ = try client.applyOob(own.code) }

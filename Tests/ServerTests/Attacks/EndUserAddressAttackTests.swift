@@ -3,10 +3,10 @@ import Messages
 import TestSupport
 import Testing
 
-/// What applications may say end users' addresses are.
+/// The texts that applications may send as the addresses of end users.
 @Suite struct EndUserAddressAttackTests {
-    /// Every method that takes an address; with an ID token as well where a method takes one, since some then do
-    /// something else. Nothing else is right about most of these requests.
+    /// Every method that takes an address. A method that also takes an ID token comes with and without one, since
+    /// some methods then do something else. Most of these requests are wrong in everything else.
     private static let calls: [(method: PublishedMethod, hasIDToken: Bool)] = PublishedMethod.all.flatMap { method in
         guard method.field(named: "end_user_ip") != nil else { return [(PublishedMethod, Bool)]() }
         return method.field(named: "id_token") == nil ? [(method, false)] : [(method, false), (method, true)]
@@ -38,7 +38,7 @@ import Testing
                         failure { let _: EncodedMessage = try guesser.client.call(method.fullName, request) }.reason
                     }
                     #expect(reason(guesser) == "INVALID_END_USER_IP", "\(method.fullName)")
-                    // Of a credential that is not believed it is ignored, and bounded all the same.
+                    // From an untrusted credential the address is ignored, but its length is bounded all the same.
                     let other = reason(untrusted)
                     let isLong = address.byteCount > 45
                     #expect((other == "INVALID_END_USER_IP") == isLong, "\(method.fullName): \(other)")

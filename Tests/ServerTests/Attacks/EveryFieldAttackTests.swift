@@ -2,11 +2,11 @@ import Base
 import TestSupport
 import Testing
 
-/// Every field of every method with what nobody should send, in a request that is right otherwise: with and without the
-/// update mask that names it, with and without validate_only. A refusal is fine. A server that is gone, does not answer
-/// or answers INTERNAL is not, and neither is one that others do not reach.
+/// Sends bad values in every field of every method, in a request that is right otherwise: with and without the update
+/// mask that names the field, with and without validate_only. A refusal is fine. A server that ends, does not answer,
+/// answers INTERNAL or cannot be reached by other clients is a failure.
 @Suite struct EveryFieldAttackTests {
-    /// Methods that take from under themselves what their next request needs, when they succeed.
+    /// Methods that delete or use up, when they succeed, what their next request needs.
     private static let destructive: Set<String> = [
         "postern.v1.Accounts/Delete", "postern.v1.Accounts/Unlink", "postern.v1.Accounts/ResetPassword",
         "postern.v1.Accounts/ApplyOobCode", "postern.v1.Accounts/SignInWithCustomToken",
@@ -49,7 +49,7 @@ import Testing
         let validateOnly: Bool
     }
 
-    /// The ways to send a field: by the mask that the method takes for it, or without one; for good, or to see.
+    /// The ways to send a field: with the mask that the method takes for it or without; for real or to validate.
     private static func contexts(
         _ caller: HostileCaller, _ method: ProtobufSchema.Method, _ path: [ProtobufSchema.Field]
     ) throws -> [Context] {

@@ -5,7 +5,7 @@ import Rules
 import TestSupport
 import Testing
 
-/// Who was in an account before its owner had a second factor, or for a while afterwards, and wants to stay.
+/// An attacker was in an account before its owner had a second factor, or for a while afterwards, and wants to stay.
 @Suite struct FactorTakeoverAttackTests {
     private static let number: Text = "+14155550199"
 

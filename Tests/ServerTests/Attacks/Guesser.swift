@@ -3,7 +3,7 @@ import Messages
 import TestSupport
 import Wire
 
-/// Somebody who tries passwords through an application whose word about end users' addresses is believed, or not.
+/// An attacker who tries passwords through an application that is trusted, or not, to name end users' addresses.
 struct Guesser {
     let client: RawClient
 
@@ -27,7 +27,7 @@ struct Guesser {
                 deviceToken: deviceToken))
     }
 
-    /// Tries a password; why it was refused.
+    /// Tries a password; returns the refusal.
     func tryPassword(
         _ password: Text, of email: Text, from address: Text = .empty, deviceToken: Text = .empty,
         tenantID: Text = .empty
@@ -35,7 +35,7 @@ struct Guesser {
         failure { _ = try signIn(email, password, from: address, deviceToken: deviceToken, tenantID: tenantID) }
     }
 
-    /// Signs up with an email that may be taken; why it was refused.
+    /// Signs up with an email that may be taken; returns the refusal.
     func signUp(_ email: Text, from address: Text = .empty) -> Failure {
         failure {
             let _: AccountsSignUpResponse = try client.call(

@@ -68,7 +68,7 @@ import Testing
             .flatMap { prefix in hosts.map { Text(prefix + $0) } }
     }
 
-    /// Six kinds of questions whose answers tell of an account, each asked 40 times from one address.
+    /// Six kinds of requests whose answers tell whether an account exists, each sent 40 times from one address.
     @Test func `No question that tells who has an account is answered often`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

@@ -5,15 +5,15 @@ import TestSupport
 import Testing
 import Wire
 
-/// A server as a process, and what is right at it: a tenant where hashes are cheap, a user who is signed in, a
-/// provider, a mail, a service account. From these, requests that are right but for one field.
+/// Calls a server process with requests that are right but for one field. For the right values it makes a tenant with
+/// cheap hashes, a user who is signed in, a provider, a mail and a service account.
 final class HostileCaller {
     let schema: ProtobufSchema
     private let port: UInt16
     private let adminKey: Secret
     private var client: RawClient
     private let canary: RawClient
-    /// By the name of a field.
+    /// The right values, by the name of their field.
     private(set) var known: [String: WireValue] = [:]
     private var tenantCount = 0
 
@@ -28,13 +28,13 @@ final class HostileCaller {
         try prepare()
     }
 
-    /// What a call came to.
+    /// The outcome of a call.
     struct Answer {
         let code: StatusCode
         let reason: String
     }
 
-    /// Everything anew, so that what an earlier call changed does not stand in the way of the next.
+    /// Makes everything anew, so that the changes of an earlier call do not affect the next one.
     func prepare() throws {
         try connect()
         tenantCount += 1
@@ -122,7 +122,7 @@ final class HostileCaller {
 
     // MARK: Requests
 
-    /// A request of the method in which all is right that is known.
+    /// A message in which every field has its right value, where one is known.
     func base(_ message: String, depth: Int = 0) -> WireTree {
         var tree = WireTree()
         var oneofs: Set<Int> = []
@@ -139,7 +139,7 @@ final class HostileCaller {
         return tree
     }
 
-    /// The request with `values` in the field at the end of the path; `mask` nil: none.
+    /// The request with `values` in the field at the end of the path; without an update mask when `mask` is nil.
     func request(
         _ method: ProtobufSchema.Method, _ path: [ProtobufSchema.Field], _ values: [WireValue], mask: String?,
         validateOnly: Bool
@@ -173,8 +173,8 @@ final class HostileCaller {
 
     // MARK: Calls
 
-    /// Sends a request and reads what comes of it: the answer, the first message of a stream, or nothing of a stream
-    /// that only listens.
+    /// Sends a request and reads the outcome: the answer, or the first message of a stream. A stream that sends
+    /// nothing before the answer to a PING counts as a success.
     func call(_ method: ProtobufSchema.Method, _ payload: [UInt8]) throws -> Answer {
         let stream = client.nextStream()
         let isStream = method.isClientStreaming || method.isServerStreaming

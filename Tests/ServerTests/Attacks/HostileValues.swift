@@ -1,10 +1,10 @@
 import Base
 
-/// What nobody should send in a field, by its kind.
+/// Values that nobody should send in a field, by the field's kind.
 enum HostileValues {
     typealias Value = WireValue
 
-    /// Small enough to be tried in every way; `huge` comes once per field.
+    /// Values small enough to be tried in every way; `huge` comes once per field.
     static func of(_ field: ProtobufSchema.Field) -> [[Value]] {
         let single: [Value] =
             switch field.kind {
@@ -22,7 +22,7 @@ enum HostileValues {
         return [[]] + single.map { [$0] } + repeatedly
     }
 
-    /// Above every limit and still a frame; nil where no value can be that long. `index` makes neighbours differ.
+    /// A value above every limit that still fits in a frame; nil if the kind has none. `index` makes neighbours differ.
     static func huge(_ field: ProtobufSchema.Field, _ index: Int) -> [Value]? {
         switch field.kind {
         case .text, .bytes: [.bytes(huges[index % huges.count])]
@@ -52,7 +52,7 @@ enum HostileValues {
 
     private static let marks = "\u{301}\u{316}"
 
-    /// Lengths at and around the limits there are, then texts that mean something to somebody, then what is no text.
+    /// Lengths at and around the limits, then texts with a meaning for some parser, then bytes that are no text.
     private static let texts: [[UInt8]] =
         [0, 1, 3, 4, 5, 6, 16, 35, 36, 64, 65, 128, 129, 254, 255, 256, 257, 512, 513, 1_000, 1_001, 1_024, 1_025]
         .map { [UInt8](repeating: 0x61, count: $0) }

@@ -33,20 +33,20 @@ import Wire
             let before = Self.hashCount(server)
             for key in 100..<110 {
                 expectRefusal("TOO_MANY_IDEMPOTENCY_KEYS") {
-                    // However the address is written.
+                    // The limit counts the address in any spelling.
                     try Self.signIn(client, key % 2 == 0 ? "mallory@example.com" : "MALLORY@example.com", key: key)
                 }
             }
             #expect(Self.hashCount(server) == before)
             #expect(server.project.idempotencyRefusals.value == 10)
             try Self.signIn(client, "ada@example.com", key: 100)
-            // Another credential, and the same without a key.
+            // Another credential has its own limit, and a call without a key is not limited.
             try Self.signIn(try server.client(as: .app, of: ""), "mallory@example.com", key: 100)
             _ = try identity.signIn("mallory@example.com")
         }
     }
 
-    /// Thousands of people may have one address (carrier-grade NAT, an office): what one of them does refuses nobody.
+    /// Thousands may share one address (carrier-grade NAT, an office): the calls of one must not refuse the others.
     @Test func `People behind one address do not use up each other's keys`() async throws {
         try await withServer(configure: { $0.limits.idempotencyRecordsPerSubjectMax = Self.limit }) { server in
             try server.updateTenant("", ["enable_anonymous_user"]) { $0.enableAnonymousUser = true }
@@ -82,8 +82,8 @@ import Wire
         }
     }
 
-    /// Whoever holds a genuine ID token is its user, and wrong passwords leave no record: a stranger cannot use up
-    /// somebody's keys.
+    /// A stranger cannot use up a user's keys: only the user has a genuine ID token, and wrong passwords leave no
+    /// record.
     @Test func `Failed attempts of a stranger use up nothing`() async throws {
         try await withServer(configure: { $0.limits.idempotencyRecordsPerSubjectMax = 1 }) { server in
             let client = try server.client(as: .app, of: "")

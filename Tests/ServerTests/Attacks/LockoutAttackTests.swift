@@ -7,11 +7,11 @@ import Store
 import TestSupport
 import Testing
 
-/// Guessing so much that the owner cannot get in any more. Nobody manages that.
+/// An attacker guesses so much that the owner could be locked out. The attack must not succeed.
 @Suite struct LockoutAttackTests {
     private static let email: Text = "ada@example.com"
 
-    /// 10,000 wrong passwords: from 4,000 addresses, and as many from nowhere known.
+    /// 10,000 wrong passwords: half of them from 4,000 addresses, half without a known address.
     private static func attack(_ server: TestServer, count: Int = 10_000) throws {
         let botnet = try Guesser(server)
         let nameless = try Guesser(server, isTrusted: false)
@@ -50,13 +50,13 @@ import Testing
             _ = try app.signIn(Self.email, "another horse")
             try Self.attack(server, count: 1_000)
             #expect(app.tryPassword("another horse", of: Self.email).reason == tooManyAttempts)
-            // The device that the password was reset on is known, and so are the addresses of before.
+            // The device of the password reset is known, and so is the address that the owner used before.
             _ = try app.signIn(Self.email, "another horse", deviceToken: reset.deviceToken)
             _ = try home.signIn(Self.email, "another horse", from: "192.0.2.1")
         }
     }
 
-    /// Every way in besides the password makes a device known, and a proof of the mailbox ends the waiting.
+    /// Every sign-in method, not only the password, makes a device known. A proof of the mailbox ends the waiting.
     @Test func `Who came in by a link waits for nothing after it, and an admin's new password ends the waiting too`()
         async throws
     {
@@ -72,7 +72,7 @@ import Testing
             try client.sendOob(.emailSignin, email: Self.email)
             let code = try #require(try client.mails().first).code
             let signedIn = try client.signIn(Self.email, link: code)
-            // Nobody had proved the address before, so that the password is gone: what matters is who waits.
+            // The address was not verified before, so the link removed the password: this checks only who waits.
             #expect(app.tryPassword("x", of: Self.email).reason == wrongCredentials)
             spend()
             #expect(app.tryPassword("x", of: Self.email, deviceToken: signedIn.deviceToken).reason == wrongCredentials)
@@ -132,7 +132,7 @@ import Testing
                 app.tryPassword("x", of: Self.email, deviceToken: $0.isMultiple(of: 2) ? stolen : renewed).reason
             }
             #expect(reasons.count { $0 == wrongCredentials } == 6)
-            // The owner has another device, and whoever has none is no worse off.
+            // The owner, on another device, is not affected, and neither is a caller without a device token.
             #expect(app.tryPassword("correct horse", of: Self.email).reason == "")
 
             for (email, tenantID) in [("eve@example.com", ""), (Self.email, "other")] as [(Text, Text)] {
@@ -189,7 +189,7 @@ import Testing
                 _ = try guesser.signIn(Self.email, from: "192.0.2.1")
                 clock.advance(by: .hours(1))
                 #expect(guesser.tryPassword("x", of: Self.email, from: "203.0.113.1").reason == wrongCredentials)
-                // What counts for nothing any more is not kept.
+                // Guesses that no longer count are deleted.
                 await server.project.guesses.save()
                 clock.advance(by: .hours(2))
                 await server.project.sweep()

@@ -3,9 +3,9 @@ import Messages
 import TestSupport
 import Testing
 
-/// Names that would be markup in somebody's mail.
+/// Display names that would be markup in somebody's mail.
 @Suite struct MailTextAttackTests {
-    /// U+0600 joins the next character to one `Character`, so whoever compares Characters does not see the "<".
+    /// U+0600 joins the next character to one `Character`, so a search by Characters does not find the "<".
     @Test(arguments: ["\u{600}", "\u{1F3F4}\u{200D}", "\u{110BD}", "e\u{301}", "\u{FE0F}", "\u{2028}"], [true, false])
     func noCharacterHidesMarkup(before: String, hasTemplate: Bool) async throws {
         try await withServer { server in
@@ -25,7 +25,7 @@ import Testing
             try client.update(uid, ["display_name"]) { $0.displayName = Text(name) }
             try client.sendOob(.passwordReset, email: "ada@example.com")
             let mail = try #require(try client.mails().first)
-            // Our own words name neither in the HTML.
+            // Our built-in text has neither name in the HTML.
             #expect(mail.contents.html.contains("&lt;img src=x onerror=alert(1)&gt;") == hasTemplate)
             #expect(!mail.contents.html.contains("<img") && !mail.contents.html.contains("\"\u{600}"))
             // A placeholder with a combining mark behind it is still one.

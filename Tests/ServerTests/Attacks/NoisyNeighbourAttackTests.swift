@@ -2,12 +2,12 @@ import Base
 import TestSupport
 import Testing
 
-/// One tenant's app, its admin and a thousand connections from outside against a whole server, for a minute.
+/// For a minute, one tenant's app, its admin and a thousand connections from outside attack a whole server.
 @Suite struct NoisyNeighbourAttackTests {
-    /// No request of the other tenant may fail, ever. None may wait for seconds, as behind callers without bounds. The
-    /// bound of a second is for requests as they are due: `postern-bench hostile` has an open loop. It is far above the
-    /// p99 of a release build (0.1 s on two processors), because this is a debug build on a machine that may do other
-    /// things; for the same reason the best of three minutes counts.
+    /// No request of the other tenant may fail, ever. None may wait for seconds, as it would behind callers without
+    /// limits. The limit of one second counts from the time a request is due, since `postern-bench hostile` has an
+    /// open loop. It is far above the p99 of a release build (0.1 s on two processors), because this is a debug build
+    /// on a machine that may do other things. For the same reason the best of three minutes counts.
     @Test func anotherTenantIsServedAsIfNothingHappened() throws {
         var reports: [String] = []
         for _ in 0..<3 {

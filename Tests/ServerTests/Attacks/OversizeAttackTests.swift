@@ -5,7 +5,7 @@ import Store
 import TestSupport
 import Testing
 
-/// Texts that are longer than anything needs: refused before anything is computed over them, and nobody else notices.
+/// Texts longer than anything needs are refused before anything is computed over them; no other caller notices.
 @Suite struct OversizeAttackTests {
     /// Asks on a connection of its own, as another client would.
     private static func expectAlive(_ server: TestServer, sourceLocation: SourceLocation = #_sourceLocation) throws {
@@ -69,14 +69,14 @@ import Testing
 
     // MARK: What a mail is made of
 
-    /// At the action page's own host.
+    /// A URL of 2,048 bytes at the action page's own host.
     private static let longURL = Text("https://issuer.test/" + String(repeating: "?", count: 2_048 - 20))
 
     private static func template(html: String) -> EmailTemplate {
         EmailTemplate(requestType: .passwordReset, subject: "Reset", text: "%LINK%", html: Text(html))
     }
 
-    /// 510 bytes of placeholders made half a megabyte of each mail; 4,681 of them a text too long to seal.
+    /// Unlimited, 510 bytes of placeholders made half a megabyte of each mail; 4,681 of them a text too long to seal.
     @Test(arguments: [
         String(repeating: "%LINK%", count: 85), String(repeating: "%LINK%", count: 5_461),
         "%LINK%" + String(repeating: "%DISPLAY_NAME%", count: 2_300),
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    /// A template of before there was a limit: the mail goes out, in our own words.
+    /// A template from before there was a limit: the mail goes out with our built-in text.
     @Test func aMailIsNeverLostToItsTemplate() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
@@ -134,7 +134,7 @@ import Testing
             let mail = try #require(try client.mails().first)
             #expect(mail.contents.html.byteCount <= 65_536 && mail.contents.html.contains("<p>Hello,</p>"))
             #expect(!mail.code.isEmpty)
-            // Other settings can be changed while it is there.
+            // Other settings can be changed while such a template is stored.
             try client.configureMail(["reply_to"]) { $0.replyTo = "help@example.com" }
             try Self.expectAlive(server)
         }

@@ -44,13 +44,13 @@ import Testing
             return tokens
         }
 
-        /// Fields of numbers and messages, which are filters; none of these requests has another kind.
+        /// The fields of numbers and messages, which are all filters; these requests have no filter of another kind.
         var filters: [PublishedMethod.Field] {
             method.requestFields.filter { $0.type != 9 && $0.name != "page_size" }
         }
     }
 
-    /// Changes of many go through pages as well, and need a condition: `ManyTenantsTests` and `ManyUsersTests`.
+    /// UpdateMany has page tokens as well, but needs a condition: `ManyTenantsTests` and `ManyUsersTests` test it.
     private static let listings = PublishedMethod.all.filter {
         $0.field(named: "page_token") != nil && !$0.fullName.hasSuffix("/UpdateMany")
     }
@@ -82,7 +82,7 @@ import Testing
                 }
                 for filter in listing.filters {
                     let reason = listing.next(listing.token, raw) {
-                        // A message whose first field is a text, as conditions on a user begin.
+                        // A message whose first field is a text, like a condition on a user.
                         guard filter.type != 11 else { return $0.append(filter.number, "\n\u{1}x") }
                         $0.append(filter.number, 1)
                     }
@@ -149,12 +149,11 @@ import Testing
             return Text(unchecked: altered)
         }
         let position = Array((Base64.url.decode(bytes) ?? []).dropFirst(17))
-        // Without a token a listing starts anew: no misuse.
+        // An empty token starts the listing anew, which is no misuse.
         return (cut + replaced + [Text(unchecked: Base64.url.encode(position))]).filter { !$0.isEmpty }
     }
 
-    /// Two of everything that can be listed.
-    /// One more credential of each kind.
+    /// Makes one more credential of each kind. `fill` makes two of everything that can be listed.
     private static func fillProject(_ name: Text, _ tenantID: Text, _ raw: RawClient) throws {
         let _: ProjectCreateApiKeyResponse = try raw.call(
             "postern.v1.Project/CreateApiKey",

@@ -5,7 +5,7 @@ import Messages
 import TestSupport
 import Testing
 
-/// Passwords that nobody can have: too long, and of what a normaliser takes longest over.
+/// Passwords that nobody can have: too long ones, some made of what a normaliser takes longest over.
 @Suite struct PasswordLengthAttackTests {
     /// Alternating marks above and below: Swift's normaliser takes quadratic time over them.
     private static func marks(_ byteCount: Int) -> Secret {
@@ -26,7 +26,7 @@ import Testing
         server.project.passwords.computed.all.reduce(0) { $0 + $1.count }
     }
 
-    /// The answer of a wrong password, the cost of one hash, and one attempt of the throttle: nothing tells them apart.
+    /// Nothing tells a too long password from a wrong one: same answer, cost of one hash, one attempt of the throttle.
     @Test func tooLongAPasswordIsAWrongOne() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

@@ -10,7 +10,7 @@ import Wire
 
 @testable import Service
 
-/// A tenant that brings dear password hashes in to keep the password workers, or the memory, for itself.
+/// A tenant imports costly password hashes to keep the password workers, or the memory, for itself.
 @Suite struct PasswordPoolAttackTests {
     private static func makeTenant(_ client: RawClient, _ id: Text, allowsCostlyHashes: Bool) throws {
         let _: TenantsCreateResponse = try client.call(
@@ -70,9 +70,9 @@ import Wire
             #expect(pool.counts.running <= 1)
             #expect(pool.counts.queued >= 20)
             for _ in 0..<10 { _ = try client.signIn("ada@example.com") }
-            // Had they waited for the attacker's, none of those would be left.
+            // If these sign-ins had waited for the attacker's, none of the attacker's would be left.
             #expect(pool.counts.queued >= 10)
-            // One of the attacker's at a time, and one of the other's beside it.
+            // One hash of the attacker's runs at a time, and one of the other tenant's beside it.
             #expect(pool.counts.memoryPeakByteCount < 257 << 20)
             attacker.close()
             while pool.counts.queued > 0 { await Task.yield() }
@@ -80,7 +80,7 @@ import Wire
         }
     }
 
-    /// The sign-up's is the first.
+    /// The hashes that were asked for so far, refused ones too; the sign-up's is the first.
     private static func arrivedCount(_ counts: WorkerPoolCounts) -> Int {
         counts.queued + counts.running + Int(counts.done + counts.refused)
     }

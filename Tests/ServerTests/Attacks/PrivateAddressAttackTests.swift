@@ -3,7 +3,7 @@ import Messages
 import TestSupport
 import Testing
 
-/// A tenant-admin aims the server at the operator's network by an allowance that was given for another host.
+/// A tenant-admin points the server at the operator's network, by an allowance that was given for another host.
 @Suite struct PrivateAddressAttackTests {
     private static func update(_ client: RawClient, _ paths: [Text], _ config: EmailConfig) throws {
         let _: EmailConfigsUpdateResponse = try client.call(
@@ -40,7 +40,7 @@ import Testing
                 #expect(refused.reason == "INSUFFICIENT_PERMISSION", "\(config)")
                 #expect(refused.metadata("required_role") == "project-admin")
             }
-            // What stays where it is may change, and whoever gives the allowance up may go where he likes.
+            // Settings of the same host may change, and an admin who gives up the allowance may choose another host.
             try Self.update(admin, ["smtp"], EmailConfig(smtp: Self.smtp("mail.internal", username: "acme")))
             try Self.update(admin, ["sender_name"], EmailConfig(senderName: "Acme"))
             try Self.update(

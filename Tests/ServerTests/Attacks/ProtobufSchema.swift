@@ -4,7 +4,7 @@ import Messages
 /// What the server publishes about its own protocol, as data: which methods there are and which fields their requests
 /// have. A test that walks it meets every field, also those that are added later.
 struct ProtobufSchema {
-    /// google.protobuf.FieldDescriptorProto, as far as a value can be made of it.
+    /// google.protobuf.FieldDescriptorProto: the parts that are needed to make a value.
     struct Field: Sendable {
         enum Kind: Sendable, Equatable {
             case integer(bits: Int, isSigned: Bool, isZigzag: Bool)
@@ -54,7 +54,7 @@ struct ProtobufSchema {
         }
     }
 
-    /// Every field that a message of this type can hold, those of its messages too, each with the way to it.
+    /// The path to every field that a message of this type can hold, also to the fields of nested messages.
     func paths(of message: String) -> [[Field]] {
         (messages[message] ?? []).flatMap { field -> [[Field]] in
             guard case .message(let type) = field.kind else { return [[field]] }
@@ -130,7 +130,7 @@ struct WireField: Sendable {
 struct WireTree: Sendable {
     var fields: [WireField] = []
 
-    /// Puts `values` where `path` leads, in place of what is there and of what excludes it.
+    /// Puts `values` at `path`, in place of the present value and of the other fields of the same oneof.
     mutating func set(
         _ path: ArraySlice<ProtobufSchema.Field>, _ values: [WireValue], siblings: (ProtobufSchema.Field) -> [Int],
         rest: (ProtobufSchema.Field) -> WireTree

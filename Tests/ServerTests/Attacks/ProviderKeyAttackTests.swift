@@ -43,8 +43,8 @@ import Testing
         ]
     }
 
-    /// Odd, with the highest bit set, and a multiple of no prime below 168: a full check would have to test it for
-    /// being a prime.
+    /// The primes below 168. A modulus of these tests is odd, has the highest bit set and is a multiple of none of
+    /// them, so a full check would have to test whether it is a prime.
     private static let primes = (3..<168).filter { number in (2..<number).allSatisfy { !number.isMultiple(of: $0) } }
 
     private static func modulus(_ byteCount: Int, _ random: inout SeededRandom) -> [UInt8] {
@@ -63,13 +63,13 @@ import Testing
             provider.setOtherKeys((0..<63).map { Self.rsa(Text("k\($0)"), modulus: Self.modulus(512, &random)) })
             for _ in 0..<5 { try Self.signIn(client, provider.idToken(Self.ada)) }
             #expect(server.project.providers.checkedKeys.value == 1)
-            // A key that is wanted is checked once for each time that the set is fetched.
+            // A key that a token names is checked once for each fetch of the set.
             for _ in 0..<3 {
                 let foreign = provider.sign(provider.claims(Self.ada), header: [("kid", "k7")])
                 #expect((failure { try Self.signIn(client, foreign) }).metadata("detail") == "BAD_SIGNATURE")
             }
             #expect(server.project.providers.checkedKeys.value == 2)
-            // Nobody's key: the set is fetched again, and none of its keys is checked.
+            // The token names a key that is not in the set: the set is fetched again, and none of its keys is checked.
             server.clock.advance(by: .seconds(11))
             let unknown = provider.sign(provider.claims(Self.ada), header: [("kid", "nobody")])
             #expect((failure { try Self.signIn(client, unknown) }).metadata("detail") == "UNKNOWN_KEY")
@@ -88,7 +88,7 @@ import Testing
                 let token = provider.sign(provider.claims(Self.ada), header: header)
                 #expect((failure { try Self.signIn(client, token) }).metadata("detail") ?? "" == detail)
             }
-            // With the provider's own key these are four, and five.
+            // With the provider's own key there are four keys, and five.
             expect(3, id: "other", [("kid", nil)], "")
             expect(4, id: "other", [("kid", nil)], "UNKNOWN_KEY")
             expect(4, id: "same", [("kid", "same")], "BAD_SIGNATURE")
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    /// One microsecond: each window has room for one work, the document, the set, the key.
+    /// With one microsecond each window has room for one step: the document, the set or the key.
     @Test func aTenantThatSpentItsTimeWaits() async throws {
         try await withProvider(configure: { $0.limits.providerKeyTimePerTenantMax = .microseconds(1) }) {
             server, provider, client in
@@ -132,7 +132,7 @@ import Testing
                 server.clock.advance(by: .seconds(10))
             }
             try Self.signIn(client, provider.idToken(Self.ada))
-            // What is known costs nothing more.
+            // A sign-in with known keys costs no more of that time.
             for _ in 0..<5 { try Self.signIn(client, provider.idToken(Self.ada)) }
             #expect(server.project.providers.refusedKeyTimes.value == 2)
         }

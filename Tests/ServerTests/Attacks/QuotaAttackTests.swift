@@ -33,14 +33,14 @@ import Testing
             let reasons = (0..<9_000).map { number in failure { try Self.grow(client, number) } }
             let passed = reasons.count { $0.reason.isEmpty }
             let refused = reasons.filter { $0.reason == "QUOTA_EXCEEDED" }
-            // Four seconds' worth of 500: the clock stands still.
+            // Four seconds' worth of 500 changes each: the clock stands still.
             #expect(passed == 2_000 && passed + refused.count == 9_000)
             let last = try #require(refused.last)
             #expect(last.code == .resourceExhausted && last.metadata("quota") == "caller_mutations")
             #expect(last.metadata("limit") == "2000" && last.metadata("required_role") == "project-admin")
             let wait = try #require(last.retryAfter)
             #expect(wait > .zero && wait < .seconds(1))
-            // Who is refused is told, and others go on.
+            // The usage tells of the refusals, and other credentials go on.
             #expect(try server.usage(of: "acme")["caller_mutations"]?.refused == Int64(refused.count))
             try Self.grow(try server.client(as: .app, of: "acme"), 9_001)
             server.clock.advance(by: .seconds(1))
@@ -57,7 +57,7 @@ import Testing
             while failure({ try Self.grow(client, count) }).reason.isEmpty { count += 1 }
             let refused = failure { try Self.grow(client, count) }
             #expect((2...10).contains(count) && refused.metadata("quota") == "caller_written_bytes")
-            // A byte a second.
+            // The quota is one byte a second.
             #expect(refused.retryAfter.map { $0 > .seconds(1) && $0 <= .hours(1) } == true)
             server.clock.advance(by: refused.retryAfter ?? .zero)
             try Self.grow(client, count)
@@ -77,14 +77,14 @@ import Testing
             // Four seconds' worth: the clock stands still.
             #expect(answers.count { $0.reason.isEmpty } == 20)
             #expect(answers.last?.reason == "QUOTA_EXCEEDED" && answers.last?.metadata("quota") == "caller_mutations")
-            // The tenant's users go on, so do another tenant's admins, and what ends something.
+            // The tenant's users and another tenant's admins go on, and so do calls that end something.
             try Self.grow(try server.client(as: .app, of: "acme"), 1)
             try change(try server.client(as: .tenantAdmin, of: "beta"), 1, tenantID: "beta")
             let _: UsersDeleteResponse = try admins[0].call(
                 "postern.v1.Users/Delete", UsersDeleteRequest(tenantID: "acme", uid: "u0"))
             server.clock.advance(by: .seconds(2))
             try change(admins[1], 100)
-            // Whoever was given more has it, while the others wait.
+            // A key with a higher quota may use it while the others wait.
             let quotas = CallerQuotas(mutationsPerSecond: 50)
             let more = try server.client(as: .tenantAdmin, of: "acme", quotas: quotas)
             server.clock.advance(by: .seconds(4))
@@ -147,7 +147,7 @@ import Testing
             let usage = try #require(try server.usage(of: "acme")["tenant_stored_bytes"])
             #expect(usage.used >= 20_000 && usage.used < 21_000 && usage.limit == 20_000 && usage.refused == 2)
             expectRefusal("QUOTA_EXCEEDED") { try Self.grow(app, 0) }
-            // Neither its own project-admin-made keys nor the project-admin get past: room has to be made or given.
+            // Neither keys made by a project-admin nor the project-admin pass the limit: room has to be made or given.
             expectRefusal("QUOTA_EXCEEDED") { try Self.grow(try server.connect(), 0) }
             try Self.grow(try server.connect(), 0, tenantID: "other")
             let _: UsersRevokeTokensResponse = try admin.call(

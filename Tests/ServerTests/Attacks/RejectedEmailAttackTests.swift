@@ -4,8 +4,8 @@ import Messages
 import TestSupport
 import Testing
 
-/// Somebody uses another's address for an account, and its owner follows the link in the mail without reading it. The
-/// second link of the mail, "this was not me", takes the address away again and hands nobody the account.
+/// An attacker uses a victim's address for an account, and the victim follows the link in the mail without reading
+/// it. The second link of the mail, "this was not me", takes the address away again and gives nobody the account.
 @Suite struct RejectedEmailAttackTests {
     private static let victim: Text = "victim@example.com"
     private static let own: Text = "attacker@example.com"
@@ -46,7 +46,7 @@ import Testing
             expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(scene.mail.notMeCode) }
             expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(scene.mail.code) }
             guard before.email == Self.victim, before.emailVerified else {
-                // Not applied, or gone from the account again: only the change and its code are void.
+                // The first code was not applied, or the address has left again: only the change and its code are void.
                 #expect(after == before)
                 _ = try client.refresh(scene.tokens.refreshToken)
                 return
@@ -55,7 +55,7 @@ import Testing
             #expect(after.email == (isFormerFree ? Self.own : ""))
             #expect(after.emailVerified == (isFormerFree && beginning == .changeToItFromAProvedAddress))
             try Self.expectTheAddressIsFree(scene)
-            // Whoever mistyped an address keeps the account: the password works with the former one.
+            // A user who mistyped an address keeps the account: the password works with the former address.
             if isFormerFree {
                 #expect(try client.signIn(Self.own, password: "attacker's password").user?.uid == scene.uid)
             }
@@ -88,7 +88,7 @@ import Testing
         return Scene(client: client, uid: try #require(made.user?.uid), tokens: tokens, mail: mail)
     }
 
-    /// Whether the first mail's codes are void then.
+    /// Plays what happens in between; returns whether the first mail's codes are void afterwards.
     private static func pass(_ scene: inout Scene, _ between: Between) throws -> Bool {
         let client = scene.client
         func click(_ code: Secret) throws {
@@ -138,7 +138,7 @@ import Testing
             return true
         case .formerAddressTaken:
             try click(scene.mail.code)
-            // Where the account always had the victim's address, this is somebody who does not matter.
+            // If the account always had the victim's address, this sign-up is another account, which does not matter.
             _ = try client.signUp(own, password: "somebody else")
         }
         return false
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    /// The one code does not do what the other is for, and neither resets a password or signs anybody in.
+    /// Neither code does what the other is for, and neither resets a password or signs anybody in.
     @Test func theSecondLinkLetsNobodyIn() async throws {
         try await withServer { server in
             let scene = try Self.begin(try IdentityClient(server), .signUpWithIt)
@@ -204,7 +204,7 @@ import Testing
                 }
             }
             #expect(try client.get(scene.uid) == before)
-            // Of the other kinds nothing is told about the account.
+            // Codes of the other kinds tell nothing about the account.
             try client.sendOob(.passwordReset, email: Self.own)
             #expect(try client.checkOob(try client.mails()[0].code).account == nil)
         }
@@ -218,7 +218,7 @@ import Testing
             _ = try client.applyOob(scene.mail.notMeCode)
             let left = try client.get(scene.uid)
             #expect(left.email.isEmpty && left.providers.isEmpty)
-            // An admin lets the user in; it takes an email and a password of its own.
+            // An admin signs the user in by a custom token; the user takes an email and a password of its own.
             let idToken = try #require(try client.signIn(customTokenFor: scene.uid).tokens).idToken
             _ = try client.signUp(Self.own, password: "a new password", linkingTo: idToken)
             #expect(try client.signIn(Self.own, password: "a new password").user?.uid == scene.uid)
@@ -251,7 +251,7 @@ import Testing
             #expect(own.text.string == "\(own.link) not me: \(own.notMeLink).")
             let escaped = own.notMeLink.string.split(separator: "&").joined(separator: "&amp;")
             #expect(own.html.string.hasSuffix("<a href='\(escaped)'>not me</a>"))
-            // A template that forgot it gets it.
+            // The second link is appended to a template that lacks it.
             try template("%LINK%", "<p>%LINK%</p>")
             let appended = try mail()
             #expect(appended.text.string.hasPrefix("\(appended.link)\n\nWas this not you?"))

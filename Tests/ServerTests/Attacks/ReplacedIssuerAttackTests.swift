@@ -6,18 +6,18 @@ import Messages
 import TestSupport
 import Testing
 
-/// A tenant's provider is replaced by another one under the same id. What the new one calls user 7 is somebody else: it
-/// must not enter the account of the user 7 that the old one knew.
+/// A tenant replaces a provider by another one under the same id. The new provider's user 7 is another person, and
+/// must not enter the account of the old provider's user 7.
 @Suite struct ReplacedIssuerAttackTests {
     private typealias Person = FakeIdentityProvider.User
 
-    /// How the provider's place is taken.
+    /// How the provider is replaced.
     enum Replacement: CaseIterable { case update, deleteAndCreate }
 
-    /// How the account came by its identity.
+    /// How the account got its identity.
     enum Origin: CaseIterable {
         case signIn, linking
-        /// By an admin, before the provider was configured: it names no issuer, as identities of an older server do.
+        /// An admin linked it before the provider was configured: it names no issuer, as in an older server.
         case adminBefore
         case adminAfter, importBefore
     }
@@ -81,7 +81,7 @@ import Testing
                     uid: uid, provider: ProviderInfo(providerID: providerID, rawID: "7", issuer: issuer)))
         }
 
-        /// The uid of an account that has the old provider's user 7.
+        /// Makes an account with the identity of the old provider's user 7; returns its uid.
         func account(_ origin: Origin) throws -> Text {
             switch origin {
             case .signIn:
@@ -129,7 +129,7 @@ import Testing
                 try scene.replace(replacement, by: scene.new)
                 let stranger = try scene.signIn(scene.new, Person("7"))
                 #expect(stranger.isNewUser && stranger.user?.uid != uid, "\(providerID)")
-                // Nobody lost anything: with the old issuer the old identity counts again, and only that.
+                // No account was lost: with the old issuer the old identity counts again, and no other.
                 try scene.replace(replacement, by: scene.old)
                 #expect(try scene.signIn(scene.old, Person("7")).user?.uid == uid, "\(providerID)")
                 try scene.replace(replacement, by: scene.new)
@@ -172,7 +172,7 @@ import Testing
             let entered = try scene.signIn(scene.new, Person("7"))
             #expect(entered.user?.uid == uid && !entered.isNewUser)
             #expect(entered.user?.providers.first { $0.providerID == "oidc.corp" }?.issuer == scene.new.issuer)
-            // Its identity is the new issuer's from now on; the old one's counts no more when it is back.
+            // The identity is the new issuer's from now on; the old issuer's no longer counts, even when it is back.
             try scene.replace(replacement, by: scene.old)
             #expect(try scene.signIn(scene.old, Person("7")).isNewUser)
             // A second time changes nothing.

@@ -10,8 +10,8 @@ import Tokens
 
 @testable import Signing
 
-/// Somebody has the private part of a signing key, and makes tokens for whom he likes. From the moment the key is
-/// revoked none of them is taken, by the server or by its verifiers, and everybody else goes on.
+/// An attacker has the private part of a signing key, and makes tokens for any user. From the moment the key is
+/// revoked, the server and its verifiers accept none of them, and everybody else goes on.
 @Suite struct RevokedSigningKeyAttackTests {
     private static func keys(_ client: IdentityClient) throws -> [SigningKeyInfo] {
         let answer: ProjectListSigningKeysResponse = try client.client.call(
@@ -60,7 +60,7 @@ import Tokens
             let ada = try client.signUp("ada@example.com").tokens!
             let cookie = try Self.cookie(client, ada.idToken)
             let keyID = try Self.signing(client)
-            // Known to the cache of verified tokens.
+            // Two lookups, so that the cache of verified tokens has the token.
             for _ in 0..<2 { _ = try client.lookup(ada.idToken) }
             #expect(try Self.revoke(client, keyID, validateOnly: true).successor == nil)
             _ = try client.lookup(ada.idToken)
@@ -103,7 +103,7 @@ import Tokens
             let victim = try client.signUp("ada@example.com")
             let keyID = try Self.signing(client)
             let leaked = try #require(server.project.signingKeys.idTokens.privateKey(keyID))
-            // The claims of a real token, with another life.
+            // The claims of a real token, with new times.
             let parts = victim.tokens!.idToken.bytes.split(separator: UInt8(ascii: "."))
             let claims = try JSONValue(parsing: Base64.url.decode(Array(parts[1]))!)
             func forge() -> Text {
@@ -128,7 +128,7 @@ import Tokens
             let client = try IdentityClient(server)
             try client.setTenant(["enable_anonymous_user"]) { $0.enableAnonymousUser = true }
             func tokenOfNow() throws -> Text { try client.signUp().tokens!.idToken }
-            // A key that waits for its time is replaced by one that waits as long; the one that signs goes on.
+            // A key that does not sign yet is replaced by one that begins at the same time; the signing key goes on.
             let first = try Self.signing(client)
             let waiting = try Self.rotate(client, ahead: 3_600)
             let other = try Self.revoke(client, waiting).successor!
@@ -140,7 +140,7 @@ import Tokens
             let old = try tokenOfNow()
             #expect(try Self.revoke(client, first).successor == nil)
             _ = try client.lookup(old)
-            // The key that signs while another waits: neither is left to chance.
+            // The signing key is revoked while another waits: its successor signs at once.
             _ = try Self.rotate(client, ahead: 3_600)
             let urgent = try Self.revoke(client, other.keyID).successor!
             #expect(try Self.signing(client) == urgent.keyID)
@@ -178,7 +178,7 @@ import Tokens
         }
     }
 
-    /// Another node writes the same rows; here the code that publishes what it did itself does not run.
+    /// Another node writes the same rows. Here the code that publishes a node's own changes does not run.
     @Test func `It holds where only the store tells of it`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
@@ -216,7 +216,7 @@ import Tokens
             for stream in streams { #expect(try stream.next()?.snapshotReason == .noCursor) }
             _ = try Self.revoke(client, keyID)
             for stream in streams { #expect(try isTold(stream)) }
-            // Long after what else was revoked then has been forgotten by verifiers of ID tokens.
+            // Ten days later, verifiers of ID tokens have long forgotten the other revocations of that time.
             server.clock.advance(by: .days(10))
             for stream in try [open("", any: false), open("acme", any: false), open("", any: true)] {
                 #expect(try isTold(stream))

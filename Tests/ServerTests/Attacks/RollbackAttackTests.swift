@@ -5,8 +5,8 @@ import TestSupport
 import Testing
 import Wire
 
-/// A data file that comes back from the disk other than it was written: an older one, a damaged one, a shorter one.
-/// Nobody is let in by it, and the process says what is wrong before it ends.
+/// The disk returns another data file than was written: an older one, a damaged one, a shorter one. Nobody gets in by
+/// it, and the process says what is wrong before it ends.
 @Suite struct RollbackAttackTests {
     private static let pageByteCount = 4_096
     private static let faultElsewhere = "the process ends by a fault: a defect, or a damaged data file"
@@ -35,7 +35,7 @@ import Wire
             let again = try Server.run(data, ["--accept-rollback"])
             #expect(again.said.contains("nothing to accept"), "\(again.said)")
             server = try Server(data)
-            // What the operator was told: the revocation is gone.
+            // The revocation is gone, as the operator was told.
             #expect(try server.refusal(of: token) == nil)
             server.process.kill()
             #expect(try Server.run(data, ["--verify-store"]).status == 0)
@@ -74,8 +74,8 @@ import Wire
         }
     }
 
-    /// Each page of a store, damaged in one of three ways, and a server that starts over it and is used. It serves, or
-    /// it ends with one of its own statuses and a line that names the file; a signal ends it only behind such a line.
+    /// Damages each page of a store in one of three ways, then starts a server over it and uses it. The server serves,
+    /// or it ends with one of its own statuses and a line that names the file. A signal ends it only after such a line.
     @Test func aDamagedPageEndsTheProcessWithALine() throws {
         try withTemporaryDirectory { directory in
             let data = directory + "/data"
@@ -123,7 +123,7 @@ import Wire
         }
     }
 
-    /// A running server whose file is cut.
+    /// The file of a running server is cut.
     @Test func aFileThatIsCutEndsTheProcessWithALine() throws {
         try withTemporaryDirectory { directory in
             let data = directory + "/data"
@@ -143,7 +143,7 @@ import Wire
         }
     }
 
-    /// Pages in use or free; the file is grown ahead of them.
+    /// The number of pages in use or free; the file is longer, since it is grown ahead.
     private static func pageCount(_ file: [UInt8]) -> Int {
         let last = [0, 1].map { page in
             file.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: page * pageByteCount + 136, as: UInt64.self) }
@@ -161,7 +161,7 @@ import Wire
         writeFile("\(data)/data.mdb", file)
     }
 
-    /// Starts a server and calls it; its exit status, nil if it goes on.
+    /// Starts a server and calls it; returns its exit status, or nil if it goes on.
     private static func use(_ data: String) throws -> Int32? {
         let server = try Server(data, mustServe: false)
         for _ in 0..<2 { _ = try? server.signUp() }
@@ -182,7 +182,7 @@ private struct Server {
     let data: String
     let port: UInt16
 
-    /// Returns when it serves, or has ended where it need not serve.
+    /// Returns when the server serves or, if it need not serve, has ended.
     init(_ data: String, mustServe: Bool = true) throws {
         self.data = data
         self.port = try freePort()
@@ -201,7 +201,7 @@ private struct Server {
         Issue.record("posternd does not serve: \(String(decoding: readFile(data + ".log") ?? [], as: UTF8.self))")
     }
 
-    /// A command that ends.
+    /// Runs a command of posternd to its end.
     static func run(_ data: String, _ arguments: [String]) throws -> (status: Int32?, said: String) {
         let process = try ChildProcess(
             ChildProcess.built("posternd"),

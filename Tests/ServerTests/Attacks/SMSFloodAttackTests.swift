@@ -8,7 +8,7 @@ import Store
 import TestSupport
 import Testing
 
-/// Who has others' phones ring, or the tenant pay.
+/// An attacker makes others' phones ring, or the tenant pay.
 @Suite struct SMSFloodAttackTests {
     private static let number = PhoneSignInTests.number
     private static let tooMany = "TOO_MANY_ATTEMPTS_TRY_LATER"
@@ -35,7 +35,7 @@ import Testing
             let refused = send(5)
             #expect(refused.reason == Self.tooMany)
             #expect(refused.retryAfter.map { $0 > .minutes(11) && $0 <= .minutes(12) } == true)
-            // Nobody is kept out for good, and what was refused cost nothing.
+            // The wait ends, and refused requests do not count.
             server.clock.advance(by: refused.retryAfter ?? .zero)
             #expect(send(5).reason.isEmpty)
             var sent = 6
@@ -43,7 +43,7 @@ import Testing
                 server.clock.advance(by: .minutes(12))
                 if send(place).reason.isEmpty { sent += 1 }
             }
-            // 15 and what leaked away in 15 hours.
+            // 15, and the codes that leaked away in 15 hours.
             #expect((23...26).contains(sent))
         }
     }
@@ -61,7 +61,7 @@ import Testing
             for place in 0..<6 { _ = Self.send(app, to: Self.number, from: Text("192.0.2.\(place)")) }
             #expect(Self.send(app, to: Self.number, from: "192.0.2.9").reason == Self.tooMany)
             #expect(Self.send(app, to: Self.number, from: "203.0.113.7").reason.isEmpty)
-            // An application whose word is not believed cannot claim to be there.
+            // An application that is not trusted cannot claim to be at that address.
             let untrusted = try server.client(as: .app, of: nil)
             #expect(Self.send(untrusted, to: Self.number, from: "203.0.113.7").reason == Self.tooMany)
         }
@@ -89,7 +89,7 @@ import Testing
             let use = try #require(try server.usage(of: "")["tenant_sms"])
             #expect(use.limit == 6 && use.used == 6 && use.refused == 1)
 
-            // A credential's budget is one over all tenants.
+            // A credential has one budget for all tenants.
             let limited = try server.client(as: .app, of: nil, quotas: CallerQuotas(smsPerHour: 2))
             for tenantID in ["acme", "umbrella"] as [Text] {
                 try server.makeTenant(tenantID, ["enable_phone_signin"]) { $0.enablePhoneSignin = true }

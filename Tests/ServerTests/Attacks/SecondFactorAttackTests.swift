@@ -4,7 +4,7 @@ import Messages
 import TestSupport
 import Testing
 
-/// Who has the first factor of somebody else, and wants in.
+/// An attacker has a user's first factor, and wants to get in.
 @Suite struct SecondFactorAttackTests {
     @Test func `Of a thousand guesses at the same time five are judged`() async throws {
         try await withServer { server in
@@ -43,12 +43,12 @@ import Testing
             #expect(refused.count == 1_000 && refused.count { $0.reason == "INVALID_CODE" } == 10)
             let late = refused.filter { $0.reason == "TOO_MANY_ATTEMPTS_TRY_LATER" }
             #expect(late.count >= 900 && late.allSatisfy { $0.retryAfter != nil })
-            // Even the right code waits, from elsewhere.
+            // From an unknown device even the right code has to wait.
             let pending = try client.pending(user)
             expectRefusal("TOO_MANY_ATTEMPTS_TRY_LATER") { _ = try client.finish(pending, user) }
             _ = try client.finish(
                 pending, user.factorID, .totpCode(user.code(server)), deviceToken: deviceToken)
-            // It is no lock: a day later there are guesses again.
+            // The account is not locked: a day later there are guesses again.
             server.clock.advance(by: .hours(24))
             let next = try client.pending(user)
             _ = try client.finish(next, user)
@@ -96,7 +96,7 @@ import Testing
             }
             let reasons = try answers.map { try $0.get() }
             #expect(reasons.count { $0.isEmpty } == 1 && reasons.count { $0 == "INVALID_CODE" } == 7)
-            // Nor does the code of an earlier step count any more.
+            // The code of an earlier step does not count any more either.
             expectRefusal("INVALID_CODE") {
                 _ = try client.finish(try client.pending(user), user, user.code(server, steps: -1))
             }
@@ -143,7 +143,7 @@ import Testing
             try client.update(user.uid, ["disabled"]) { $0.disabled = true }
             expectRefusal("USER_DISABLED") { _ = try client.finish(disabled, user) }
             try client.update(user.uid, ["disabled"]) { $0.disabled = false }
-            // Disabling ended every session, and what was to become one.
+            // Disabling ended every session, and every sign-in that was pending.
             expectRefusal("INVALID_MFA_PENDING_CREDENTIAL") { _ = try client.finish(disabled, user) }
             let changed = try client.pending(user)
             try client.update(user.uid, ["password"]) { $0.password = Secret("correct horse") }
@@ -171,7 +171,7 @@ import Testing
             let shown = AccountsFinalizeMfaSignInRequest.Proof.phone(
                 PhoneCredential(sessionInfo: sent.sessionInfo, code: code))
             expectRefusal("INVALID_SESSION_INFO") { _ = try client.finish(theirs, factorID, shown) }
-            // Nor does it sign in by phone, and a code of a sign-in by phone is no second factor.
+            // A code for a factor does not sign in by phone, and a code of a sign-in by phone is no second factor.
             expectRefusal("INVALID_SESSION_INFO") {
                 _ = try client.signIn(IdentityClient.PhoneCode(sessionInfo: sent.sessionInfo, code: code))
             }
@@ -203,7 +203,7 @@ import Testing
         }
     }
 
-    /// The attacker enrolls an app under an address of its own, and then takes the victim's unverified.
+    /// The attacker enrolls an app under its own address, and then takes the victim's address without verifying it.
     @Test func `A factor does not keep the owner of an email from it`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

@@ -7,12 +7,12 @@ import Store
 import TestSupport
 import Testing
 
-/// What proved somebody once must not do so again: codes for a password after the password was changed by other means,
-/// and pending tokens after one of their proof was used.
+/// A used proof must not count again: a code for a password after the password was changed by other means, and a
+/// pending token after another token of the same proof was used.
 @Suite struct SpentProofAttackTests {
     private static let email: Text = "ada@example.com"
 
-    /// What ends a code for resetting the password.
+    /// The events that void a code for resetting the password.
     enum Ending: CaseIterable {
         case passwordByAdmin, passwordRemovedByAdmin, disabled, disabledForAMoment, ownPassword, replacedByImport
     }

@@ -8,16 +8,16 @@ import Store
 import TestSupport
 import Testing
 
-/// A thief holds the refresh tokens a session had before its owner changed something. After a change that is made
-/// because somebody else may be signed in, none of them is worth anything, however quick the thief is; and the thief
-/// cannot end the owner's session by showing one.
+/// A thief holds the refresh tokens that a session had before its owner changed something. If owners make that change
+/// because somebody else may be signed in, none of these tokens works any more, however quick the thief is. The thief
+/// cannot end the owner's session by presenting one either.
 @Suite struct StolenRefreshTokenAttackTests {
-    /// What the owner does, and what the thief's tokens say then.
+    /// What the owner does, and the cause with which the thief's tokens are refused then.
     enum Change: CaseIterable {
         case password, email, unlink, reauthentication, linking
         case reset, emailByCode
 
-        /// Whether the session it is made in goes on.
+        /// Whether the session in which the change is made goes on.
         var keepsSession: Bool { self != .reset && self != .emailByCode }
         var cause: String { self == .password || self == .reset ? "PASSWORD_CHANGED" : "SIGNED_OUT" }
     }
@@ -98,7 +98,7 @@ import Testing
                 server.clock.advance(by: age)
                 let refused = failure {
                     switch stolen {
-                    // The token the session had when it was changed; nobody ever sent an attempt for its successor.
+                    // The token of the session when it was changed; nobody ever sent an attempt for its successor.
                     case .previous: _ = try Self.refresh(client, held[2].refreshToken)
                     case .previousWithItsAttempt: _ = try Self.refresh(client, held[2].refreshToken, Self.attempt(2))
                     case .older: _ = try Self.refresh(client, held[1].refreshToken)
@@ -128,7 +128,7 @@ import Testing
                 expectRefusal("TOKEN_EXPIRED", cause: change.cause) { _ = try Self.refresh(client, token.refreshToken) }
             }
             let next = try Self.refresh(client, owners.refreshToken).tokens!
-            // What the owner got by the change is an ordinary token: presented twice it is a replay.
+            // The token that the owner got by the change is an ordinary one: presenting it twice is a replay.
             guard mode == .rotate else { return }
             server.clock.advance(by: .seconds(11))
             expectRefusal("TOKEN_EXPIRED", cause: "REVOKED_BY_REUSE") {
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    /// Ages that come out negative are not young: a clock that is set back does not open the grace again.
+    /// A negative age does not count as young: a clock that is set back does not open the grace window again.
     @Test func `A clock that is set back gives no grace`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
@@ -213,7 +213,7 @@ import Testing
         }
     }
 
-    /// The owner of a session that made room for a newer one is signed out; nothing is kept of it to tell why.
+    /// A session that made room for a newer one is signed out; no record of it is kept to tell why.
     @Test func `A genuine token of a session that is gone has expired`() async throws {
         try await withServer(configure: { $0.limits.sessionsPerUserMax = 1 }) { server in
             let client = try IdentityClient(server)
@@ -221,7 +221,7 @@ import Testing
             server.clock.advance(by: .seconds(1))
             _ = try client.signIn(Self.email)
             expectRefusal("TOKEN_EXPIRED", cause: "SIGNED_OUT") { _ = try Self.refresh(client, evicted.refreshToken) }
-            // Whatever has another MAC never was ours.
+            // A token with another MAC was never ours.
             let flipped = Text("\(evicted.refreshToken.string.dropLast(2))AA")
             expectRefusal("INVALID_REFRESH_TOKEN") { _ = try Self.refresh(client, flipped) }
             // By now the session would have ended by itself.

@@ -3,7 +3,7 @@ import Messages
 import TestSupport
 import Testing
 
-/// URLs that lead nowhere, or elsewhere than they look, wherever one can be set.
+/// URLs that lead nowhere, or to another host than they seem to, in every setting that takes a URL.
 @Suite struct URLAttackTests {
     private static let wrong: [Text] = [
         "https://", "https:///x", "https://?x", "https://#x", "https://:443", "https://a:0", "https://a:99999",
@@ -56,7 +56,7 @@ import Testing
             }
             expectRefusal("INVALID_WEBHOOK") { try set("http://127.0.0.1:8080/x", private: false) }
             try set("http://127.0.0.1:8080/x", private: true)
-            // Nor does it stay when what it needs is taken away.
+            // The allowance cannot be withdrawn while the URL needs it.
             expectRefusal("INVALID_WEBHOOK") {
                 try client.configureMail(["allow_private_addresses"]) { $0.allowPrivateAddresses = false }
             }

@@ -8,8 +8,8 @@ import Wire
 
 @testable import Service
 
-/// Many peers that ask and do not read, or begin and do not end: what they hold stays within one bound, others are
-/// served, and everything is given back when they are gone.
+/// Many peers send requests and do not read, or begin requests and do not end them. The memory that they hold stays
+/// within one limit, others are served, and all memory is given back when the peers are gone.
 @Suite struct UnreadAnswerAttackTests {
     private typealias Attacks = UnreadAnswerAttackTests
 
@@ -26,15 +26,15 @@ import Wire
         case readsByteByByte
         /// Reads the first answer and then nothing more.
         case readsThenStops
-        /// Sends most of a frame as long as it may be, behind a call that shows its credential.
+        /// Shows its credential with a call, then sends most of a frame of the greatest length.
         case halfRequest
         /// The same without a credential.
         case strangersHalfRequest
-        /// Streams whose answers it gives no credit for, and whose further messages pile up.
+        /// Opens streams and gives no credit for the answers, while its further messages pile up.
         case givesNoCredit
     }
 
-    /// What a peer asks for; not used by those who never finish a request.
+    /// The request that a peer sends; not used by peers that never finish a request.
     enum Question: CaseIterable {
         case users, oneUser, tenants, descriptors
 
@@ -85,7 +85,7 @@ import Wire
             let answer = try client.call(get, UsersGetRequest(uid: "u1"), returning: UsersGetResponse.self)
             #expect(answer.user?.uid == "u1", comment)
         }
-        // Whoever reads gets a page, at the latest when those who do not have been closed.
+        // A client that reads gets a page, at the latest when the peers that do not read have been closed.
         for attempt in 0... {
             do {
                 let page = try client.call(list, UsersListRequest(pageSize: 1_000), returning: UsersListResponse.self)
@@ -106,7 +106,7 @@ import Wire
         return false
     }
 
-    /// Two streams wait with a message each for a client that grants nothing; behind one of them wait many more.
+    /// Two streams each wait with a message, since their client grants no credit; many more wait behind one of them.
     @Test func `Events that wait behind a stream's message count as well`() async throws {
         try await withServer { server in
             let client = try server.connect()
@@ -124,7 +124,7 @@ import Wire
                 let stream = try RawStream<AuditWatchEventsResponse>(
                     server, "postern.v1.Audit/WatchEvents",
                     AuditWatchEventsRequest(afterSequence: -1, filter: EventFilter(kinds: kinds)), initialWindow: 1)
-                // The first is sent, and the next one waits.
+                // The first event is sent, and the next one waits.
                 _ = try stream.next()
                 var (seen, sameCount) = (0, 0)
                 #expect(
@@ -186,7 +186,7 @@ import Wire
             bytes += hello.copyBytes()
             for _ in 0..<20 { bytes += descriptors(client, stream: client.nextStream(), more: 200) }
         }
-        // What the server does not read is not sent either.
+        // Sends only as much as the server reads.
         try? client.sendWhatIsTaken(bytes)
         switch kind {
         case .readsThenStops: _ = try? client.readFrame()
@@ -215,7 +215,7 @@ import Wire
                 _ = try reader.call(Self.get, UsersGetRequest(uid: "u1"), returning: UsersGetResponse.self)
             }
             try read()
-            // About half of the bound, then strangers until somebody has to go.
+            // Fills about half of the limit, then adds strangers until the server closes a connection.
             var known: [RawClient] = []
             while server.instance.server.memory.byteCount < Self.memoryMax / 2, known.count < 40 {
                 known.append(try Self.attack(server, .neverReads, .users))
@@ -231,7 +231,7 @@ import Wire
             #expect(Self.becomes { closed.value > 0 })
             #expect(Self.becomes { server.instance.server.memory.pressure < .exhausted })
             try read()
-            // Nobody who showed a credential was closed: their number is what it was.
+            // No connection that showed a credential was closed: their number is unchanged.
             #expect(
                 Self.becomes {
                     server.instance.server.metrics.connectionsOpen.value
@@ -266,8 +266,8 @@ import Wire
             }
             let held = 100 * 256 * 1024
             #expect(Self.becomes { server.anonymousByteCount > before + held / 2 })
-            // Documented: a page, and half as much again for what is around it. Looked at for a while: what is wrong
-            // here grows behind the first look.
+            // The documented limit: a page, and half as much again for what is around it. This looks for a while,
+            // because an excess would grow after the first look.
             let looks = (0..<100).map { _ -> Int in
                 usleep(10_000)
                 return server.anonymousByteCount

@@ -6,7 +6,7 @@ import Testing
 import Transport
 import Wire
 
-/// The memory of streams whose client takes nothing: a stream that has to wait makes no message.
+/// The memory of streams whose client reads nothing: a stream that has to wait makes no message.
 @Suite struct UnreadStreamTests {
     private static let streamCount = 40
     private static let ask = GRPCServerReflectionRequest(messageRequest: .fileByFilename("postern/v1/users.proto"))
@@ -43,7 +43,7 @@ import Wire
             for _ in 0..<Self.streamCount {
                 #expect(try Self.nextData(client).payload.count == answerByteCount)
             }
-            // What may be unread and the answer that passes it, in a buffer that is twice as large; tasks.
+            // The unread limit and the answer that exceeds it, in a buffer that is twice as large; tasks.
             let bound = 2 * (16 * 1024 + answerByteCount) + Self.streamCount * 5 * 1_024 + 64 * 1_024
             print("answer: \(answerByteCount), peak: \(memory.peakByteCount), bound: \(bound)")
             #expect(Self.streamCount * answerByteCount > 2 * bound)

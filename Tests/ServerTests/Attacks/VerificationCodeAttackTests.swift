@@ -5,7 +5,7 @@ import Store
 import TestSupport
 import Testing
 
-/// Who guesses at codes, shows those of others, or shows one twice.
+/// An attacker guesses codes, presents codes of others, or presents one twice.
 @Suite struct VerificationCodeAttackTests {
     private static let number = PhoneSignInTests.number
     private static let other = PhoneSignInTests.other
@@ -50,7 +50,7 @@ import Testing
             expectRefusal("INVALID_CODE") {
                 _ = try client.signIn(.init(sessionInfo: theirs.sessionInfo, code: mine.code))
             }
-            // Nor in another tenant.
+            // The code does not count in another tenant either.
             try server.makeTenant("acme", ["enable_phone_signin"]) { $0.enablePhoneSignin = true }
             expectRefusal("INVALID_SESSION_INFO") {
                 let _: AccountsSignInWithPhoneNumberResponse = try client.client.call(
@@ -126,7 +126,7 @@ import Testing
                 }
             }
             #expect(judged == 30)
-            // Not for good.
+            // The refusal is not permanent.
             server.clock.advance(by: .minutes(5))
             let sessionInfo = try client.sendCode(to: Self.number).sessionInfo
             _ = try client.signIn(.init(sessionInfo: sessionInfo, code: Secret("999999")))

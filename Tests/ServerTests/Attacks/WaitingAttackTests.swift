@@ -7,8 +7,8 @@ import TestSupport
 import Testing
 import Wire
 
-/// Guessing from ever new addresses over ever new accounts: only the budgets of tenants and credentials see that. They
-/// refuse nobody, and make whoever comes from nowhere known wait behind the others.
+/// An attacker guesses from ever new addresses at ever new accounts: only the budgets of tenants and credentials
+/// notice that. They refuse nobody, but a caller without a known address or device waits behind the others.
 @Suite struct WaitingAttackTests {
     private static func spray(_ guesser: Guesser, _ range: Range<Int>) -> Set<String> {
         Set(
@@ -77,7 +77,7 @@ import Wire
             #expect(turnedAway.reason == "SERVER_OVERLOADED" && turnedAway.retryAfter != nil)
             #expect(counters.waiting.value == 3 && counters.waitingRefused.value == 1)
 
-            // Whoever goes away makes room, and what was never tried costs nothing.
+            // A caller that goes away makes room, and a password that was never tried costs nothing.
             strangers.client.close()
             #expect(Self.becomes { counters.waiting.value == 0 })
         }

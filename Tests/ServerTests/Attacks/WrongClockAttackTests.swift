@@ -10,11 +10,11 @@ import TestSupport
 import Testing
 import Tokens
 
-/// A wall clock that is set wrong, by whoever: nobody gets in by it, and nothing that was acknowledged goes.
+/// Somebody sets the wall clock wrong: nobody gets in by that, and nothing that was acknowledged is lost.
 @Suite struct WrongClockAttackTests {
     private static let email: Text = "ada@example.com"
 
-    /// A proven clock: ten minutes went by in which it was right.
+    /// Proves the clock: ten minutes pass in which it is right.
     private static func prove(_ server: TestServer) async {
         server.clock.advance(by: .minutes(11))
         await server.project.sweep()
@@ -103,14 +103,14 @@ import Tokens
                 await server.project.sweep()
                 await Self.step(server, .zero - .hours(2))
                 #expect(backEnd.refusal(token).metadata("cause") == "USED")
-                // Nobody is locked out by what is over.
+                // The jump is over, and locks nobody out.
                 _ = try backEnd.signIn(Self.token(backEnd, "two"))
             }
         }
     }
 
-    /// The clock was wrong for so long that it was believed, and what had expired by it is gone. An operator sets it
-    /// right: what was used before stays used, and new tokens work after five minutes.
+    /// The clock was wrong for so long that it was believed, and what had expired by it is deleted. An operator sets
+    /// the clock right: what was used before stays used, and new tokens work after five minutes.
     @Test func `What was used stays used when an operator lowers the clock`() async throws {
         try await withTemporaryDirectory { directory in
             let (clock, masterKey) = (ManualClock(), MasterKey.generate(random: .system))
@@ -129,7 +129,7 @@ import Tokens
                 return (token, server.adminKey, clock.clock.now())
             }
             clock.step(by: .zero - .hours(2))
-            // Without the operator's word the time goes on from the store's.
+            // Without the operator's consent the time goes on from the store's.
             try await withServer(directory: directory, clock: clock, masterKey: masterKey, adminKey: left.1) {
                 server in
                 let backEnd = try BackEnd(server, id: "second")
@@ -147,7 +147,7 @@ import Tokens
                 clock.advance(by: .minutes(6))
                 _ = try backEnd.signIn(Self.token(backEnd, "two"))
             }
-            // The mark is lowered: the next start needs no word.
+            // The mark is lowered: the next start needs no consent.
             try await withServer(directory: directory, clock: clock, masterKey: masterKey, adminKey: left.1) {
                 #expect(!$0.project.time.isWrong && $0.project.clock.now() >= clock.clock.now())
             }

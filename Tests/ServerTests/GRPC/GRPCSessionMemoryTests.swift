@@ -7,7 +7,7 @@ import Wire
 @testable import Service
 @testable import Transport
 
-/// What a session keeps of streams that are gone: nothing, whatever the client did with them.
+/// A session keeps nothing of streams that are gone, whatever the client did with them.
 @Suite struct GRPCSessionMemoryTests {
     private typealias Frame = RawHTTP2.Frame
 
@@ -25,7 +25,7 @@ import Wire
             input.append(contentsOf: RawHTTP2.preface + RawHTTP2.bytes(Frame(type: RawHTTP2.settings)))
         }
 
-        /// Takes these frames in; how many calls were begun.
+        /// Takes these frames in; returns how many calls were begun, or -1 if the session closes.
         func take(_ frames: [Frame], mayBegin: Bool = true) -> Int {
             input.append(contentsOf: frames.flatMap(RawHTTP2.bytes))
             var begun = 0

@@ -67,7 +67,7 @@ import Transport
             #expect(endless == RawHTTP2.enhanceYourCalm)
             let raw = try RawHTTP2(server)
             try raw.send(attack(frames, last: RawHTTP2.endHeaders))
-            // There is no message, but the headers are taken.
+            // The call has no message, but its headers are accepted.
             #expect(try raw.readAnswer(1).first?.type == RawHTTP2.headers)
             let large = Frame(type: RawHTTP2.headers, stream: 1, payload: Array(repeating: 0x82, count: 16_384))
             let more = Frame(type: RawHTTP2.continuation, stream: 1, payload: large.payload)
@@ -87,7 +87,7 @@ import Transport
                 (pings, Frame(type: RawHTTP2.ping, payload: Array(repeating: 7, count: 8))),
             ]
             for (most, frame) in floods {
-                // Twice as many may pass where a second ends between them.
+                // Twice as many may pass when a new second begins between them.
                 let code = try codeOfEnd(server) { try $0.send(Array(repeating: frame, count: 2 * most + 2)) }
                 #expect(code == RawHTTP2.enhanceYourCalm, "frame type \(frame.type)")
             }
@@ -184,7 +184,7 @@ import Transport
     @Test func `DATA beyond its window or its content-length is refused`() async throws {
         try await withServer { server in
             let beyond = try RawHTTP2(server)
-            // The window counts once the client has said that it knows it.
+            // The window counts once the client has acknowledged the server's SETTINGS.
             _ = try beyond.read(RawHTTP2.settings)
             try beyond.send(Frame(type: RawHTTP2.settings, flags: 1), RawHTTP2.request(1, "/postern.v1.Users/Get"))
             let kibibytes = server.project.limits.streamWindowUnauthenticated / 1_024 + 1

@@ -62,7 +62,7 @@ import Testing
                 ProjectCreateApiKeyRequest(
                     role: .projectAdmin, scope: Scope(tenants: .all(true)), allowedAddresses: ["192.0.2.0/24"]))
             #expect(try Self.ask(server, "/metrics", key: elsewhere.secretKey).head.hasPrefix("http/2 403"))
-            // Otherwise keys could be tried here without a trace.
+            // The refusals are logged: otherwise keys could be tried here without a trace.
             let log = try RawStream<AuditWatchEventsResponse>(
                 server, "postern.v1.Audit/WatchEvents",
                 AuditWatchEventsRequest(afterSequence: -1, filter: EventFilter(kinds: [.callDenied])))
@@ -103,7 +103,7 @@ import Testing
 
     @Test func `A page is bounded as a call is`() async throws {
         try await withServer(configure: { $0.limits.waitingBytesMaxUnauthenticated = 300 }) { server in
-            // No window: bodies wait, and above the bound no further page is made.
+            // There is no window: bodies wait, and above the limit the server makes no further page.
             let raw = try RawHTTP2(server, settings: [(4, 0)])
             let path = "/.well-known/openid-configuration"
             let byteCount = try #require(server.instance.sidePortRoutes[path]?().body.count)
@@ -144,12 +144,12 @@ import Testing
     @Test func `Odd requests for pages harm nobody`() async throws {
         try await withServer { server in
             let raw = try RawHTTP2(server)
-            // A body that never ends.
+            // A request with a body that never ends.
             try raw.send(Self.get(1, flags: RawHTTP2.endHeaders), RawHTTP2.message(1, flags: 0))
             var answer = try raw.readAnswer(1)
             #expect(answer.first?.payload.first == Self.ok)
             #expect(try raw.read(RawHTTP2.reset, stream: 1).numbers == [0])
-            // A field of calls that is malformed, and more fields than there may be.
+            // A malformed field that only calls have, and more fields than there may be.
             try raw.send(Self.get(3, "/healthz", [("grpc-timeout", "soon")]))
             #expect(try raw.readAnswer(3).first?.payload.first == Self.badRequest)
             try raw.send(Self.get(5, "/healthz", (0..<80).map { ("x-\($0)", "y") }))

@@ -5,7 +5,7 @@ import Service
 import TestSupport
 import Testing
 
-/// Clients that have no room for what they asked: the server keeps a bounded amount for them, for a bounded time.
+/// Clients grant no room for what they asked: the server keeps a bounded amount for them, for a bounded time.
 @Suite struct HTTP2WindowTests {
     private typealias Frame = RawHTTP2.Frame
 
@@ -120,7 +120,7 @@ import Testing
                 _ = try raw.read(RawHTTP2.data, stream: stream)
             }
             try raw.send(Frame(type: RawHTTP2.data, stream: 1, payload: [0, 0, 0, 0, 9]))
-            // It drips, and does not gain time by that.
+            // The client sends byte by byte, and gains no time by that.
             try raw.send(Frame(type: RawHTTP2.data, stream: 1, payload: [10]))
             let end = try raw.read(RawHTTP2.headers, stream: 1)
             #expect(end.flags & RawHTTP2.endStream != 0)

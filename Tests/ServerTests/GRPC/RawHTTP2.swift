@@ -2,7 +2,7 @@ import Base
 import TestSupport
 import Testing
 
-/// A client that says HTTP/2 byte by byte, right or wrong, and reads the server's frames one by one.
+/// A client that sends HTTP/2 byte by byte, right or wrong, and reads the server's frames one by one.
 final class RawHTTP2 {
     struct Frame: Equatable {
         var type: UInt8
@@ -122,7 +122,7 @@ final class RawHTTP2 {
         }
     }
 
-    /// Whether a stream ends well: its last frame is a block of headers that ends it.
+    /// The frames of a stream up to its end. If the stream ends well, the last one is a block of headers.
     func readAnswer(_ stream: UInt32) throws -> [Frame] {
         var frames: [Frame] = []
         while true {

@@ -37,7 +37,7 @@ import Testing
             expectRefusal("MISSING_MFA_ENROLLMENT_ID") { _ = try remove(added.factorID, all: true) }
             expectRefusal("MFA_ENROLLMENT_NOT_FOUND") { _ = try remove("nobody") }
             #expect(try remove(added.factorID).user?.secondFactors.isEmpty == true)
-            // A factor that is gone finishes nothing.
+            // A removed factor cannot finish a sign-in.
             expectRefusal("MFA_ENROLLMENT_NOT_FOUND") {
                 _ = try client.finish(
                     pending, added.factorID,

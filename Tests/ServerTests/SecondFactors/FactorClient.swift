@@ -15,7 +15,7 @@ struct AppUser {
     let factorID: Text
     let secret: Secret
     let recoveryCodes: [Secret]
-    /// Of the session in which the app was enrolled.
+    /// The tokens of the session in which the app was enrolled.
     var tokens: TokenPair
 
     /// The code of now, or of a step `steps` away.
@@ -24,7 +24,7 @@ struct AppUser {
         return Secret(TOTP.code(secret: secret, counter: UInt64(step)))
     }
 
-    /// A code of six digits that is none of those around now.
+    /// A code of six digits that is none of the right codes around now.
     func wrongCode(_ server: TestServer, _ number: Int = 0) -> Secret {
         let right = (-2...2).map { code(server, steps: $0) }
         return (0...).lazy.map { Secret(digits(number + $0 * 1_013)) }.first { !right.contains($0) } ?? .empty

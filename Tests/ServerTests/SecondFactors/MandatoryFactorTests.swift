@@ -21,7 +21,7 @@ import Testing
             let user = try client.enrollApp(Self.email, credential)
             #expect(try client.firebase(user.tokens.idToken)["sign_in_second_factor"]?.string == "totp")
             #expect(try client.firebase(user.tokens.idToken)["sign_in_provider"]?.string == "password")
-            // It was good for that once.
+            // The credential was good for one enrollment.
             expectRefusal("INVALID_ID_TOKEN") { _ = try client.lookup(credential) }
             _ = try client.finish(try client.pending(user), user)
         }
@@ -84,7 +84,7 @@ import Testing
             try client.sendOob(.verifyAndChangeEmail, newEmail: Self.email, idToken: first)
             let mail = try #require(try client.mails().first { $0.message.to == Self.email })
             _ = try client.applyOob(mail.code)
-            // A changed email ends what was begun.
+            // A changed email voids the enrollment that was begun.
             expectRefusal("INVALID_ID_TOKEN") { _ = try client.lookup(first) }
             let user = try client.enrollApp(Self.email, try signIn())
             #expect(try client.get(user.uid).email == Self.email)
@@ -103,7 +103,7 @@ import Testing
             let guest = try #require(try client.signUp().tokens)
             try client.setFactors(.mandatory)
             expectRefusal("ADMIN_ONLY_OPERATION") { _ = try client.signUp() }
-            // Who was anonymous before becomes known, and has to enroll a factor then.
+            // An anonymous user who adds an email becomes known, and has to enroll a factor then.
             expectRefusal("SECOND_FACTOR_ENROLLMENT_REQUIRED") {
                 _ = try client.signUp(Self.email, linkingTo: guest.idToken)
             }

@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    /// A session of before an administrator gave the user a factor has a recent login for some minutes.
+    /// A session from before an administrator added the factor has a recent login for some minutes.
     @Test func `A session that showed no factor changes none`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

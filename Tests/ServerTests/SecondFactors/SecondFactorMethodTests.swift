@@ -5,14 +5,14 @@ import Testing
 
 /// What the published methods say about ways around the second factor. A new method is in these tables by itself.
 @Suite struct SecondFactorMethodTests {
-    /// Their rows are in `SecondFactorTableTests`.
+    /// Methods that ask for a factor. Their rows are in `SecondFactorTableTests`.
     private static let asking: Set<String> = [
         "SignUp", "SignInWithPassword", "SignInWithIdp", "SignInWithEmailLink", "SignInWithPhoneNumber",
         "SignInWithCustomToken", "Reauthenticate",
     ]
-    /// They go on with a session that has shown what it had to show.
+    /// Methods that go on with a session that has shown what it had to show.
     private static let goingOn: Set<String> = ["Update", "Unlink", "WithdrawMfaEnrollment"]
-    /// They judge a factor.
+    /// Methods that judge a factor.
     private static let judging: Set<String> = ["FinalizeMfaEnrollment", "FinalizeMfaSignIn"]
 
     @Test func `Every method that answers tokens is known to ask, to judge, or to need a session`() {

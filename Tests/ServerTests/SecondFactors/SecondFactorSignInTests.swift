@@ -94,7 +94,7 @@ import Wire
             #expect(try client.get(user.uid).recoveryCodeCount == 9)
             let again = try client.pending(user)
             expectRefusal("INVALID_CODE") { _ = try client.finish(again, "", .recoveryCode(user.recoveryCodes[3])) }
-            // New ones take the place of all.
+            // New recovery codes replace all old ones.
             let renewed: AccountsRenewRecoveryCodesResponse = try client.client.call(
                 "postern.v1.Accounts/RenewRecoveryCodes", AccountsRenewRecoveryCodesRequest(idToken: tokens.idToken))
             #expect(renewed.recoveryCodes.count == 10)
@@ -158,7 +158,7 @@ import Wire
         }
     }
 
-    /// What a sign-in changes in the account happens with it: here a provider's identity that joins the account.
+    /// A sign-in changes the account only when it is finished: here a provider's identity joins the account.
     @Test func `A sign-in that is not finished changes nothing`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
@@ -168,7 +168,7 @@ import Wire
             #expect(try client.get(user.uid).providers.map(\.providerID) == ["password"])
             _ = try client.finish(pending, user)
             #expect(Set(try client.get(user.uid).providers.map(\.providerID)) == ["password", "google.com"])
-            // Not over an account that changed meanwhile.
+            // A sign-in is refused when the account changed meanwhile.
             let apple = try client.pending { _ = try client.signIn(.apple()) }
             try client.update(user.uid, ["display_name"]) { $0.displayName = "Ada" }
             server.clock.advance(by: .seconds(60))
@@ -203,7 +203,7 @@ import Wire
         }
     }
 
-    /// An authenticator app that we did not write, and that is given what a person would copy.
+    /// The authenticator app is not ours, and it is given what a person would copy.
     @Test func `A code of oathtool signs in`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

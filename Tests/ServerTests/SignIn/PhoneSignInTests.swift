@@ -63,7 +63,7 @@ import Testing
             }
             expectRefusal("MISSING_PHONE_NUMBER") { _ = try client.signIn(temporaryProof: "x", "") }
             expectRefusal("INVALID_TEMPORARY_PROOF") { _ = try client.signIn(temporaryProof: "x", Self.number) }
-            // None of that was a guess.
+            // None of these attempts counted as a guess.
             _ = try client.signIn(code)
         }
     }
@@ -107,7 +107,7 @@ import Testing
             expectRefusal("PROVIDER_ALREADY_LINKED") { _ = try client.signIn(second, linkingTo: added.tokens!.idToken) }
             let changed = try client.signIn(second, linkingTo: added.tokens!.idToken, change: true)
             #expect(changed.user?.phoneNumber == Self.other)
-            // Whoever has the old phone could have come in by it.
+            // Somebody with the old phone could have begun the other session, so it ends.
             expectRefusal("TOKEN_EXPIRED") { _ = try client.lookup(elsewhere.tokens!.idToken) }
             #expect(try client.signIn(phone: Self.number).isNewUser)
 
@@ -218,7 +218,7 @@ import Testing
 }
 
 extension PhoneSignIn: SignInDriver {
-    /// An unknown number is sent no code at all: there is nothing to refuse.
+    /// The server sends no code to an unknown number, so there is nothing to refuse.
     static var answerToNewcomerWithoutSignUp: String { "no SMS" }
 
     private static func number(_ name: Text) -> Text {

@@ -10,7 +10,7 @@ protocol SignInDriver: SignInMethod {
     /// Kinds of end users that the method tells apart; one empty text where it does not.
     static var variants: [String] { get }
 
-    /// What an end user whom the server does not know is answered; empty: it is signed in, and has an account then.
+    /// The refusal of an end user whom the server does not know. Empty: the user is signed in, and has an account then.
     static var answerToNewcomer: String { get }
     /// The same where end users may not sign up.
     static var answerToNewcomerWithoutSignUp: String { get }
@@ -37,13 +37,13 @@ extension SignInDriver {
     static func email(_ name: Text) -> Text { Text("\(name)@example.com") }
 }
 
-/// A registered method and one of its variants: what the tables have a row for.
+/// A registered method and one of its variants. The tables have a row for each.
 struct SignInWay: Sendable, CustomTestStringConvertible {
     let driver: any SignInDriver.Type
     let variant: String
 
     var testDescription: String { "\(driver.name.rawValue) \(variant)" }
-    /// Whoever signs up again gets another account, or none.
+    /// Whether an end user who uses the method again gets another account, or none.
     var isSignUp: Bool { driver is any CreatingMethod.Type }
 
     static let all: [SignInWay] = SignInMethodName.allCases.flatMap { name -> [SignInWay] in
@@ -51,13 +51,13 @@ struct SignInWay: Sendable, CustomTestStringConvertible {
         return driver.variants.map { SignInWay(driver: driver, variant: $0) }
     }
 
-    /// Those by which an end user comes back to the account it has.
+    /// The ways by which an end user comes back to the account it has.
     static let returning = all.filter { !$0.isSignUp }
 
     func enter(_ client: IdentityClient, _ name: Text) throws { try driver.enter(client, name, variant) }
     func makeKnown(_ client: IdentityClient, _ name: Text) throws { try driver.makeKnown(client, name, variant) }
 
-    /// What a newcomer is answered where end users may sign up, or not.
+    /// The answer to a newcomer, where end users may sign up or may not.
     func answerToNewcomer(isSignUpOff: Bool) -> String {
         isSignUpOff ? driver.answerToNewcomerWithoutSignUp : driver.answerToNewcomer
     }

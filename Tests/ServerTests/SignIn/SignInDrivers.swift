@@ -63,7 +63,7 @@ extension FederatedSignIn: SignInDriver {
 }
 
 extension EmailLinkSignIn: SignInDriver {
-    /// An unknown address is sent no link at all: there is nothing to refuse.
+    /// The server sends no link to an unknown address, so there is nothing to refuse.
     static var answerToNewcomerWithoutSignUp: String { "no mail" }
 
     static func enter(_ client: IdentityClient, _ name: Text, _ variant: String) throws {

@@ -39,7 +39,7 @@ import Testing
             try way.makeKnown(client, "old")
             try Self.setSignUp(client, off: true)
             let again = failure { try way.enter(client, "old") }
-            // To sign up again is to come into being.
+            // To sign up again would make a new user.
             #expect(again.reason == (way.isSignUp ? "ADMIN_RESTRICTED_OPERATION" : ""))
             #expect(try Self.users(client).count == 1)
         }
@@ -61,8 +61,8 @@ import Testing
         }
     }
 
-    /// Whoever has no right credential learns nothing of the account: the answer and the hashes are the same as for an
-    /// address that nobody has.
+    /// A caller without a right credential learns nothing of the account: the answer and the hashes are the same as
+    /// for an address that nobody has.
     @Test(arguments: SignInWay.all)
     func aWrongCredentialTellsNothingOfAccounts(_ way: SignInWay) async throws {
         try await withServer(configure: { $0.limits.guessesKeptPerSecond = 0 }) { server in
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    /// What an attempt with a wrong credential leaves to be seen.
+    /// What can be seen of an attempt with a wrong credential.
     private struct Trace: Equatable {
         var reason: String
         var message: String
