@@ -2,13 +2,13 @@ internal import CLMDB
 import Glibc
 
 extension DataFile {
-    /// Checks the data file, or makes one in a new store.
+    /// Makes the data file in a new store.
     ///
     /// LMDB would make the file under its own name and fill it afterwards: a crash in between leaves a file that no
     /// later start can tell from a truncated one.
-    static func prepare(_ configuration: StoreConfiguration) throws(StoreError) {
+    static func createIfMissing(_ configuration: StoreConfiguration) throws(StoreError) {
         let directory = configuration.directory
-        if let file = try DataFile(path: directory + "/data.mdb") { return try file.check() }
+        if let _ = try DataFile(path: directory + "/data.mdb") { return }
         // If there is a witness, there was a data file.
         guard configuration.createsIfMissing, access(directory + "/witness", F_OK) != 0 else { throw .missing }
         try create(in: directory, mapByteCount: configuration.mapByteCount)

@@ -52,16 +52,18 @@ struct DataFile: ~Copyable {
 
     deinit { close(file) }
 
-    /// Throws `.truncated` if a page in use lies past the end, `.damaged` if there is no readable meta page.
-    func check() throws(StoreError) {
+    /// The newest meta page. Throws `.truncated` if a page in use lies past the end, `.damaged` if there is no readable
+    /// meta page.
+    func check() throws(StoreError) -> Meta {
         let meta = try newestMeta()
         let pageCount = byteCount / meta.pageByteCount
-        guard meta.lastPage >= pageCount else { return }
+        guard meta.lastPage >= pageCount else { return meta }
         // This alone is no truncation: LMDB does not write pages that one transaction took from the end and freed
         // again. So a healthy file can be shorter by such pages, and all of them are in the list of free pages.
         var missing = Set(pageCount...meta.lastPage)
         try forEachFreePage(meta) { missing.remove($0) }
         guard missing.isEmpty else { throw .truncated }
+        return meta
     }
 
     func newestMeta() throws(StoreError) -> Meta {

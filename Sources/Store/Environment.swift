@@ -55,10 +55,10 @@ final class Environment: @unchecked Sendable {
             self.lock = try DirectoryLock(
                 configuration.directory, createsIfMissing: configuration.createsIfMissing)
         }
-        try DataFile.prepare(configuration)
+        try DataFile.createIfMissing(configuration)
         try lock.lockDataFile()
         guard let file = try DataFile(path: configuration.directory + "/data.mdb") else { throw .missing }
-        self.metaAtStart = try file.newestMeta()
+        self.metaAtStart = try file.check()
         self.raw = try Self.openRaw(configuration)
         self.handles = .allocate(capacity: 256)
         handles.initialize(repeating: 0, count: 256)

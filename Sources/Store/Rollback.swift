@@ -14,8 +14,6 @@ public enum Rollback: Error, Equatable, Sendable {
     /// The witness belongs to another store: data.mdb was replaced by another one, or by one from before a rollback
     /// that was accepted.
     case witnessForeign
-
-    public var isOfMetaPages: Bool { if case .metaPagesApart = self { true } else { false } }
 }
 
 extension Rollback: CustomStringConvertible {

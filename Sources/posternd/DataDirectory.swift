@@ -86,9 +86,9 @@ struct DataDirectory {
                 description: "\(configuration.effectiveMasterKeyFile): is not the master key of this store")
         case .truncated, .damaged, .corrupt:
             StoreRefusal(description: "\(dataFilePath): \(error): \(Self.damageAdvice)")
-        case .rolledBack(let rollback) where rollback.isOfMetaPages:
+        case .rolledBack(.metaPagesApart):
             StoreRefusal(
-                description: "\(dataFilePath): \(rollback). If the older page was taken for the newest, the last "
+                description: "\(dataFilePath): \(error). If the older page was taken for the newest, the last "
                     + "transaction is lost. Keep a copy of the file; then restore a backup, or go on with what there "
                     + "is: posternd --accept-rollback")
         case .rolledBack(let rollback):

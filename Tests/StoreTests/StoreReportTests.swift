@@ -48,17 +48,9 @@ import Testing
             }
         }
         // An empty table is filled beyond a page and emptied again.
-        for isFull in [true, false] {
-            try store.writeBlocking { transaction in
-                for index in UInt8(0)..<100 {
-                    if isFull {
-                        try transaction.put(ending, [index] + [UInt8](repeating: 0, count: 200), EndingRecord())
-                    } else {
-                        try transaction.delete(ending, [index] + [UInt8](repeating: 0, count: 200))
-                    }
-                }
-            }
-        }
+        let keys = (UInt8(0)..<100).map { [$0] + [UInt8](repeating: 0, count: 200) }
+        try store.writeBlocking { for key in keys { try $0.put(ending, key, EndingRecord()) } }
+        try store.writeBlocking { for key in keys { try $0.delete(ending, key) } }
         return (rows + (try scanned(store))).map { $0.key + [0] + $0.value }
     }
 
@@ -245,7 +237,7 @@ private final class DamageTrial {
 
     /// The places of the bytes without a MAC, by mdb.c of 0.9: the meta pages, and from the newest of them down.
     func layout() -> [Part] {
-        let meta = number(144, 8) > number(4_096 + 144, 8) ? 0 : 4_096
+        let meta = MetaPages.newest(kept) * MetaPages.pageByteCount
         var parts = [0, 4_096].map { Part(name: "meta page at \($0)", range: $0..<$0 + 152) }
         addTree("free pages", recordAt: meta + 40, to: &parts)
         addTree("tables", recordAt: meta + 88, to: &parts)

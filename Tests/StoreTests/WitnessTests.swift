@@ -5,28 +5,6 @@ import Testing
 
 @testable import Store
 
-/// The two meta pages of a data file, which hold the newest transaction's number.
-private struct MetaPages {
-    static let pageByteCount = 4_096
-    private static let transactionOffset = 144
-
-    static func transaction(_ file: [UInt8], _ page: Int) -> UInt64 {
-        file.withUnsafeBytes {
-            $0.loadUnaligned(fromByteOffset: page * pageByteCount + transactionOffset, as: UInt64.self)
-        }
-    }
-
-    static func newest(_ file: [UInt8]) -> Int { transaction(file, 1) > transaction(file, 0) ? 1 : 0 }
-
-    static func damage(_ file: inout [UInt8], _ page: Int) { set(&file, page, 0) }
-
-    static func set(_ file: inout [UInt8], _ page: Int, _ number: UInt64) {
-        for index in 0..<8 {
-            file[page * pageByteCount + transactionOffset + index] = UInt8(truncatingIfNeeded: number >> (8 * index))
-        }
-    }
-}
-
 @Suite struct WitnessTests {
     private func put(_ store: Store, _ number: Int) throws {
         try store.writeBlocking { try $0.put(blobs, [UInt8(number & 255), UInt8(number >> 8 & 255)], [1]) }
@@ -34,6 +12,16 @@ private struct MetaPages {
 
     private func open(_ directory: String, _ configure: (inout StoreConfiguration) -> Void = { _ in }) throws -> Store {
         try openTestStore(at: directory, tables: testTables, configure)
+    }
+
+    /// Makes a store of five transactions without an event, and returns its data file.
+    private func makeStore(
+        _ directory: String, _ configure: (inout StoreConfiguration) -> Void = { _ in }
+    ) throws -> [UInt8] {
+        let store = try open(directory, configure)
+        for number in 0..<5 { try put(store, number) }
+        store.close()
+        return contents(of: directory + "/data.mdb")
     }
 
     /// The newest meta page loses its number, or is as it was a commit ago: the disk lost a write.
@@ -88,10 +76,7 @@ private struct MetaPages {
     @Test(arguments: 0..<64) func anOlderMetaPageWithOneFlippedBitIsRefused(bit: Int) async throws {
         try await withTemporaryDirectory { directory in
             let path = directory + "/data.mdb"
-            let store = try open(directory)
-            for number in 0..<5 { try put(store, number) }
-            Self.close(store)
-            var damaged = contents(of: path)
+            var damaged = try makeStore(directory)
             let newest = MetaPages.newest(damaged)
             let number = MetaPages.transaction(damaged, 1 - newest) ^ 1 << UInt64(bit)
             let isRefused = number >= MetaPages.transaction(damaged, newest)
@@ -123,10 +108,7 @@ private struct MetaPages {
     @Test(arguments: [false, true]) func anUpgradeHidesNoRollback(isOlderPageRaised: Bool) throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/data.mdb"
-            let store = try openTestStore(at: directory, tables: [blobs.declaration])
-            for number in 0..<5 { try put(store, number) }
-            store.close()
-            var damaged = contents(of: path)
+            var damaged = try makeStore(directory) { $0.tables = [blobs.declaration] }
             let newest = MetaPages.newest(damaged)
             if isOlderPageRaised {
                 MetaPages.set(&damaged, 1 - newest, MetaPages.transaction(damaged, 1 - newest) | 1 << 20)
@@ -146,10 +128,7 @@ private struct MetaPages {
     @Test func anAcceptedRollbackGoesOnAndIsNotAskedAgain() async throws {
         try await withTemporaryDirectory { directory in
             let path = directory + "/data.mdb"
-            let store = try open(directory)
-            for number in 0..<5 { try put(store, number) }
-            Self.close(store)
-            let whole = contents(of: path)
+            let whole = try makeStore(directory)
             var damaged = whole
             MetaPages.damage(&damaged, MetaPages.newest(damaged))
             write(damaged, to: path)
@@ -171,10 +150,7 @@ private struct MetaPages {
     @Test func whereDurabilityIsRelaxedAStoreGoesOnAndSaysSo() throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/data.mdb"
-            let store = try open(directory) { $0.durability = .relaxed }
-            for number in 0..<5 { try put(store, number) }
-            store.close()
-            var damaged = contents(of: path)
+            var damaged = try makeStore(directory) { $0.durability = .relaxed }
             MetaPages.damage(&damaged, MetaPages.newest(damaged))
             write(damaged, to: path)
             #expect(throws: StoreError.self) { _ = try open(directory) }
