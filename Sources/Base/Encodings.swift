@@ -16,12 +16,12 @@ public enum Hex {
 
     private static func encode(_ bytes: UnsafeRawBufferPointer) -> Text {
         Text(
-            unchecked: [UInt8](unsafeUninitializedCapacity: bytes.count * 2) { text, initializedCount in
+            unchecked: [UInt8](capacity: bytes.count * 2) { text in
                 for (index, byte) in bytes.enumerated() {
                     text[2 * index] = digit(byte >> 4)
                     text[2 * index + 1] = digit(byte & 15)
                 }
-                initializedCount = bytes.count * 2
+                return bytes.count * 2
             })
     }
 
@@ -78,7 +78,7 @@ public enum Base64: Sendable {
         let alphabet = self == .url ? Self.urlAlphabet : Self.standardAlphabet
         let digitCount = (bytes.count * 8 + 5) / 6
         let count = self == .url ? digitCount : (bytes.count + 2) / 3 * 4
-        return [UInt8](unsafeUninitializedCapacity: count) { text, initializedCount in
+        return [UInt8](capacity: count) { text in
             alphabet.withUnsafeBufferPointer { alphabet in
                 // Three bytes are four digits.
                 var index = 0
@@ -113,7 +113,7 @@ public enum Base64: Sendable {
                     index += 1
                 }
             }
-            initializedCount = count
+            return count
         }
     }
 
@@ -135,7 +135,7 @@ public enum Base64: Sendable {
         let table = self == .url ? Self.urlValues : Self.standardValues
         var isSound = true
         let count = digitCount * 6 / 8
-        let bytes = [UInt8](unsafeUninitializedCapacity: count) { bytes, initializedCount in
+        let bytes = [UInt8](capacity: count) { bytes in
             table.withUnsafeBufferPointer { table in
                 var foreign: UInt8 = 0
                 func value(_ position: Int) -> UInt32 {
@@ -170,7 +170,7 @@ public enum Base64: Sendable {
                 }
                 isSound = foreign < 64 && bits & ((1 << bitCount) - 1) == 0
             }
-            initializedCount = count
+            return count
         }
         return isSound ? bytes : nil
     }
@@ -185,5 +185,19 @@ public enum Base64: Sendable {
         var table = [UInt8](repeating: 255, count: 256)
         for (value, character) in alphabet.enumerated() { table[Int(character)] = UInt8(value) }
         return table
+    }
+}
+
+extension [UInt8] {
+    /// Up to `capacity` bytes, written by `body`, which returns their number.
+    ///
+    /// `init(unsafeUninitializedCapacity:)` does the same, but looks for the array's type at run time: that costs more
+    /// than to copy some hundred bytes. Not for secrets: the stack is not wiped.
+    @inlinable
+    public init(capacity: Int, writtenBy body: (UnsafeMutableRawBufferPointer) -> Int) {
+        self = withUnsafeTemporaryAllocation(byteCount: capacity, alignment: 16) { bytes in
+            let count = body(bytes)
+            return [UInt8](UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        }
     }
 }

@@ -31,27 +31,6 @@ public final class DurationHistogram: Sendable {
         650_000, 800_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000, 100_000_000,
     ]
 
-    // Inline, because every call counts here and would otherwise retain an object per bucket.
-    private let buckets: InlineArray<41, Atomic<UInt64>>
-    private let sumNanoseconds = Atomic<UInt64>(0)
-
-    public init() {
-        self.buckets = InlineArray { _ in Atomic(0) }
-        precondition(buckets.count == Self.boundsMicroseconds.count + 1, "a bucket per bound, and one above them")
-    }
-
-    public func record(nanoseconds: Int64) {
-        let microseconds = max(0, nanoseconds) / 1_000
-        var low = 0
-        var high = Self.boundsMicroseconds.count
-        while low < high {
-            let middle = (low + high) / 2
-            if microseconds <= Self.boundsMicroseconds[middle] { high = middle } else { low = middle + 1 }
-        }
-        buckets[low].add(1, ordering: .relaxed)
-        sumNanoseconds.add(UInt64(max(0, nanoseconds)), ordering: .relaxed)
-    }
-
     /// The counts that were recorded up to one moment.
     public struct Snapshot: Sendable {
         /// The count up to each bound. The last one counts all durations (`+Inf`).
@@ -66,14 +45,43 @@ public final class DurationHistogram: Sendable {
         }
     }
 
-    public var snapshot: Snapshot {
+    private let counts = DurationCounts()
+
+    public init() {}
+
+    public func record(nanoseconds: Int64) { counts.record(nanoseconds: nanoseconds) }
+
+    public var snapshot: Snapshot { counts.snapshot }
+}
+
+/// The counts of a `DurationHistogram`, for an object that holds them among others. Any thread.
+public struct DurationCounts: ~Copyable, Sendable {
+    private let buckets: InlineArray<41, Atomic<UInt64>>
+    private let sumNanoseconds = Atomic<UInt64>(0)
+
+    public init() {
+        self.buckets = InlineArray { _ in Atomic(0) }
+        // Proof: both are constants of the code.
+        precondition(
+            buckets.count == DurationHistogram.boundsMicroseconds.count + 1, "a bucket per bound, and one above them")
+    }
+
+    public borrowing func record(nanoseconds: Int64) {
+        let microseconds = max(0, nanoseconds) / 1_000
+        // From below: most calls belong into the first buckets.
+        var bucket = 0
+        while bucket < buckets.count - 1, DurationHistogram.boundsMicroseconds[bucket] < microseconds { bucket += 1 }
+        buckets[bucket].add(1, ordering: .relaxed)
+        sumNanoseconds.add(UInt64(max(0, nanoseconds)), ordering: .relaxed)
+    }
+
+    public var snapshot: DurationHistogram.Snapshot {
         var total: UInt64 = 0
-        let counts = buckets.indices.map { index in
+        var snapshot = DurationHistogram.Snapshot()
+        for index in buckets.indices {
             total += buckets[index].load(ordering: .relaxed)
-            return total
+            snapshot.cumulativeCounts[index] = total
         }
-        var snapshot = Snapshot()
-        snapshot.cumulativeCounts = counts
         snapshot.sumSeconds = Double(sumNanoseconds.load(ordering: .relaxed)) / 1e9
         return snapshot
     }

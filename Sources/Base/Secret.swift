@@ -25,6 +25,18 @@ public final class Secret: Sendable {
         self.init(owning: storage)
     }
 
+    /// The bytes of all `parts`, one after the other.
+    public convenience init(joining parts: [Secret]) {
+        let storage = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: parts.reduce(0) { $0 + $1.byteCount }, alignment: 16)
+        var place = 0
+        for part in parts {
+            part.withBytes { UnsafeMutableRawBufferPointer(rebasing: storage[place...]).copyMemory(from: $0) }
+            place += part.byteCount
+        }
+        self.init(owning: storage)
+    }
+
     public convenience init(_ string: String) {
         self.init([UInt8](string.utf8))
     }

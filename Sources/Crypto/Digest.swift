@@ -1,3 +1,4 @@
+import Base
 import COpenSSL
 
 /// SHA-256 (FIPS 180-4). Any thread; about 0.1 µs for a short input.
@@ -5,9 +6,9 @@ public enum Digest {
     public static let byteCount = 32
 
     public static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: byteCount) { output, initializedCount in
-            sha256(bytes, into: UnsafeMutableRawBufferPointer(output))
-            initializedCount = byteCount
+        [UInt8](capacity: byteCount) { output in
+            sha256(bytes, into: output)
+            return byteCount
         }
     }
 
@@ -15,13 +16,13 @@ public enum Digest {
 
     /// The digest of the pieces, one after the other.
     public static func sha256(of pieces: [UnsafeRawBufferPointer]) -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: byteCount) { output, initializedCount in
+        [UInt8](capacity: byteCount) { output in
             let context = OpenSSL.threadDigestContext
             guard EVP_DigestInit_ex(context, OpenSSL.sha256, nil) == 1,
                 pieces.allSatisfy({ EVP_DigestUpdate(context, $0.baseAddress, $0.count) == 1 }),
-                EVP_DigestFinal_ex(context, output.baseAddress, nil) == 1
+                EVP_DigestFinal_ex(context, output.octets, nil) == 1
             else { OpenSSL.fail("SHA-256") }
-            initializedCount = byteCount
+            return byteCount
         }
     }
 

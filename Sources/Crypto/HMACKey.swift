@@ -35,9 +35,9 @@ public struct HMACKey: Sendable {
     }
 
     public func tag(of message: UnsafeRawBufferPointer) -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: Self.tagByteCount) { output, initializedCount in
-            writeTag(of: message, into: UnsafeMutableRawBufferPointer(output))
-            initializedCount = Self.tagByteCount
+        [UInt8](capacity: Self.tagByteCount) { output in
+            writeTag(of: message, into: output)
+            return Self.tagByteCount
         }
     }
 

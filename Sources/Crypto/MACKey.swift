@@ -11,7 +11,7 @@ public struct MACKey: Sendable {
     public static let tagByteCount = Int(crypto_shorthash_siphashx24_BYTES)
     public static let keyByteCount = Int(crypto_shorthash_siphashx24_KEYBYTES)
 
-    private let tableKey: Secret
+    fileprivate let tableKey: Secret
 
     /// One key per table: `MasterKey.recordMAC(table:)`. Exactly 16 bytes.
     public init(_ key: Secret) {
@@ -23,9 +23,16 @@ public struct MACKey: Sendable {
     public func writeTag(
         of value: UnsafeRawBufferPointer, at key: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
     ) {
+        tableKey.withBytes { Self.writeTag(of: value, at: key, under: $0, into: output) }
+    }
+
+    static func writeTag(
+        of value: UnsafeRawBufferPointer, at key: UnsafeRawBufferPointer, under tableKey: UnsafeRawBufferPointer,
+        into output: UnsafeMutableRawBufferPointer
+    ) {
         precondition(output.count >= Self.tagByteCount, "\(output.count) bytes are no room for a tag")
         withUnsafeTemporaryAllocation(byteCount: Self.keyByteCount, alignment: 8) { recordKey in
-            tableKey.withBytes { tableKey in Self.hash(key, under: tableKey, into: recordKey) }
+            Self.hash(key, under: tableKey, into: recordKey)
             Self.hash(value, under: UnsafeRawBufferPointer(recordKey), into: output)
         }
     }
@@ -52,5 +59,24 @@ public struct MACKey: Sendable {
     ) {
         // Never fails: "always returns 0" in libsodium's siphashx24; a null message is allowed with a count of zero.
         _ = crypto_shorthash_siphashx24(output.octets!, message.octets, UInt64(message.count), key.octets!)
+    }
+}
+
+/// The keys of many tables, side by side: one that is used counts no reference. Any thread.
+public struct MACKeyTable: Sendable {
+    private let keys: Secret
+
+    public init(_ keys: [MACKey]) { self.keys = Secret(joining: keys.map(\.tableKey)) }
+
+    /// See `MACKey.writeTag`; `index` is the key's place among those of `init`.
+    public func writeTag(
+        of value: UnsafeRawBufferPointer, at key: UnsafeRawBufferPointer, under index: Int,
+        into output: UnsafeMutableRawBufferPointer
+    ) {
+        keys.withBytes { keys in
+            let start = index * MACKey.keyByteCount
+            let tableKey = UnsafeRawBufferPointer(rebasing: keys[start..<start + MACKey.keyByteCount])
+            MACKey.writeTag(of: value, at: key, under: tableKey, into: output)
+        }
     }
 }

@@ -2,18 +2,18 @@ public import Crypto
 public import Store
 
 /// The MACs of all records: SipHash-2-4-128 under a key per table, derived from the master key.
-public struct RecordMACs: RecordAuthenticator {
-    private let keys: [MACKey]
+public final class RecordMACs: RecordAuthenticator {
+    private let keys: MACKeyTable
 
     public init(masterKey: MasterKey) {
-        self.keys = (0...UInt8.max).map { masterKey.recordMAC(table: "\($0)") }
+        self.keys = MACKeyTable((0...UInt8.max).map { masterKey.recordMAC(table: "\($0)") })
     }
 
     public func tag(
         table: UInt8, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
     ) -> (UInt64, UInt64) {
         withUnsafeTemporaryAllocation(byteCount: MACKey.tagByteCount, alignment: 8) { tag in
-            keys[Int(table)].writeTag(of: value, at: key, into: tag)
+            keys.writeTag(of: value, at: key, under: Int(table), into: tag)
             return (tag.load(as: UInt64.self), tag.load(fromByteOffset: 8, as: UInt64.self))
         }
     }

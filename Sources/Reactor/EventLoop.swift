@@ -50,6 +50,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     static let turnsAfterStopMax = 1_024
 
     public let name: String
+    /// The loop's place in its group; 0 for a loop without one.
+    public let number: Int
     /// The number of connections of the loop: `EventLoopGroup.next()` adds one, and the code that closes a connection
     /// subtracts one.
     public let connections = Gauge()
@@ -67,7 +69,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     private var ending: [any EndOfTurn] = []
     private var endingNow: [any EndOfTurn] = []
 
-    public init(name: String) {
+    public init(name: String, number: Int = 0) {
         _ = quietLibevent
         let configuration = event_config_new()!
         // NOLOCK: a base belongs to one thread. No EPOLL_USE_CHANGELIST: it saves nothing where interest seldom
@@ -79,6 +81,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         }
         event_config_free(configuration)
         self.name = name
+        self.number = number
         self.base = base
         self.wakeup = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
         precondition(wakeup >= 0, "eventfd failed: errno \(errno)")

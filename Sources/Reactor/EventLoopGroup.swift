@@ -8,7 +8,7 @@ public final class EventLoopGroup: Sendable {
     /// By default there is one loop per core; `count` is at least 1.
     public init(count: Int = EventLoopGroup.coreCount, name: String = "loop") {
         precondition(count > 0, "a group needs a loop")
-        self.loops = (0..<count).map { EventLoop(name: "\(name)-\($0)") }
+        self.loops = (0..<count).map { EventLoop(name: "\(name)-\($0)", number: $0) }
     }
 
     /// Cores that are switched on.

@@ -4,27 +4,36 @@ import Identity
 import Rules
 import Store
 
-/// The credentials of a connection: the one of its HELLO, and the one that it used last. Used on the connection's loop
-/// only.
+/// What a connection keeps from one call to the next: its credentials, and the caller, method and tenant of the last
+/// call, which the next call mostly has as well. Used on the connection's loop only.
+///
+/// A call borrows from here and counts no references: the counts of objects that all connections share would move from
+/// one processor's cache to another's with every call (docs/decisions/0132).
 final class ConnectionContext {
+    // Proof for `@exclusivity(unchecked)`: each is read or written in one step, and nothing that happens in that step
+    // knows the connection.
+
     /// The credential in HELLO. It counts for requests without a credential of their own.
-    var helloAuthorization: [UInt8] = []
+    @exclusivity(unchecked) var helloAuthorization: [UInt8] = [] {
+        didSet { isLastOfHello = false }
+    }
     /// The identity in the client's certificate. It does not change while the connection lives.
-    var certificate: ClientCertificate?
-    private var cachedAuthorization: [UInt8] = []
-    private var cachedCaller: Dated<Caller>?
+    @exclusivity(unchecked) var certificate: ClientCertificate?
 
     /// The memory for the id of a request that brought none. The id is used until the next request comes.
     let requestIDScratch = UnsafeMutableRawBufferPointer.allocate(byteCount: RequestID.byteCountMax, alignment: 8)
 
     deinit { requestIDScratch.deallocate() }
 
-    /// The caller of the credential that was shown last.
-    var lastCaller: Caller? { cachedCaller?.value }
     /// The id of the caller that this connection is counted for.
     var countedCallerID: Text?
+    /// The method of the last call, by its place in the registry.
+    @exclusivity(unchecked) var lastMethod = 0
 
-    private var keptReader: StoreReader?
+    // MARK: Reading
+
+    @exclusivity(unchecked) private var keptReader: StoreReader?
+    @exclusivity(unchecked) private var sharedReader: StoreReader?
 
     /// The loop's reader, kept so that a call does not have to look for it.
     func reader(of store: Store) throws -> StoreReader {
@@ -34,31 +43,94 @@ final class ConnectionContext {
         return reader
     }
 
-    private var sharedReader: StoreReader?
-
     /// Lets the calls of a batch, all of which came in already, read in one transaction. A closed store refuses each
     /// call by itself.
-    func beginSharing(_ store: Store) {
+    func batchBegins(_ store: Store) {
         guard let reader = try? reader(of: store) else { return }
         reader.beginSharing()
         sharedReader = reader
     }
 
-    func endSharing() { sharedReader.take()?.endSharing() }
+    func batchEnded(countingIn calls: TenantCalls) {
+        sharedReader.take()?.endSharing()
+        addCalls(to: calls)
+    }
 
-    /// The method (by its place in the registry) and the tenant of the last call: the next one mostly has the same.
-    // Proof: the registry, which the router lends this to, knows no connection.
-    @exclusivity(unchecked) var lastMethod = 0
-    var lastSettings: Dated<TenantSettings>?
+    // MARK: The caller
 
-    /// The tenant whose calls were counted last, and whether the present call is one of them.
-    private var countedPlace: TenantCalls.Place?
-    private var isCounted = false
+    @exclusivity(unchecked) private var lastAuthorization: [UInt8] = []
+    /// Whether the last credential was that of the HELLO, so that its bytes need no comparison.
+    @exclusivity(unchecked) private var isLastOfHello = false
+    /// The caller of the credential that was shown last.
+    @exclusivity(unchecked) private(set) var lastCaller: Caller?
+    @exclusivity(unchecked) private var callerAsOf: Snapshot?
+    @exclusivity(unchecked) private var callerExpiresAt: Timestamp?
+
+    /// Whether `lastCaller` was found for exactly these bytes (nil: the credential of the HELLO), no credential has
+    /// changed since, and it has not expired.
+    func hasCaller(of authorization: UnsafeRawBufferPointer?, in callers: CallerDirectory, clock: Clock) -> Bool {
+        guard let callerAsOf, callers.isCurrent(asOf: callerAsOf) else { return false }
+        // The clock is read only for credentials that expire.
+        if let callerExpiresAt, clock.now() >= callerExpiresAt { return false }
+        guard let authorization else { return isLastOfHello }
+        return lastAuthorization.withUnsafeBytes { constantTimeEqual($0, authorization) }
+    }
+
+    func keep(_ caller: Dated<Caller>, for authorization: UnsafeRawBufferPointer?) {
+        lastAuthorization = authorization.map { [UInt8]($0) } ?? helloAuthorization
+        isLastOfHello = authorization == nil
+        lastCaller = caller.value
+        callerAsOf = caller.asOf
+        callerExpiresAt = caller.value.expiresAt
+    }
+
+    // MARK: The tenant
+
+    @exclusivity(unchecked) private var lastSettings: TenantSettings?
+    @exclusivity(unchecked) private var settingsAsOf: Snapshot?
+    /// `settings.isOpenToAll`; false before there are settings.
+    @exclusivity(unchecked) private(set) var isOpenToAll = false
+    /// That tenant's id, in memory of this connection's own.
+    @exclusivity(unchecked) private(set) var lastTenantID = Text.empty
+
+    /// The settings of the last call's tenant.
+    var settings: TenantSettings {
+        // Proof: the gate keeps a call's settings before it lets anything ask for them.
+        guard let lastSettings else { preconditionFailure("settings are asked for before the gate has kept any") }
+        return lastSettings
+    }
+
+    /// Whether `settings` are this tenant's, and no tenant's settings have changed since.
+    func hasSettings(of tenantID: Text, in tenants: TenantDirectory) -> Bool {
+        guard let settingsAsOf, tenants.isCurrent(asOf: settingsAsOf) else { return false }
+        return lastTenantID == tenantID
+    }
+
+    func keep(_ settings: Dated<TenantSettings>) {
+        lastSettings = settings.value
+        settingsAsOf = settings.asOf
+        isOpenToAll = settings.value.isOpenToAll
+        if lastTenantID != settings.value.tenantID {
+            lastTenantID = Text(unchecked: settings.value.tenantID.bytes.withUnsafeBytes { [UInt8]($0) })
+            hasPlaceOfLastTenant = false
+        }
+    }
+
+    // MARK: The count of its calls
+
+    /// The place in which the calls of `countedTenantID` are counted, whether that is the last tenant's, and how many
+    /// calls are still to be added: those of a batch are added together.
+    @exclusivity(unchecked) private var countedPlace: TenantCalls.Place?
+    @exclusivity(unchecked) private var countedTenantID = Text.empty
+    @exclusivity(unchecked) private var hasPlaceOfLastTenant = false
+    @exclusivity(unchecked) private var callsToAdd: UInt64 = 0
+    /// Whether the present call is one of the last tenant's.
+    @exclusivity(unchecked) private var isCounted = false
     /// The tenant of a call that may name a tenant that does not exist.
-    private var namedTenantID: Text?
+    @exclusivity(unchecked) private var namedTenantID: Text?
 
     /// The tenant for which the gate admitted the present call.
-    var admittedTenantID: Text? { isCounted ? countedPlace?.tenantID : namedTenantID }
+    var admittedTenantID: Text? { isCounted ? countedTenantID : namedTenantID }
 
     /// A new call came in.
     func forgetAdmittedTenant() {
@@ -66,36 +138,24 @@ final class ConnectionContext {
         if namedTenantID != nil { namedTenantID = nil }
     }
 
-    /// The present call is one of this tenant's.
-    func noteAdmitted(_ tenantID: Text, countedIn calls: TenantCalls) {
+    /// The present call is one of the last tenant's.
+    func noteAdmitted(countedIn calls: TenantCalls) {
         isCounted = true
-        if let countedPlace, countedPlace.tenantID == tenantID, countedPlace.add() { return }
-        countedPlace = calls.count(tenantID)
+        if !hasPlaceOfLastTenant {
+            addCalls(to: calls)
+            countedPlace = calls.place(of: lastTenantID)
+            countedTenantID = lastTenantID
+            hasPlaceOfLastTenant = true
+        }
+        callsToAdd += 1
+        if sharedReader == nil { addCalls(to: calls) }
     }
 
     func noteAdmitted(named tenantID: Text) { namedTenantID = tenantID }
 
-    /// The settings that were found for this tenant, while no tenant's settings have changed since.
-    func settings(of tenantID: Text, in tenants: TenantDirectory) -> TenantSettings? {
-        guard let lastSettings, tenants.isCurrent(lastSettings), lastSettings.value.tenantID == tenantID else {
-            return nil
-        }
-        return lastSettings.value
-    }
-
-    /// The caller found for exactly these bytes, while no credential has changed since and it has not expired.
-    func caller(_ authorization: UnsafeRawBufferPointer, of callers: CallerDirectory, clock: Clock) -> Caller? {
-        guard let cachedCaller, callers.isCurrent(cachedCaller), cachedAuthorization.count == authorization.count else {
-            return nil
-        }
-        // The clock is read only for credentials that expire.
-        if let expiresAt = cachedCaller.value.expiresAt, clock.now() >= expiresAt { return nil }
-        let isSame = cachedAuthorization.withUnsafeBytes { constantTimeEqual($0, authorization) }
-        return isSame ? cachedCaller.value : nil
-    }
-
-    func keep(_ caller: Dated<Caller>, for authorization: UnsafeRawBufferPointer) {
-        cachedAuthorization = [UInt8](authorization)
-        cachedCaller = caller
+    private func addCalls(to calls: TenantCalls) {
+        guard callsToAdd > 0 else { return }
+        if countedPlace?.add(callsToAdd) != true { countedPlace = calls.count(countedTenantID, callsToAdd) }
+        callsToAdd = 0
     }
 }

@@ -7,34 +7,33 @@ import Store
 /// The one place that every call passes before its handler: who is calling, with what role, for which tenant, and
 /// whether that tenant takes calls. The request is decoded only for callers with the method's role. No handler runs for
 /// a caller who does not pass.
-struct Gate: Sendable {
+final class Gate: Sendable {
     let service: ServiceContext
-    private var project: Project { service.project }
+    let project: Project
 
-    init(_ service: ServiceContext) { self.service = service }
+    init(_ service: ServiceContext) {
+        self.service = service
+        self.project = service.project
+    }
 
     /// The caller behind `authorization`, or behind the connection's HELLO when there is none, within what the
     /// connection's certificate allows. Without any credential the certificate alone names the caller.
     func caller(
         authorization: UnsafeRawBufferPointer?, context: ConnectionContext
     ) throws -> Caller {
-        guard let authorization else {
+        if context.hasCaller(of: authorization, in: project.callers, clock: project.clock),
+            let known = context.lastCaller
+        {
+            return known
+        }
+        let found: Dated<Caller>?
+        if let authorization {
+            found = try find(authorization, context)
+        } else {
             guard !context.helloAuthorization.isEmpty || context.certificate != nil else {
                 throw Failure.callerUnauthenticated
             }
-            return try context.helloAuthorization.withUnsafeBytes { try caller($0, context) }
-        }
-        return try caller(authorization, context)
-    }
-
-    /// Empty bytes stand for no credential; so does an empty header.
-    private func caller(_ authorization: UnsafeRawBufferPointer, _ context: ConnectionContext) throws -> Caller {
-        if let known = context.caller(authorization, of: project.callers, clock: project.clock) { return known }
-        let found = try project.store.read { transaction in
-            try project.callers.caller(
-                authorization: authorization.isEmpty ? nil : authorization, certificate: context.certificate,
-                in: transaction
-            ).map { transaction.dated($0) }
+            found = try context.helloAuthorization.withUnsafeBytes { try find($0, context) }
         }
         guard let found else { throw Failure.callerUnauthenticated }
         context.keep(found, for: authorization)
@@ -42,32 +41,52 @@ struct Gate: Sendable {
         return found.value
     }
 
+    /// Empty bytes stand for no credential; so does an empty header.
+    private func find(_ authorization: UnsafeRawBufferPointer, _ context: ConnectionContext) throws -> Dated<Caller>? {
+        try project.store.read { transaction in
+            try project.callers.caller(
+                authorization: authorization.isEmpty ? nil : authorization, certificate: context.certificate,
+                in: transaction
+            ).map { transaction.dated($0) }
+        }
+    }
+
     /// Admits a call of `caller` to the tenant that it is about. In order: the caller's scope, TENANT_NOT_FOUND,
-    /// TENANT_SUSPENDED, PROJECT_DISABLED.
+    /// TENANT_SUSPENDED, PROJECT_DISABLED. Afterwards the context's `settings` are the settings of this tenant, or of
+    /// the default pool for methods that are about no tenant.
     ///
-    /// `requestedTenantID` is nil for a request about any tenant: its handler checks the tenant that it finds.
-    func admission(
+    /// `requestedTenantID` is nil for a request about any tenant: its handler checks the tenant that it finds. Returns
+    /// the tenant that the request names if the gate did not look for it, and otherwise "".
+    func admit(
         requestedTenantID requested: Text?, method: MethodDescriptor, caller: Caller?, context: ConnectionContext,
         in transaction: borrowing ReadTransaction
-    ) throws -> Admission {
-        var (tenantID, namedTenantID) = (Text.empty, Text.empty)
+    ) throws -> Text {
         switch (method.tenant, requested) {
         case (.named, _):
-            namedTenantID = try caller?.tenant(requested: requested ?? .empty) ?? requested ?? .empty
+            let named = try caller?.tenant(requested: requested ?? .empty) ?? requested ?? .empty
+            try keepSettings(of: .empty, in: context, transaction)
+            context.noteAdmitted(named: named)
+            return named
         case (.request, let requested?):
-            tenantID = try caller?.tenant(requested: requested) ?? requested
+            try keepSettings(of: try caller?.tenant(requested: requested) ?? requested, in: context, transaction)
+            if !context.isOpenToAll { try context.settings.checkOpen(to: caller, for: method) }
+            context.noteAdmitted(countedIn: service.tenantCalls)
         case (.unspecified, _), (.request, nil):
             try checkOwnTenant(of: caller, rule: method, in: transaction)
+            try keepSettings(of: .empty, in: context, transaction)
         }
-        let settings = try settings(of: tenantID, context: context, in: transaction)
-        if method.tenant == .request, requested != nil { try settings.checkOpen(to: caller, for: method) }
-        if method.tenant == .named {
-            context.noteAdmitted(named: namedTenantID)
-        } else if method.tenant == .request, requested != nil {
-            context.noteAdmitted(settings.tenantID, countedIn: service.tenantCalls)
-        }
+        return .empty
+    }
+
+    /// The same for a call that waits, and keeps what it was admitted with.
+    func admission(
+        requestedTenantID: Text?, method: MethodDescriptor, caller: Caller?, context: ConnectionContext,
+        in transaction: borrowing ReadTransaction
+    ) throws -> Admission {
+        let named = try admit(
+            requestedTenantID: requestedTenantID, method: method, caller: caller, context: context, in: transaction)
         return Admission(
-            service: service, method: method, caller: caller, settings: settings, namedTenantID: namedTenantID)
+            service: service, method: method, caller: caller, settings: context.settings, namedTenantID: named)
     }
 
     /// A method that is about no tenant is also closed to the credentials of a suspended tenant.
@@ -82,13 +101,11 @@ struct Gate: Sendable {
         }
     }
 
-    private func settings(
-        of tenantID: Text, context: ConnectionContext, in transaction: borrowing ReadTransaction
-    ) throws -> TenantSettings {
-        if let known = context.settings(of: tenantID, in: project.tenants) { return known }
-        let settings = try project.tenants.datedSettings(of: tenantID, in: transaction)
-        context.lastSettings = settings
-        return settings.value
+    private func keepSettings(
+        of tenantID: Text, in context: ConnectionContext, _ transaction: borrowing ReadTransaction
+    ) throws {
+        if context.hasSettings(of: tenantID, in: project.tenants) { return }
+        context.keep(try project.tenants.datedSettings(of: tenantID, in: transaction))
     }
 }
 
@@ -96,9 +113,13 @@ extension TenantSettings {
     /// Checks whether the tenant takes calls of this method: TENANT_SUSPENDED, PROJECT_DISABLED. Streams check again
     /// whenever they look for something new.
     func checkOpen(to caller: Caller?, for rule: MethodDescriptor) throws(Failure) {
+        if isOpenToAll { return }
         try checkNotSuspended(for: caller, rule)
         if rule.refusedWhenDisabled && isAuthDisabled { throw .projectDisabled }
     }
+
+    /// Whether the tenant takes all calls of all callers. The gate asks only this for most calls.
+    var isOpenToAll: Bool { !isSuspended && !isAuthDisabled }
 
     /// A project-admin may still use the methods of admins on a suspended tenant: somebody must find out what happened
     /// there, and open or delete it. The methods of end users are closed to everybody.

@@ -74,8 +74,8 @@ enum Reply<Response: Message> {
 
     // Inlined, so that the response, a large value, is not copied on its way.
     @inline(__always)
-    func encode(into buffer: inout ByteBuffer) {
-        switch self {
+    consuming func encode(into buffer: inout ByteBuffer) {
+        switch consume self {
         case .message(let message): message.encode(into: &buffer)
         case .field(let number, let bytes):
             buffer.appendTag(number, .lengthDelimited)

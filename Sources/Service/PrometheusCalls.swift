@@ -11,7 +11,7 @@ extension PrometheusPage {
         let methods = router.registry.all
         family("rpc_server_call_duration_seconds", "histogram", "How long unary calls took, by method.")
         for method in methods where method.kind == .unary {
-            let snapshot = method.metrics.duration.snapshot
+            let snapshot = method.metrics.duration
             guard snapshot.cumulativeCounts.last ?? 0 > 0 else { continue }
             histogram(
                 "rpc_server_call_duration_seconds", #"rpc_method="\#(method.descriptor.fullName)""#, snapshot,
@@ -20,7 +20,7 @@ extension PrometheusPage {
         family("postern_call_duration_seconds", "histogram", "How long unary calls took, by how they are run.")
         for kind in CallKind.allCases {
             var total = DurationHistogram.Snapshot()
-            for method in methods where CallKind(method.body) == kind { total.add(method.metrics.duration.snapshot) }
+            for method in methods where CallKind(method.body) == kind { total.add(method.metrics.duration) }
             histogram("postern_call_duration_seconds", #"kind="\#(kind.rawValue)""#, total)
         }
         family("rpc_server_calls_total", "counter", "Calls by method, status and reason.")

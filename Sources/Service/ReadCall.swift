@@ -12,24 +12,38 @@ import Tokens
 /// Such a handler reads in the transaction that it is given: everything that it finds is of one moment, and nothing is
 /// read twice. So a `ReadCall` has no store and no `Project`, with which another transaction could begin. The other
 /// things that a handler needs are listed here one by one.
-struct ReadCall: Sendable {
-    private let admission: Admission
-
-    init(_ admission: Admission) { self.admission = admission }
-
+struct ReadCall: ~Copyable {
+    // Unowned: the router and the connection hold all four for longer.
+    private unowned(unsafe) let service: ServiceContext
+    private unowned(unsafe) let method: MethodDescriptor
     /// Nil only for methods that need no credential.
-    var caller: Caller? { admission.caller }
+    unowned(unsafe) let caller: Caller?
+    private unowned(unsafe) let context: ConnectionContext
+    /// See `Admission.namedTenantID`.
+    private let namedTenantID: Text
+
+    init(
+        _ service: ServiceContext, _ method: MethodDescriptor, caller: Caller?, context: ConnectionContext,
+        namedTenantID: Text
+    ) {
+        self.service = service
+        self.method = method
+        self.caller = caller
+        self.context = context
+        self.namedTenantID = namedTenantID
+    }
+
     /// The tenant's settings as the call began; the default pool's for methods that are about no tenant.
-    var settings: TenantSettings { admission.settings }
+    var settings: TenantSettings { context.settings }
     /// The tenant the request means.
-    var tenantID: Text { admission.tenantID }
+    var tenantID: Text { namedTenantID.isEmpty ? context.lastTenantID : namedTenantID }
     var limits: Limits { project.limits }
     var now: Timestamp { project.clock.now() }
 
     var configuration: Project.Configuration { project.configuration }
     var startedAt: Timestamp { project.startedAt }
-    var version: Text { admission.service.version }
-    var isServing: Bool { admission.service.health.isServing }
+    var version: Text { service.version }
+    var isServing: Bool { service.health.isServing }
     var providers: IdentityProviders { project.providers }
     var oobDelivery: OobDelivery { project.oobDelivery }
     var auditSigner: AuditSigner { project.auditSigner }
@@ -37,7 +51,7 @@ struct ReadCall: Sendable {
     var journalStatus: JournalStatus? { project.store.journalStatus }
     var signers: [TokenSigner] { project.signingKeys.all }
 
-    private var project: Project { admission.service.project }
+    private var project: Project { service.project }
 
     /// The settings of another tenant than the call's. TENANT_NOT_FOUND.
     borrowing func settings(
@@ -50,15 +64,15 @@ struct ReadCall: Sendable {
     borrowing func signer(of use: TokenUse) -> TokenSigner { project.signingKeys.signer(of: use) }
 
     /// "" is the whole server.
-    borrowing func isKnown(service: Text) -> Bool { admission.service.isKnown(service) }
+    borrowing func isKnown(service name: Text) -> Bool { service.isKnown(name) }
 
     /// The counters that Project.Stats answers. They are of now, not of the transaction.
-    borrowing func statistics() throws -> [StatsValue] { try admission.service.statistics() }
+    borrowing func statistics() throws -> [StatsValue] { try service.statistics() }
 
     /// The page a list method is asked for. INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     borrowing func page(_ request: some PagedRequest) throws(Failure) -> Page {
         try Page(
-            of: request, method: admission.method.fullName, tenantID: tenantID, key: project.pageTokenKey,
+            of: request, method: method.fullName, tenantID: tenantID, key: project.pageTokenKey,
             limits: limits)
     }
 }
@@ -105,15 +119,16 @@ extension ReadCall {
     private borrowing func verified(
         _ text: Text, by check: TokenCheck, anyTenant: Bool, in transaction: borrowing ReadTransaction
     ) throws -> VerifiedToken {
-        let token = try check.verify(text)
+        let now = now
+        let token = try check.verify(text, at: now)
         var settings = settings
         if anyTenant {
             let tenantID = try caller?.tenant(requested: token.tenantID) ?? token.tenantID
             guard tenantID == token.tenantID else { throw Failure.tenantMismatch }
             settings = try project.tenants.settings(of: tenantID, in: transaction)
-            try settings.checkOpen(to: caller, for: admission.method)
+            try settings.checkOpen(to: caller, for: method)
         }
-        try check.checkAlive(token, settings: settings, in: transaction)
+        try check.checkAlive(token, settings: settings, at: now, in: transaction)
         try project.requireFresh()
         return token
     }

@@ -40,8 +40,10 @@ enum MethodBody: Sendable {
 }
 
 typealias FastBody =
-    @Sendable (_ payload: UnsafeRawBufferPointer, _ exchange: borrowing ReadExchange, _ output: inout ByteBuffer) throws
-    -> Void
+    @Sendable (
+        _ payload: UnsafeRawBufferPointer, _ method: MethodDescriptor, _ exchange: borrowing ReadExchange,
+        _ output: inout ByteBuffer
+    ) throws -> Void
 
 /// How the router runs a method that does not answer in the turn in which its request came in. The request is decoded
 /// at once.
@@ -84,25 +86,29 @@ struct Registry {
     /// Indexes of `all`.
     private var placesByHash: [UInt64: [Int]] = [:]
     private(set) var all: [RegisteredMethod] = []
+    /// The same, without counts of references.
+    private var borrowed: [Unmanaged<RegisteredMethod>] = []
 
-    /// The method of these names. The search begins at `last`, which is then set to the place where the method was
-    /// found.
-    func method(
-        _ service: UnsafeRawBufferPointer, _ method: UnsafeRawBufferPointer, last: inout Int
-    ) -> RegisteredMethod? {
-        if last < all.count, all[last].matches(service, method) { return all[last] }
-        let places = placesByHash[Self.hash(service, method)] ?? []
-        guard let found = places.first(where: { all[$0].matches(service, method) }) else { return nil }
-        last = found
-        return all[found]
+    /// The place in `all` of the method of these names, or nil. The search begins at `last`.
+    func place(of service: UnsafeRawBufferPointer, _ method: UnsafeRawBufferPointer, last: Int) -> Int? {
+        if last < borrowed.count, borrowed[last]._withUnsafeGuaranteedRef({ $0.matches(service, method) }) {
+            return last
+        }
+        return placesByHash[Self.hash(service, method)]?.first { all[$0].matches(service, method) }
+    }
+
+    /// Lends `body` the method at this place. The registry holds it; a method that is taken out of `all` counts a
+    /// reference with every call.
+    func withMethod<Result>(at place: Int, _ body: (RegisteredMethod) -> Result) -> Result {
+        borrowed[place]._withUnsafeGuaranteedRef(body)
     }
 
     mutating func register<M: FastMethod>(_ type: M.Type, _ descriptor: MethodDescriptor) {
         add(
             descriptor,
-            .fast { payload, exchange, output in
+            .fast { payload, method, exchange, output in
                 let request = try M.Request(decoding: payload, limits: exchange.limits)
-                try exchange.read(requestedTenantID: request.requestedTenantID) { call, transaction in
+                try exchange.read(method, requestedTenantID: request.requestedTenantID) { call, transaction in
                     try M.handle(request, call, transaction).encode(into: &output)
                 }
             })
@@ -175,6 +181,7 @@ struct Registry {
         }
         placesByHash[hash, default: []].append(all.count)
         all.append(method)
+        borrowed.append(.passUnretained(method))
     }
 
     /// The hash only has to tell the names of this table apart quickly; the bytes are compared afterwards.

@@ -64,11 +64,10 @@ extension Router {
     ) throws {
         let context = carrier.connectionContext
         defer { exchange.trace?.note(tenantID: context.admittedTenantID) }
-        let read = ReadExchange(
-            gate: gate, method: exchange.method.descriptor, caller: exchange.caller, context: context)
+        let read = ReadExchange(gate: gate, caller: exchange.caller, context: context)
         try exchange.withMetadata { metadata in
             try carrier.respond(stream: exchange.stream, metadata: metadata) { output in
-                try request.withEnvelope { try body($0.payload, read, &output) }
+                try request.withEnvelope { try body($0.payload, exchange.method.descriptor, read, &output) }
             }
         }
     }
@@ -81,12 +80,13 @@ extension Router {
         let context = carrier.connectionContext
         context.forgetAdmittedTenant()
         defer { exchange.trace?.note(tenantID: context.admittedTenantID) }
-        let read = ReadExchange(
-            gate: gate, method: exchange.method.descriptor, caller: exchange.caller, context: context)
+        let read = ReadExchange(gate: gate, caller: exchange.caller, context: context)
         try exchange.withMetadata { metadata in
             try carrier.respond(stream: exchange.stream, metadata: metadata) { output in
                 let start = output.readableByteCount
-                try read.read(requestedTenantID: page.requestedTenantID, hasWaited: true) { call, transaction in
+                try read.read(
+                    exchange.method.descriptor, requestedTenantID: page.requestedTenantID, hasWaited: true
+                ) { call, transaction in
                     try page.answer(call, transaction, &output)
                 }
                 exchange.trace?.add(sentByteCount: output.readableByteCount - start)

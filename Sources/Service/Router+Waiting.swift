@@ -103,7 +103,7 @@ extension Router {
                 case .now(let work): try await traced(work, exchange, on: carrier)
                 case .atEnd(let request): try await performAtEnd(request, exchange, on: carrier)
                 }
-                ended(exchange, failure: nil)
+                ended(exchange, failure: nil, on: carrier.loop)
             } catch {
                 // The carrier answered a call whose deadline passed, and cancelled it.
                 let isLate = error is CancellationError && exchange.deadline <= .now
@@ -112,7 +112,7 @@ extension Router {
                         stream: exchange.stream, with: isLate ? Failure.deadlinePassedDuring : error, exchange.method,
                         by: exchange.caller, requestID: $0, start: exchange.start, on: carrier)
                 }
-                ended(exchange, failure: failure)
+                ended(exchange, failure: failure, on: carrier.loop)
             }
             if let streamOwner { callerUse.closeStream(of: streamOwner.id) }
         }

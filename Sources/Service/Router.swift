@@ -60,10 +60,12 @@ public final class Router: Dispatcher {
     /// Requests that came in together are answered from one snapshot. It begins after they came, so that it holds every
     /// change that was acknowledged before any of them was sent.
     public func batchBegins(on connection: isolated Connection) {
-        connection.connectionContext.beginSharing(service.project.store)
+        connection.connectionContext.batchBegins(service.project.store)
     }
 
-    public func batchEnded(on connection: isolated Connection) { connection.connectionContext.endSharing() }
+    public func batchEnded(on connection: isolated Connection) {
+        connection.connectionContext.batchEnded(countingIn: service.tenantCalls)
+    }
 
     public func present(_ authorization: Text, on connection: isolated Connection) {
         let context = connection.connectionContext
@@ -73,8 +75,7 @@ public final class Router: Dispatcher {
     }
 
     public func kind(service: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer) -> StreamKind? {
-        var last = Int.max
-        return registry.method(service, method, last: &last)?.kind
+        registry.place(of: service, method, last: .max).map { registry.all[$0].kind }
     }
 
     public func handle(
@@ -94,28 +95,32 @@ public final class Router: Dispatcher {
             request: request, stream: stream, kind: kind, requestID: requestID, connectionID: carrier.id,
             form: carrier.form, start: .now)
         context.forgetAdmittedTenant()
-        guard let method = registry.method(request.service, request.method, last: &context.lastMethod) else {
+        guard let place = registry.place(of: request.service, request.method, last: context.lastMethod) else {
             unknownMethodCalls.add()
             carrier.fail(stream: stream, .unknownMethod, metadata: incoming.metadata)
-            return ended(incoming, of: nil, by: nil, context, failure: .unknownMethod, sentByteCount: 0)
+            return ended(incoming, of: nil, by: nil, context, failure: .unknownMethod, sentByteCount: 0, on: carrier)
         }
+        context.lastMethod = place
+        registry.withMethod(at: place) { answer(incoming, of: $0, context, on: carrier) }
+    }
+
+    private func answer<Carrier: CallCarrier>(
+        _ incoming: IncomingCall, of method: RegisteredMethod, _ context: ConnectionContext,
+        on carrier: isolated Carrier
+    ) {
         var caller: Caller?
         do {
             caller = try identify(
-                request, requestID: Text(validating: requestID) ?? .empty, for: method, context, on: carrier)
+                incoming.request, requestID: Text(validating: incoming.requestID) ?? .empty, for: method, context,
+                on: carrier)
             try caller?.require(method.descriptor.role)
-            guard kind == method.kind else { throw Failure.wrongMethodShape }
+            guard incoming.kind == method.kind else { throw Failure.wrongMethodShape }
             switch method.body {
             case .fast(let body):
                 if isInCluster, try waitsForPosition(incoming, of: method, caller: caller, on: carrier) { return }
-                let exchange = ReadExchange(gate: gate, method: method.descriptor, caller: caller, context: context)
-                var sentByteCount = 0
-                try carrier.respond(stream: stream, metadata: incoming.metadata) {
-                    let start = $0.readableByteCount
-                    try body(request.payload, exchange, &$0)
-                    sentByteCount = $0.readableByteCount - start
-                }
-                ended(incoming, of: method, by: caller, context, failure: nil, sentByteCount: sentByteCount)
+                let sentByteCount = try answer(incoming, of: method, body, by: caller, context, on: carrier)
+                ended(
+                    incoming, of: method, by: caller, context, failure: nil, sentByteCount: sentByteCount, on: carrier)
             case .waiting(let body):
                 try begin(incoming, of: method, body, caller: caller, on: carrier)
             }
@@ -123,10 +128,26 @@ public final class Router: Dispatcher {
             let refusal = answersAtEnd(incoming, of: method, caller: caller, refused: error, on: carrier)
             guard let refusal else { return }
             let failure = fail(
-                stream: stream, with: refusal, method, by: caller, requestID: requestID, start: incoming.start,
-                on: carrier)
-            ended(incoming, of: method, by: caller, context, failure: failure, sentByteCount: 0)
+                stream: incoming.stream, with: refusal, method, by: caller, requestID: incoming.requestID,
+                start: incoming.start, on: carrier)
+            ended(incoming, of: method, by: caller, context, failure: failure, sentByteCount: 0, on: carrier)
         }
+    }
+
+    /// Answers at once. Returns the size of the response message.
+    private func answer<Carrier: CallCarrier>(
+        _ incoming: IncomingCall, of method: RegisteredMethod, _ body: FastBody, by caller: Caller?,
+        _ context: ConnectionContext, on carrier: isolated Carrier
+    ) throws -> Int {
+        var sentByteCount = 0
+        try carrier.respond(stream: incoming.stream, metadata: incoming.metadata) {
+            let start = $0.readableByteCount
+            try body(
+                incoming.request.payload, method.descriptor,
+                ReadExchange(gate: gate, caller: caller, context: context), &$0)
+            sentByteCount = $0.readableByteCount - start
+        }
+        return sentByteCount
     }
 
     /// The caller; nil if the method needs none.
@@ -191,12 +212,12 @@ extension Router {
     }
 
     /// Counts and logs a call that ended in the turn in which it came in.
-    private func ended(
+    private func ended<Carrier: CallCarrier>(
         _ incoming: IncomingCall, of method: RegisteredMethod?, by caller: Caller?, _ context: ConnectionContext,
-        failure: Failure?, sentByteCount: Int
+        failure: Failure?, sentByteCount: Int, on carrier: isolated Carrier
     ) {
         let nanoseconds = Instant.now.nanoseconds(since: incoming.start)
-        if let method { count(failure, of: method, nanoseconds: nanoseconds) }
+        if let method { count(failure, of: method, nanoseconds: nanoseconds, on: carrier.loop) }
         callLog.ended(after: nanoseconds) {
             incoming.record(
                 of: method, by: caller, tenantID: context.admittedTenantID, failure: failure,
@@ -204,15 +225,17 @@ extension Router {
         }
     }
 
-    private func count(_ failure: Failure?, of method: RegisteredMethod, nanoseconds: Int64) {
-        method.metrics.record(failure?.code ?? .ok, nanoseconds: nanoseconds)
+    private func count(
+        _ failure: Failure?, of method: RegisteredMethod, nanoseconds: Int64, on loop: EventLoop
+    ) {
+        method.metrics.record(failure?.code ?? .ok, nanoseconds: nanoseconds, on: loop)
         if let failure { failures.count(failure, of: method.descriptor.fullName) }
     }
 
     /// The same for a call that outlived that turn.
-    func ended(_ exchange: Exchange, failure: Failure?) {
+    func ended(_ exchange: Exchange, failure: Failure?, on loop: EventLoop) {
         let nanoseconds = Instant.now.nanoseconds(since: exchange.start)
-        count(failure, of: exchange.method, nanoseconds: nanoseconds)
+        count(failure, of: exchange.method, nanoseconds: nanoseconds, on: loop)
         exchange.requestID.bytes.withUnsafeBytes { requestID in
             callLog.ended(after: nanoseconds) { exchange.record(requestID, failure: failure) }
         }

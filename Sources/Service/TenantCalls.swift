@@ -22,10 +22,10 @@ final class TenantCalls: Sendable {
 
         var count: UInt64 { calls.load(ordering: .relaxed) }
 
-        /// False when the tenant lost its place; the call is not counted then.
-        func add() -> Bool {
+        /// False when the tenant lost its place; the calls are not counted then.
+        func add(_ count: UInt64 = 1) -> Bool {
             guard !isLost.load(ordering: .relaxed) else { return false }
-            calls.add(1, ordering: .relaxed)
+            calls.add(count, ordering: .relaxed)
             return true
         }
 
@@ -41,9 +41,16 @@ final class TenantCalls: Sendable {
         self.shownMax = limits.tenantsShownMax
     }
 
-    /// Counts a call and returns the tenant's place.
-    func count(_ tenantID: Text) -> Place {
-        let place = places.withLock { places in
+    /// Counts calls and returns the tenant's place.
+    func count(_ tenantID: Text, _ count: UInt64 = 1) -> Place {
+        let place = place(of: tenantID)
+        _ = place.add(count)
+        return place
+    }
+
+    /// The tenant's place; if it has none, that of the tenant with the fewest calls.
+    func place(of tenantID: Text) -> Place {
+        places.withLock { places in
             if let place = places[tenantID] { return place }
             var count: UInt64 = 0
             if places.count >= placesMax, let least = places.values.min(by: { $0.count < $1.count }) {
@@ -55,8 +62,6 @@ final class TenantCalls: Sendable {
             places[tenantID] = place
             return place
         }
-        _ = place.add()
-        return place
     }
 
     /// The tenants with the most calls.

@@ -95,6 +95,7 @@ public struct ReadTransaction: ~Copyable {
         let code = mdb_get(raw, environment.handle(of: tableID), &keyValue, &value)
         if code == MDB_NOTFOUND { return nil }
         try StoreError.check(code, "mdb_get")
+        postern_prefetch(value.mv_data, value.mv_size)
         return try verified(value, tableID: tableID, key: key)
     }
 
@@ -102,8 +103,9 @@ public struct ReadTransaction: ~Copyable {
         _ value: MDB_val, tableID: UInt8, key: UnsafeRawBufferPointer
     ) throws(StoreError) -> UnsafeRawBufferPointer {
         let stored = UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
-        let payload = RecordSeal.open(stored, table: tableID, key: key, authenticator: environment.authenticator)
-        guard let payload else { throw environment.corrupt(tableID) }
+        guard let payload = environment.payload(in: stored, table: tableID, key: key) else {
+            throw environment.corrupt(tableID)
+        }
         return payload
     }
 
@@ -120,6 +122,16 @@ public struct ReadTransaction: ~Copyable {
     @usableFromInline func corrupt(_ tableID: UInt8) -> StoreError { environment.corrupt(tableID) }
     @usableFromInline func beginBorrow() { borrowCount?.pointee += 1 }
     @usableFromInline func endBorrow() { borrowCount?.pointee -= 1 }
+}
+
+extension Environment {
+    /// The payload of a stored value; nil if the value is not what was put under this key. A function of the
+    /// environment, because then no reference is counted for the authenticator.
+    fileprivate func payload(
+        in stored: UnsafeRawBufferPointer, table: UInt8, key: UnsafeRawBufferPointer
+    ) -> UnsafeRawBufferPointer? {
+        RecordSeal.open(stored, table: table, key: key, authenticator: authenticator)
+    }
 }
 
 extension MDB_val {

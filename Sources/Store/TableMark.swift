@@ -24,8 +24,8 @@ public final class TableMark: Sendable {
     @inlinable
     public func isCurrent<Value>(_ dated: Dated<Value>) -> Bool { isCurrent(asOf: dated.asOf) }
 
-    @usableFromInline
-    func isCurrent(asOf snapshot: Snapshot) -> Bool {
+    /// The same for a value whose date is kept apart from it.
+    public func isCurrent(asOf snapshot: Snapshot) -> Bool {
         changedAt.load(ordering: .acquiring) <= snapshot.transactionID
     }
 }

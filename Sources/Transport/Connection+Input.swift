@@ -144,14 +144,17 @@ extension Connection {
     }
 
     /// Whether more is waiting than the limits divided by `part`.
+    @inline(__always)
     private func isAbove(_ part: Int) -> Bool {
-        if pagesWaiting >= max(1, limits.pagesWaitingMax / part) { return true }
-        if let most = share.memory.holdingMax, countedByteCount > most / part { return true }
+        if pagesWaiting > 0, pagesWaiting >= max(1, bounds.pages / part) { return true }
+        if let most = borrowedMemory._withUnsafeGuaranteedRef({ $0.holdingMax }), countedByteCount > most / part {
+            return true
+        }
         let waiting = inboxByteCount + requestByteCount
         let unread = output.byteCount + session.pendingByteCount
         return isAuthenticated
-            ? unread > limits.unreadOutputMax / part || waiting > limits.waitingBytesMax / part
-            : unread + waiting > limits.waitingBytesMaxUnauthenticated / part
+            ? unread > bounds.unreadOutput / part || waiting > bounds.requests / part
+            : unread + waiting > bounds.unauthenticated / part
     }
 
     /// A peer that only stopped sending still gets its answers. If the peer is gone, the next write fails.

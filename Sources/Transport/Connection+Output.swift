@@ -16,6 +16,7 @@ extension Connection {
         stream: UInt32, metadata: OutgoingMetadata, _ write: (inout ByteBuffer) throws -> Void
     ) rethrows {
         guard phase != .closed else { return }
+        let session = session
         if session.wantsAnswer(stream: stream) {
             let isSent = try session.appendResponse(
                 stream: stream, metadata: metadata, output: &output, write: write)
@@ -24,33 +25,35 @@ extension Connection {
             }
             markDirty()
         }
-        finished(stream: stream)
+        finished(stream: stream, in: session)
     }
 
     /// Sends the failure of a call, its last frame.
     public func fail(stream: UInt32, _ failure: Failure, metadata: OutgoingMetadata = OutgoingMetadata()) {
         guard phase != .closed else { return }
+        let session = session
         if session.wantsAnswer(stream: stream) {
             session.appendFailure(stream: stream, failure, metadata: metadata, output: &output)
             markDirty()
         }
-        finished(stream: stream)
+        finished(stream: stream, in: session)
     }
 
     /// Sends a page that the client asked for. `page` is nil if there is no page at that path.
     func answer(stream: UInt32, page: HTTPResponse?) {
         guard phase != .closed else { return }
+        let session = session
         if session.wantsAnswer(stream: stream) {
             session.appendPage(stream: stream, page, output: &output)
             markDirty()
         }
-        finished(stream: stream)
+        finished(stream: stream, in: session)
     }
 
     /// Tells the protocol state that a call is over. A call that `run` carries is over when its task ends, every other
     /// call when it is answered.
-    private func finished(stream: UInt32) {
-        if calls[stream] == nil { perform(session.finished(stream: stream, output: &output)) }
+    private func finished(stream: UInt32, in session: any ProtocolSession) {
+        if calls.isEmpty || calls[stream] == nil { perform(session.finished(stream: stream, output: &output)) }
     }
 
     static let answerTooLarge = Failure(

@@ -65,18 +65,21 @@ public actor Connection {
     var input = ByteBuffer()
     /// The data that all connections of the loop share: a read buffer, and the count of the memory they hold.
     let share: LoopShare
+    /// Every frame asks for these two, and counts no references for it; `share` holds the memory's count.
+    let bounds: WaitingBounds
+    let borrowedMemory: Unmanaged<ConnectionMemory>
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
     var output = OutputQueue()
     @exclusivity(unchecked) var isDirty = false
     /// When reading was paused. Nil while the connection reads.
-    var readingPausedSince: Instant?
+    @exclusivity(unchecked) var readingPausedSince: Instant?
     /// True while a handler may look at `input`.
     @exclusivity(unchecked) var isDecoding = false
     /// True while `input` is the loop's buffer.
     @exclusivity(unchecked) var isReadingIntoLoopBuffer = false
-    var calls: [UInt32: ActiveCall] = [:]
+    @exclusivity(unchecked) var calls: [UInt32: ActiveCall] = [:]
     /// The bytes in the inboxes of all calls.
     @exclusivity(unchecked) var inboxByteCount = 0
     /// The bytes of the requests and messages that the calls in flight hold.
@@ -115,6 +118,8 @@ public actor Connection {
         self.context = dispatcher.makeConnectionContext()
         self.metrics = metrics
         self.share = share
+        self.bounds = WaitingBounds(share.limits.values)
+        self.borrowedMemory = .passUnretained(share.memory)
         self.owner = owner
         let now = Instant.now
         self.acceptedAt = acceptedAt

@@ -110,3 +110,19 @@ public final class ConnectionMemory: @unchecked Sendable {
         return held > 4 * eighth ? .tight : .none
     }
 }
+
+/// How much may wait at a connection: see `Limits`.
+struct WaitingBounds {
+    let pages: Int
+    let unreadOutput: Int
+    let requests: Int
+    /// Output and requests together, without a credential.
+    let unauthenticated: Int
+
+    init(_ limits: Limits) {
+        self.pages = limits.pagesWaitingMax
+        self.unreadOutput = limits.unreadOutputMax
+        self.requests = limits.waitingBytesMax
+        self.unauthenticated = limits.waitingBytesMaxUnauthenticated
+    }
+}

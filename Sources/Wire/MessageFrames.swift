@@ -31,8 +31,9 @@ extension ByteBuffer {
         stream: UInt32, metadata: OutgoingMetadata = OutgoingMetadata(),
         payloadMax: Int = FrameHeader.payloadByteCountMax, write: (inout ByteBuffer) throws -> Void
     ) rethrows -> Bool {
-        let start = beginFrame(stream: stream, type: .response, reserving: metadata.byteCount)
-        append(metadata, field: WireResponse.FieldNumber.metadata)
+        let metadataByteCount = metadata.byteCount
+        let start = beginFrame(stream: stream, type: .response, reserving: metadataByteCount)
+        append(metadata, metadataByteCount, field: WireResponse.FieldNumber.metadata)
         do {
             try appendField(WireResponse.FieldNumber.payload, write)
         } catch {
@@ -55,7 +56,7 @@ extension ByteBuffer {
         appendBytesField(WireRequest.FieldNumber.service, service)
         appendBytesField(WireRequest.FieldNumber.method, method)
         appendVarintField(WireRequest.FieldNumber.timeoutNano, UInt64(bitPattern: timeoutNanoseconds))
-        append(metadata, field: WireRequest.FieldNumber.metadata)
+        append(metadata, metadata.byteCount, field: WireRequest.FieldNumber.metadata)
         appendField(WireRequest.FieldNumber.payload, write)
         return finishFrame(from: start, payloadMax: payloadMax)
     }
@@ -127,8 +128,8 @@ extension ByteBuffer {
         return true
     }
 
-    private mutating func append(_ metadata: OutgoingMetadata, field number: Int) {
-        let byteCount = metadata.byteCount
+    /// `byteCount` is the metadata's.
+    private mutating func append(_ metadata: OutgoingMetadata, _ byteCount: Int, field number: Int) {
         guard byteCount > 0 else { return }
         var writer = RawWriter(at: reserve(byteCount))
         metadata.write(field: number, to: &writer)

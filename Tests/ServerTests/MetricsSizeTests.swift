@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Reactor
 import Store
 import TestSupport
 import Testing
@@ -18,8 +19,12 @@ import Testing
     @Test func `A scrape is below 100 kB with everything in use`() async throws {
         try await withServer { server in
             let router = server.instance.router
+            let loopCount = server.instance.loops.loops.count
             for method in router.registry.all {
-                for step in 0..<1_000 { method.metrics.record(.ok, nanoseconds: 1_234_567 * Int64(step)) }
+                for step in 0..<1_000 {
+                    method.metrics.record(
+                        .ok, nanoseconds: 1_234_567 * Int64(step), on: server.instance.loops.loops[step % loopCount])
+                }
                 // The counters as many calls would leave them.
                 for reason in Reason.allCases {
                     router.failures.count(Self.failure(reason), of: method.descriptor.fullName)
@@ -36,6 +41,20 @@ import Testing
             #expect(Set(samples.compactMap { $0.split(separator: " ").first }).count == samples.count)
             for sample in samples { #expect(Double(sample.split(separator: " ").last ?? "") != nil, "\(sample)") }
         }
+    }
+
+    @Test func `The counts of a method are the sums of what each loop counted`() {
+        let metrics = MethodMetrics()
+        let loops = EventLoopGroup(count: 6).loops
+        for (index, loop) in loops.enumerated() {
+            for _ in 0...index { metrics.record(.ok, nanoseconds: 20_000, on: loop) }
+            metrics.record(.unauthenticated, nanoseconds: 1_000_000_000_000, on: loop)
+        }
+        #expect(metrics.count(.ok) == 21)
+        #expect(metrics.count(.unauthenticated) == 6)
+        #expect(metrics.duration.cumulativeCounts[0...1] == [0, 21])
+        #expect(metrics.duration.cumulativeCounts.last == 27)
+        #expect(abs(metrics.duration.sumSeconds - 6_000.000_42) < 1e-6)
     }
 
     @Test func `Failures are counted apart by method and reason as far as there is room`() {

@@ -1,7 +1,7 @@
 public import Store
 
 /// A record MAC without cryptography: finds accidents, not attackers.
-public struct TestAuthenticator: RecordAuthenticator {
+public final class TestAuthenticator: RecordAuthenticator {
     private let seed: UInt64
 
     public init(seed: UInt64 = 0) { self.seed = seed }

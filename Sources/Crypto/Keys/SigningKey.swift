@@ -119,12 +119,12 @@ public final class SigningKey: Sendable {
         withUnsafeTemporaryAllocation(byteCount: Digest.byteCount, alignment: 8) { digest in
             Digest.sha256(message, into: digest)
             var isSigned = false
-            let signature = [UInt8](unsafeUninitializedCapacity: byteCountMax) { output, count in
-                count = byteCountMax
+            let signature = [UInt8](capacity: byteCountMax) { output in
+                var count = byteCountMax
                 isSigned = contexts.withContext {
-                    EVP_PKEY_sign($0, output.baseAddress, &count, digest.octets, digest.count) == 1
+                    EVP_PKEY_sign($0, output.octets, &count, digest.octets, digest.count) == 1
                 }
-                if !isSigned { count = 0 }
+                return isSigned ? count : 0
             }
             return isSigned ? signature : nil
         }

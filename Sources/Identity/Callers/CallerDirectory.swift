@@ -41,9 +41,9 @@ public final class CallerDirectory: Sendable {
             ], in: resources.store)
     }
 
-    /// False once a credential was made, changed or ended after the caller was looked up. The change is answered only
-    /// after that.
-    public func isCurrent(_ caller: Dated<Caller>) -> Bool { credentials.isCurrent(caller) }
+    /// False once a credential was made, changed or ended after that moment, when a caller was looked up. The change is
+    /// answered only after that.
+    public func isCurrent(asOf snapshot: Snapshot) -> Bool { credentials.isCurrent(asOf: snapshot) }
 
     /// The caller behind a credential, a certificate, or both. With both, each has to allow what the caller does. Nil
     /// for a credential that is not valid, whatever the certificate. A certificate without a mapping is ignored.

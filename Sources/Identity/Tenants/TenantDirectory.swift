@@ -49,8 +49,8 @@ public final class TenantDirectory: Sendable {
         return found
     }
 
-    /// False once the settings of any tenant were changed after these were read.
-    public func isCurrent(_ settings: Dated<TenantSettings>) -> Bool { mark.isCurrent(settings) }
+    /// False once the settings of any tenant were changed after that moment.
+    public func isCurrent(asOf snapshot: Snapshot) -> Bool { mark.isCurrent(asOf: snapshot) }
 
     /// The tenant's owner, also for a tenant that does not exist yet: the owner creates, changes and deletes the
     /// tenant.

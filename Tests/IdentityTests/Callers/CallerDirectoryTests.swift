@@ -35,7 +35,7 @@ import Testing
             let directory = CallerDirectory(resources: fixture.resources)
             let mark = try fixture.store.read { $0.dated(Caller(ApiKey())) }
             let made = try await create(directory, .app, scope: Scope(tenants: .tenantID("acme")), displayName: "web")
-            #expect(!directory.isCurrent(mark))
+            #expect(!directory.isCurrent(asOf: mark.asOf))
             let caller = try #require(try caller(bearer(made.secret), directory, fixture))
             #expect(caller.id == made.key.apiKeyID && caller.role == .app && caller.tenantID == "acme")
             #expect(caller.trustsEndUserIP && made.key.displayName == "web")
@@ -127,7 +127,7 @@ import Testing
             #expect(try caller(bearer(made.secret), directory, fixture) != nil)
             let mark = try fixture.store.read { $0.dated(Caller(ApiKey())) }
             let revoked = try await directory.revoke(id: id, validateOnly: false, origin: .server)
-            #expect(revoked.revokedAtMicros == fixture.now.microseconds && !directory.isCurrent(mark))
+            #expect(revoked.revokedAtMicros == fixture.now.microseconds && !directory.isCurrent(asOf: mark.asOf))
             #expect(try caller(bearer(made.secret), directory, fixture) == nil)
             // Revoking the key again changes nothing.
             fixture.clock.advance(by: .seconds(9))

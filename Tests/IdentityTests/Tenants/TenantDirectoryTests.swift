@@ -65,9 +65,9 @@ import Testing
             try await directory.start()
             let other = try dated("", in: directory, fixture)
             #expect(await refusal { _ = try settings("acme", in: directory, fixture) } == "TENANT_NOT_FOUND")
-            #expect(directory.isCurrent(other))
+            #expect(directory.isCurrent(asOf: other.asOf))
             try await create("acme", in: directory, displayName: "Acme")
-            #expect(!directory.isCurrent(other))
+            #expect(!directory.isCurrent(asOf: other.asOf))
             let made = try settings("acme", in: directory, fixture)
             #expect(made.tenant.displayName == "Acme" && made.revision == 1 && !made.isAuthDisabled)
             #expect(made.secret.byteCount == 32)
@@ -115,7 +115,7 @@ import Testing
             let after = try await disableAuth(before, in: directory)
             #expect(after.isAuthDisabled && after.revision == 2)
             #expect(after.tenant.updatedAtMicros == fixture.now.microseconds)
-            #expect(!directory.isCurrent(dated))
+            #expect(!directory.isCurrent(asOf: dated.asOf))
             #expect(try settings("acme", in: directory, fixture).tenant == after.tenant)
             #expect(!before.isAuthDisabled, "a snapshot stays what it was")
             #expect(try fixture.events(of: "acme") == ["tenantCreated", "tenantUpdated disable_auth"])
@@ -151,7 +151,7 @@ import Testing
             let dated = try dated("acme", in: directory, fixture)
             let before = dated.value
             try await delete("acme", in: directory)
-            #expect(!directory.isCurrent(dated))
+            #expect(!directory.isCurrent(asOf: dated.asOf))
             #expect(await refusal { _ = try settings("acme", in: directory, fixture) } == "TENANT_NOT_FOUND")
             #expect(
                 await refusal { _ = try settings("acme", in: fixture.tenantDirectory(), fixture) } == "TENANT_NOT_FOUND"
