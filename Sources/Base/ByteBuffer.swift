@@ -92,8 +92,7 @@ public struct ByteBuffer: ~Copyable {
         if capacity - used >= byteCount, readIndex >= capacity / 2 {
             storage.copyMemory(from: storage + readIndex, byteCount: used)
         } else {
-            // Small buffers grow faster: an answer of 60 KiB is moved four times on its way, and not eight.
-            let grown = max(capacity * (capacity <= 16 * 1024 ? 4 : 2), used + byteCount, 256)
+            let grown = max(capacity * 2, used + byteCount, 256)
             let fresh = UnsafeMutableRawPointer.allocate(byteCount: grown, alignment: 16)
             fresh.copyMemory(from: storage + readIndex, byteCount: used)
             storage.deallocate()

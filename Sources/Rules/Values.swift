@@ -90,7 +90,7 @@ public enum Values {
     public static func checkNewPassword(_ password: Secret, limits: Limits) throws(Failure) {
         guard password.byteCount >= limits.passwordMin else {
             throw .invalid(
-                .weakPassword, field: "password", "should have at least \(limits.passwordMin) characters")
+                .weakPassword, field: "password", "should have at least \(limits.passwordMin) bytes")
         }
         guard password.byteCount <= limits.passwordMax else {
             throw .invalid(.passwordTooLong, field: "password", "must have at most \(limits.passwordMax) bytes")

@@ -59,7 +59,7 @@ import Testing
             buffer.append(contentsOf: [UInt8](repeating: UInt8(truncatingIfNeeded: round), count: 100))
             buffer.consume(100)
         }
-        #expect(buffer.capacity <= 1024)
+        #expect(buffer.capacity <= 512)
         #expect(buffer.copyBytes() == [UInt8](repeating: UInt8(truncatingIfNeeded: 9_999), count: 100))
     }
 

@@ -85,6 +85,7 @@ import Testing
                 // A user who is deleted behind the page, or made before it, does not disturb the rest.
                 let _: UsersDeleteResponse = try client.call(
                     "postern.v1.Users/Delete", UsersDeleteRequest(uid: page.users[0].uid))
+                _ = try Self.create(client, UsersCreateRequest(uid: Text("a\(uids.count)")))
             } while !token.isEmpty
             #expect(uids == (0..<53).map { Text("u\($0 + 100)") })
         }

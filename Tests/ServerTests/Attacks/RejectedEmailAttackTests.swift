@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    /// Neither code does what the other is for, and neither resets a password or signs anybody in.
+    /// The code of the second link resets no password, signs nobody in and verifies no address.
     @Test func theSecondLinkLetsNobodyIn() async throws {
         try await withServer { server in
             let scene = try Self.begin(try IdentityClient(server), .signUpWithIt)
