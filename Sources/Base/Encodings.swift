@@ -1,5 +1,7 @@
 // Hex and base64 in both alphabets. The decoders are strict: they refuse text that a lenient decoder would repair.
 
+import Glibc
+
 public enum Hex {
     public static func encode(_ bytes: some Collection<UInt8>) -> Text {
         let contiguous = bytes.withContiguousStorageIfAvailable { encode(UnsafeRawBufferPointer($0)) }
@@ -192,11 +194,11 @@ extension [UInt8] {
     /// Up to `capacity` bytes, written by `body`, which returns their number.
     ///
     /// `init(unsafeUninitializedCapacity:)` does the same, but looks for the array's type at run time: that costs more
-    /// than to copy some hundred bytes. Not for secrets: the stack is not wiped.
-    @inlinable
+    /// than to copy some hundred bytes. The memory that `body` writes is wiped: tokens and keys pass through it.
     public init(capacity: Int, writtenBy body: (UnsafeMutableRawBufferPointer) -> Int) {
         self = withUnsafeTemporaryAllocation(byteCount: capacity, alignment: 16) { bytes in
             let count = body(bytes)
+            defer { if let start = bytes.baseAddress { explicit_bzero(start, bytes.count) } }
             return [UInt8](UnsafeRawBufferPointer(rebasing: bytes[..<count]))
         }
     }

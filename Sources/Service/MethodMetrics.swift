@@ -14,11 +14,10 @@ final class MethodMetrics: Sendable {
         private let padding: InlineArray<8, UInt64> = InlineArray(repeating: 0)
     }
 
-    private static let laneCount = 4
     private let lanes: InlineArray<4, Lane> = InlineArray { _ in Lane() }
 
     func record(_ code: StatusCode, nanoseconds: Int64, on loop: EventLoop) {
-        let lane = loop.number % Self.laneCount
+        let lane = loop.number % lanes.count
         lanes[lane].outcomes[Int(code.rawValue)].add(1, ordering: .relaxed)
         lanes[lane].duration.record(nanoseconds: nanoseconds)
     }

@@ -13,7 +13,7 @@ import Tokens
 /// read twice. So a `ReadCall` has no store and no `Project`, with which another transaction could begin. The other
 /// things that a handler needs are listed here one by one.
 struct ReadCall: ~Copyable {
-    // Unowned: the router and the connection hold all four for longer.
+    // Unowned: the router, the connection and, for the caller, the exchange hold them for longer.
     private unowned(unsafe) let service: ServiceContext
     private unowned(unsafe) let method: MethodDescriptor
     /// Nil only for methods that need no credential.

@@ -7,7 +7,7 @@ import Synchronization
 ///     let mark = TableMark("callers", of: [Tables.apiKeys.declaration], in: store)
 ///     let caller = try store.read { $0.dated(try caller(of: authorization, in: $0)) }
 ///     …
-///     if mark.isCurrent(caller) { use(caller.value) }
+///     if mark.isCurrent(asOf: caller.asOf) { use(caller.value) }
 public final class TableMark: Sendable {
     private let changedAt = Atomic<UInt64>(0)
 
@@ -20,11 +20,7 @@ public final class TableMark: Sendable {
 
     func move(to snapshot: Snapshot) { changedAt.store(snapshot.transactionID, ordering: .releasing) }
 
-    /// False if a row of the tables was changed after the value was read.
-    @inlinable
-    public func isCurrent<Value>(_ dated: Dated<Value>) -> Bool { isCurrent(asOf: dated.asOf) }
-
-    /// The same for a value whose date is kept apart from it.
+    /// False if a row of the tables was changed after that moment, at which a value was read.
     public func isCurrent(asOf snapshot: Snapshot) -> Bool {
         changedAt.load(ordering: .acquiring) <= snapshot.transactionID
     }

@@ -45,7 +45,8 @@ public actor Connection {
     // About `@exclusivity(unchecked)`: the checks are a tenth of the instructions of a call. Proof for the fields that
     // are read or written in one step: only this actor's thread touches them, so that no two accesses overlap. Proof
     // for `input` and `output`, which a session works on: neither the session nor the code that writes a response into
-    // the output knows the connection. The tests run with the checks of these two.
+    // the output knows the connection. Proof for `calls`, whose entries wake tasks: such a task runs in a later job of
+    // the loop. The tests run with the checks of these three.
 
     var byteStream: any ByteStream
     /// Chosen by the first byte that comes.
@@ -79,7 +80,10 @@ public actor Connection {
     @exclusivity(unchecked) var isDecoding = false
     /// True while `input` is the loop's buffer.
     @exclusivity(unchecked) var isReadingIntoLoopBuffer = false
-    @exclusivity(unchecked) var calls: [UInt32: ActiveCall] = [:]
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    var calls: [UInt32: ActiveCall] = [:]
     /// The bytes in the inboxes of all calls.
     @exclusivity(unchecked) var inboxByteCount = 0
     /// The bytes of the requests and messages that the calls in flight hold.

@@ -50,10 +50,14 @@ import Testing
             for _ in 0...index { metrics.record(.ok, nanoseconds: 20_000, on: loop) }
             metrics.record(.unauthenticated, nanoseconds: 1_000_000_000_000, on: loop)
         }
+        for code in StatusCode.allCases where code != .ok && code != .unauthenticated {
+            metrics.record(code, nanoseconds: 0, on: loops[5])
+            #expect(metrics.count(code) == 1)
+        }
         #expect(metrics.count(.ok) == 21)
         #expect(metrics.count(.unauthenticated) == 6)
-        #expect(metrics.duration.cumulativeCounts[0...1] == [0, 21])
-        #expect(metrics.duration.cumulativeCounts.last == 27)
+        #expect(metrics.duration.cumulativeCounts[0...1] == [15, 36])
+        #expect(metrics.duration.cumulativeCounts.last == 42)
         #expect(abs(metrics.duration.sumSeconds - 6_000.000_42) < 1e-6)
     }
 

@@ -85,9 +85,9 @@ import Testing
                 try put("b", 2, in: store)
                 let a = try #require(try copies.copies.value(TenantPrefix("a"), in: old))
                 #expect(a.value == 1, "its snapshot is older than the change")
-                #expect(!copies.copies.mark.isCurrent(a))
+                #expect(!copies.copies.mark.isCurrent(asOf: a.asOf))
                 let b = try #require(try copies.copies.value(TenantPrefix("b"), in: old))
-                #expect(b.value == 1 && !copies.copies.mark.isCurrent(b))
+                #expect(b.value == 1 && !copies.copies.mark.isCurrent(asOf: b.asOf))
             }
             #expect(try copies.value("a") == 2 && copies.value("b") == 2)
         }
@@ -98,15 +98,15 @@ import Testing
             let mark = TableMark("keys", of: [Self.keys.declaration, Self.settings.declaration], in: store)
             func dated() throws -> Dated<Int> { try store.read { $0.dated(1) } }
             var value = try dated()
-            #expect(mark.isCurrent(value))
+            #expect(mark.isCurrent(asOf: value.asOf))
             try store.writeBlocking { try $0.put(Self.other, TextKey("k"), StoredCount(count: 1)) }
-            #expect(mark.isCurrent(value), "nobody follows that table")
+            #expect(mark.isCurrent(asOf: value.asOf), "nobody follows that table")
             try store.writeBlocking { try $0.put(Self.keys, TextKey("k"), StoredCount(count: 1)) }
-            #expect(!mark.isCurrent(value))
+            #expect(!mark.isCurrent(asOf: value.asOf))
             value = try dated()
-            #expect(mark.isCurrent(value))
+            #expect(mark.isCurrent(asOf: value.asOf))
             try put("a", 1, in: store)
-            #expect(!mark.isCurrent(value))
+            #expect(!mark.isCurrent(asOf: value.asOf))
         }
     }
 

@@ -80,13 +80,12 @@ public final class TokenCheck: Sendable {
     /// USER_DISABLED comes first because disabling ends the sessions, too: a user who is told that the session expired
     /// would sign in again in vain.
     public func checkAlive(
-        _ token: VerifiedToken, settings: TenantSettings, at time: Timestamp? = nil,
-        in transaction: borrowing ReadTransaction
+        _ token: VerifiedToken, settings: TenantSettings, at now: Timestamp, in transaction: borrowing ReadTransaction
     ) throws {
         guard token.tenantID == settings.tenantID else { throw Failure.tenantMismatch }
         let known = token.note.withLock { $0 } as? TokenStatus
         if let known, marks.isCurrent(known.dated, known.places, in: transaction),
-            known.dated.value.allow(token, settings: settings, now: time ?? clock.now())
+            known.dated.value.allow(token, settings: settings, now: now)
         {
             return
         }

@@ -266,13 +266,15 @@ import Wire
             }
             let held = 100 * 256 * 1024
             #expect(Self.becomes { server.anonymousByteCount > before + held / 2 })
-            // A page, and up to two thirds as much for what is around it: calls that wait, requests, and the gaps that
-            // malloc leaves. This looks for a while, because an excess would grow after the first look.
+            // The documented limit: a page, and half as much again for what is around it. In a build for tests, the
+            // tasks of the calls that wait are larger: a release holds 5 MB less here. This looks for a while, because
+            // an excess would grow after the first look.
+            let unoptimizedTasks = 100 * Limits().pagesWaitingMax * 5 * 1024
             let looks = (0..<100).map { _ -> Int in
                 usleep(10_000)
                 return server.anonymousByteCount
             }
-            #expect(looks.max() ?? 0 < before + held * 5 / 3)
+            #expect(looks.max() ?? 0 < before + held * 3 / 2 + unoptimizedTasks)
             for peer in peers { peer.close() }
             #expect(Self.becomes { server.anonymousByteCount < before + held / 4 })
         }
