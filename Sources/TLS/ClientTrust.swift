@@ -3,15 +3,42 @@ import CTLS
 /// The authorities whose certificates a server's clients may show, and their revocation lists.
 public struct ClientTrust: Sendable {
     public let authorities: [Certificate]
-    /// Revocation lists in PEM; empty: none is checked.
-    let revocationsPEM: [UInt8]
+    /// If there is none, no revocation is checked.
+    public let revocationLists: [RevocationList]
 
     static let authorityCountMax = 100
 
-    /// Throws for authorities that cannot be read. Revocation lists are read when the context is made.
-    public init(authoritiesPEM: [UInt8], revocationsPEM: [UInt8] = []) throws(TLSError) {
+    public init(authoritiesPEM: [UInt8], revocationLists: [RevocationList] = []) throws(TLSError) {
         authorities = try Certificate.all(pem: authoritiesPEM, countMax: Self.authorityCountMax)
-        self.revocationsPEM = revocationsPEM
+        self.revocationLists = revocationLists
+    }
+}
+
+/// A list of the certificates that an authority revoked. Immutable, so that any thread may read it.
+public final class RevocationList: @unchecked Sendable {
+    // Unchecked: nothing here changes the list.
+    let pointer: OpaquePointer
+
+    /// Takes over one reference.
+    private init(owning pointer: OpaquePointer) { self.pointer = pointer }
+
+    deinit { X509_CRL_free(pointer) }
+
+    /// Every list of a PEM file. Throws when there is none, or one that cannot be read.
+    public static func all(pem: [UInt8]) throws(TLSError) -> [RevocationList] {
+        TLSLibrary.start
+        ERR_clear_error()
+        let source = try MemoryBIO(reading: pem)
+        var lists: [RevocationList] = []
+        while let next = PEM_read_bio_X509_CRL(source.pointer, nil, refusePassword, nil) {
+            lists.append(RevocationList(owning: next))
+        }
+        // The end of the file is an error too, PEM_R_NO_START_LINE.
+        let isEnd = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE
+        guard isEnd else { throw .last(of: "a revocation list cannot be read") }
+        ERR_clear_error()
+        guard !lists.isEmpty else { throw TLSError("there is no revocation list in it") }
+        return lists
     }
 }
 
@@ -24,21 +51,16 @@ extension TLSContext {
                 SSL_CTX_add_client_CA(pointer, authority.pointer) == 1
             else { throw .last(of: "an authority of clients cannot be used") }
         }
-        if !trust.revocationsPEM.isEmpty { try addRevocations(trust.revocationsPEM, to: store) }
+        if !trust.revocationLists.isEmpty { try add(trust.revocationLists, to: store) }
         SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, isGoodForClient)
     }
 
-    private func addRevocations(_ pem: [UInt8], to store: OpaquePointer?) throws(TLSError) {
-        let source = try MemoryBIO(reading: pem)
-        var count = 0
-        while let list = PEM_read_bio_X509_CRL(source.pointer, nil, nil, nil) {
-            defer { X509_CRL_free(list) }
-            guard X509_STORE_add_crl(store, list) == 1 else { throw .last(of: "a revocation list cannot be used") }
-            count += 1
+    private func add(_ lists: [RevocationList], to store: OpaquePointer?) throws(TLSError) {
+        for list in lists {
+            guard X509_STORE_add_crl(store, list.pointer) == 1 else {
+                throw .last(of: "a revocation list cannot be used")
+            }
         }
-        let isEnd = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE
-        guard isEnd, count > 0 else { throw .last(of: "a revocation list cannot be read") }
-        ERR_clear_error()
         // Intermediate authorities may be revoked, too: whoever has the key of a revoked authority can issue anything.
         // Proof: two constants of OpenSSL.
         X509_STORE_set_flags(store, UInt(X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL))

@@ -88,17 +88,21 @@ public final class ServerTLS: Sendable {
 
     private static func clients(_ settings: Settings, _ limits: Limits) throws(TLSError) -> ClientTrust? {
         guard !settings.clientCAFile.isEmpty else { return nil }
+        let lists = settings.clientCRLFile.isEmpty ? [] : try revocationLists(settings.clientCRLFile, limits)
         let authorities = try TLSFile.read(settings.clientCAFile, byteCountMax: limits.tlsFileMax, isSecret: false)
-        let revocations =
-            settings.clientCRLFile.isEmpty
-            ? [] : try TLSFile.read(settings.clientCRLFile, byteCountMax: limits.tlsFileMax, isSecret: false)
-        guard settings.clientCRLFile.isEmpty || !revocations.isEmpty else {
-            throw TLSError("\(settings.clientCRLFile): is empty")
-        }
         do throws(TLSError) {
-            return try ClientTrust(authoritiesPEM: authorities, revocationsPEM: revocations)
+            return try ClientTrust(authoritiesPEM: authorities, revocationLists: lists)
         } catch {
             throw TLSError("\(settings.clientCAFile): \(error)")
+        }
+    }
+
+    private static func revocationLists(_ file: String, _ limits: Limits) throws(TLSError) -> [RevocationList] {
+        let pem = try TLSFile.read(file, byteCountMax: limits.tlsFileMax, isSecret: false)
+        do throws(TLSError) {
+            return try RevocationList.all(pem: pem)
+        } catch {
+            throw TLSError("\(file): \(error)")
         }
     }
 

@@ -76,7 +76,7 @@ import Testing
     /// A node that did not learn the outcome of its entry finds a row of that name, which somebody else wrote.
     @Test func aForgedRowOfItsOwnNameEndsTheNode() async throws {
         let forging = Forging()
-        try await withJournaledNodes(1, fault: { forging.fault() }) { cluster in
+        try await withJournaledNodes(1, fault: { forging.fault(at: $0) }) { cluster in
             let node = cluster.nodes[0]
             try await node.store.write { try $0.put(JournaledNodes.values, [1], [1]) }
             forging.begin(in: cluster.rows)
@@ -89,18 +89,20 @@ import Testing
         }
     }
 
-    /// Loses the answer to the next entry, and replaces its row before the next question.
+    /// Loses the answer to the next entry, and replaces its row before the next question. The node may ask for heads
+    /// in between, because it has just written.
     private final class Forging: Sendable {
         private enum State { case idle, losing(MemoryJournal.Rows), forging(MemoryJournal.Rows) }
         private let state = Mutex(State.idle)
 
         func begin(in rows: MemoryJournal.Rows) { state.withLock { $0 = .losing(rows) } }
 
-        func fault() -> MemoryJournal.Fault? {
+        func fault(at question: MemoryJournal.Question) -> MemoryJournal.Fault? {
             state.withLock { state in
                 switch state {
                 case .idle: return nil
                 case .losing(let rows):
+                    guard question == .append else { return nil }
                     state = .forging(rows)
                     return .after
                 case .forging(let rows):

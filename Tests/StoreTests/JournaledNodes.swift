@@ -33,7 +33,7 @@ final class JournaledNodes: Sendable {
 
     init(
         _ count: Int, in directory: String, _ configure: (inout StoreConfiguration) -> Void,
-        fault: @escaping @Sendable () -> MemoryJournal.Fault?
+        fault: @escaping @Sendable (MemoryJournal.Question) -> MemoryJournal.Fault?
     ) throws {
         let rows = rows
         nodes = try (0..<count).map { number in
@@ -86,7 +86,8 @@ final class JournaledNodes: Sendable {
 
 func withJournaledNodes<Result>(
     _ count: Int, _ configure: (inout StoreConfiguration) -> Void = { _ in },
-    fault: @escaping @Sendable () -> MemoryJournal.Fault? = { nil }, _ body: (JournaledNodes) async throws -> Result
+    fault: @escaping @Sendable (MemoryJournal.Question) -> MemoryJournal.Fault? = { _ in nil },
+    _ body: (JournaledNodes) async throws -> Result
 ) async throws -> Result {
     try await withTemporaryDirectory { directory in
         let nodes = try JournaledNodes(count, in: directory, configure, fault: fault)

@@ -11,7 +11,7 @@ import Testing
         let seed = UInt64.random(in: 0...UInt64.max)
         let random = Mutex(SeededGenerator(seed: seed))
         let hasFaults = Mutex(true)
-        let fault: @Sendable () -> MemoryJournal.Fault? = {
+        let fault: @Sendable (MemoryJournal.Question) -> MemoryJournal.Fault? = { _ in
             guard hasFaults.withLock({ $0 }) else { return nil }
             return random.withLock { random in
                 switch random.below(20) {

@@ -17,6 +17,8 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
         case after
     }
 
+    public enum Question: Sendable { case heads, entries, append }
+
     public struct Row: Sendable, Equatable {
         public let head: JournalHead
         public var bytes: [UInt8]
@@ -42,14 +44,16 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
     }
 
     private let rows: Rows
-    private let fault: @Sendable () -> Fault?
+    private let fault: @Sendable (Question) -> Fault?
     private let tellsNews: Bool
     public let isAway = Atomic(false)
     private var isConnected = false
     private var seen = 0
 
     /// `fault` is asked at each question. Without `tellsNews`, the node learns what others wrote only when it asks.
-    public init(_ rows: Rows, tellsNews: Bool = true, fault: @escaping @Sendable () -> Fault? = { nil }) {
+    public init(
+        _ rows: Rows, tellsNews: Bool = true, fault: @escaping @Sendable (Question) -> Fault? = { _ in nil }
+    ) {
         (self.rows, self.tellsNews, self.fault) = (rows, tellsNews, fault)
     }
 
@@ -64,9 +68,9 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
 
     public func disconnect() { isConnected = false }
 
-    private func ask<Value>(_ body: () -> Value) throws(JournalEngineError) -> Value {
+    private func ask<Value>(_ question: Question, _ body: () -> Value) throws(JournalEngineError) -> Value {
         guard isConnected, !isAway.load(ordering: .relaxed) else { throw .connectionLost("away") }
-        let fault = fault()
+        let fault = fault(question)
         if fault == .before { throw .connectionLost("before") }
         let value = body()
         if fault == .after { throw .connectionLost("after") }
@@ -74,7 +78,7 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
     }
 
     public func heads(from position: UInt64) throws(JournalEngineError) -> [JournalHead] {
-        try ask {
+        try ask(.heads) {
             rows.rows.withLock { rows in
                 seen = rows.count
                 return rows.map(\.head).filter { $0.mark.position >= position }
@@ -83,7 +87,7 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
     }
 
     public func entries(for heads: ArraySlice<JournalHead>) throws(JournalEngineError) -> [JournaledEntry] {
-        let found = try ask {
+        let found = try ask(.entries) {
             rows.rows.withLock { rows in heads.prefix(3).compactMap { head in rows.first { $0.head == head } } }
         }
         if let forged = found.first(where: \.isForged) { throw .damaged(forged.head.mark.position) }
@@ -93,7 +97,7 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
     public func append(
         _ entry: [UInt8], id: BatchID, over mark: JournalMark
     ) throws(JournalEngineError) -> JournalMark? {
-        try ask {
+        try ask(.append) {
             rows.rows.withLock { rows in
                 guard rows.last?.head.mark == mark else { return nil }
                 // This is not a good hash, but two entries differ by their names.

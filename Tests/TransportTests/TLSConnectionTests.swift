@@ -207,6 +207,36 @@ import Wire
         }
     }
 
+    @Test func `A fault in the files for client certificates names the file`() throws {
+        try withTemporaryDirectory { directory in
+            let certificates = try TestCertificates(in: directory)
+            let odd = "\(directory)/odd.pem"
+            func complaint(authorities: String, revocations: String) -> String {
+                var settings = ServerTLS.Settings(
+                    certificateFile: certificates.certificateFile, keyFile: certificates.keyFile)
+                settings.clientCAFile = authorities
+                settings.clientCRLFile = revocations
+                do throws(TLSError) {
+                    _ = try ServerTLS(settings, limits: Limits(), log: .silent)
+                    return ""
+                } catch { return "\(error)" }
+            }
+            #expect(complaint(authorities: certificates.authorityFile, revocations: "").isEmpty)
+            let texts = [
+                "", "nonsense", "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n",
+                "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            ]
+            for text in texts {
+                writeFile(odd, [UInt8](text.utf8))
+                #expect(complaint(authorities: certificates.authorityFile, revocations: odd).contains(odd), "\(text)")
+                #expect(complaint(authorities: odd, revocations: "").contains(odd), "\(text)")
+            }
+            let other = certificates.certificateFile
+            #expect(complaint(authorities: certificates.authorityFile, revocations: other).contains(other))
+            #expect(complaint(authorities: certificates.authorityFile, revocations: "\(odd)2").contains("\(odd)2"))
+        }
+    }
+
     /// Waits until the condition holds.
     private func until(_ isSo: () -> Bool) async throws {
         for _ in 0..<2_000 where !isSo() { try await Task.sleep(for: .milliseconds(5)) }
