@@ -5,15 +5,17 @@ import Rules
 import Store
 import Wire
 
-extension Call {
+extension Admission {
     /// Refuses a change before any work is done for it: QUOTA_EXCEEDED, and for a request with an idempotency key
-    /// INVALID_IDEMPOTENCY_KEY and TOO_MANY_IDEMPOTENCY_KEYS. Methods that change nothing pass.
-    mutating func admitChange(
+    /// INVALID_IDEMPOTENCY_KEY and TOO_MANY_IDEMPOTENCY_KEYS. Methods that change nothing pass. Returns the key of a
+    /// request that has one.
+    func admitChange(
         _ request: RequestEnvelope, _ endUser: NamedEndUser, _ purpose: WritePurpose
-    ) throws {
-        guard method.mutation else { return }
+    ) throws -> Idempotency? {
+        guard method.mutation else { return nil }
         try checkQuotas(purpose)
-        guard let key = request.metadata.idempotencyKey else { return }
+        guard let key = request.metadata.idempotencyKey else { return nil }
+        let limits = project.limits
         let idempotency = try Idempotency(
             key: key, caller: caller?.id ?? .empty, tenantID: tenantID, method: method.fullName,
             request: request.payload, endUser: endUser.bytes(settings: settings, project: project),
@@ -22,11 +24,9 @@ extension Call {
             project.idempotencyRefusals.add()
             throw Failure.tooManyIdempotencyKeys(limits)
         }
-        self.idempotency = idempotency
+        return idempotency
     }
-}
 
-extension WaitingCall {
     /// QUOTA_EXCEEDED. Streams check again before each change. Beyond a quota, a method that is allowed there may only
     /// end, remove or restrict something, and make no other change.
     func checkQuotas(_ purpose: WritePurpose = .relief) throws {
@@ -38,7 +38,9 @@ extension WaitingCall {
                 in: transaction)
         }
     }
+}
 
+extension WaitingCall {
     /// Runs a change, whose writes are for `purpose`, and charges its caller for the writes, also if it fails after the
     /// commit.
     func charging<Result: Sendable>(

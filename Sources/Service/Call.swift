@@ -17,10 +17,13 @@ struct Admission: Sendable {
 
     /// The tenant the request means.
     var tenantID: Text { namedTenantID.isEmpty ? settings.tenantID : namedTenantID }
+    var project: Project { service.project }
 }
 
 /// The data of an admitted call for a handler that waits: a `Call` or a `StreamCall`.
-protocol WaitingCall: Sendable {
+///
+/// A class, because a waiting call passes through many functions: each of them would copy a struct.
+protocol WaitingCall: AnyObject, Sendable {
     var admission: Admission { get }
     var requestID: Text { get }
     var peerAddress: Text { get }
@@ -30,22 +33,36 @@ protocol WaitingCall: Sendable {
 }
 
 /// A unary call that waits, mostly for a change. A call that only reads is a `ReadCall`.
-struct Call: WaitingCall {
+final class Call: WaitingCall {
     let admission: Admission
     let requestID: Text
     let peerAddress: Text
     let deadline: Instant
-    var idempotency: Idempotency?
+    let idempotency: Idempotency?
+
+    init(_ admission: Admission, requestID: Text, peerAddress: Text, deadline: Instant, idempotency: Idempotency?) {
+        self.admission = admission
+        self.requestID = requestID
+        self.peerAddress = peerAddress
+        self.deadline = deadline
+        self.idempotency = idempotency
+    }
 }
 
 /// A stream. It has no deadline here: the carrier ends it when the client wants, or when its credential ends.
-struct StreamCall: WaitingCall {
+final class StreamCall: WaitingCall {
     let admission: Admission
     let requestID: Text
     let peerAddress: Text
     var deadline: Instant { .distantFuture }
     /// Nil: a repeated stream is a new stream.
     var idempotency: Idempotency? { nil }
+
+    init(_ admission: Admission, requestID: Text, peerAddress: Text) {
+        self.admission = admission
+        self.requestID = requestID
+        self.peerAddress = peerAddress
+    }
 }
 
 extension WaitingCall {
@@ -54,9 +71,9 @@ extension WaitingCall {
     var caller: Caller? { admission.caller }
     var settings: TenantSettings { admission.settings }
     var tenantID: Text { admission.tenantID }
-    var project: Project { admission.service.project }
-    var limits: Limits { admission.service.project.limits }
-    var now: Timestamp { admission.service.project.clock.now() }
+    var project: Project { admission.project }
+    var limits: Limits { admission.project.limits }
+    var now: Timestamp { admission.project.clock.now() }
 
     /// The origin of the call, for the event log.
     var origin: Origin {

@@ -8,8 +8,9 @@ import Wire
 // Their common parts are here: the deadline, the count of the caller's streams, and the outcome.
 
 extension Router {
-    /// The work that is left when the call was admitted as far as possible at once.
-    enum Work: Sendable {
+    /// The work that is left when the call was admitted as far as possible at once. Indirect, because it passes through
+    /// many functions: each of them would copy it whole.
+    indirect enum Work: Sendable {
         /// A call that only reads, and had to wait until the node was at the journal's end.
         case read(FastBody, OwnedRequest)
         /// In a cluster, the request is kept to try again if the node refuses it.
@@ -128,10 +129,10 @@ extension Router {
         case .change(let prepare):
             let change = try prepare(request.payload, limits)
             let admission = try admission(requestedTenantID: change.requestedTenantID, exchange, on: carrier)
-            var call = Call(
-                admission: admission, requestID: exchange.requestID, peerAddress: carrier.peerAddress,
-                deadline: exchange.deadline)
-            try call.admitChange(request, change.endUser, change.purpose)
+            let call = Call(
+                admission, requestID: exchange.requestID, peerAddress: carrier.peerAddress,
+                deadline: exchange.deadline,
+                idempotency: try admission.admitChange(request, change.endUser, change.purpose))
             return .change(change, call)
         case .stream(.remoteOpen, let prepare) where request.payload.isEmpty: return .unopenedStream(prepare)
         case .stream(_, let prepare):
@@ -176,7 +177,7 @@ extension Router {
         _ prepared: PreparedStream, _ exchange: Exchange, on carrier: isolated Carrier
     ) throws -> StreamCall {
         StreamCall(
-            admission: try admission(requestedTenantID: prepared.requestedTenantID, exchange, on: carrier),
+            try admission(requestedTenantID: prepared.requestedTenantID, exchange, on: carrier),
             requestID: exchange.requestID, peerAddress: carrier.peerAddress)
     }
 

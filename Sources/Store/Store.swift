@@ -137,14 +137,15 @@ extension Store {
         for purpose: WritePurpose = .growth, mayBePutOff: Bool = false,
         _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value
     ) async throws -> Value {
-        let promise = Promise<Value>()
         let trace = CallTrace.current
         let added = trace == nil ? nil : Instant.now
-        try writer.add(TypedWriteRequest(for: purpose, mayBePutOff: mayBePutOff, body, .promise(promise)))
         defer {
             if let added { trace?.add(committedNanoseconds: Instant.now.nanoseconds(since: added)) }
         }
-        return try await promise.value()
+        // Proof of one answer: the writer refuses a request or finishes it, and a request is finished once.
+        return try await answer { complete in
+            try writer.add(WriteRequest(for: purpose, mayBePutOff: mayBePutOff, body, completion: complete))
+        }
     }
 
     /// As `write`, but calls `completion` on the writer's thread after the commit; it must be quick. If this function
@@ -153,7 +154,7 @@ extension Store {
         _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) throws(StoreError) {
-        try writer.add(TypedWriteRequest(body, .callback(completion)))
+        try writer.add(WriteRequest(body, completion: completion))
     }
 
     /// As `write`, blocking the calling thread: for start-up and tools.

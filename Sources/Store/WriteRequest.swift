@@ -1,7 +1,7 @@
 import Base
 
 /// A queued write: its body, its waiting caller, and the result of its last run.
-class WriteRequest: @unchecked Sendable {
+final class WriteRequest: @unchecked Sendable {
     // Unchecked: only the writer's thread touches the variables, after the queue's lock handed the request over.
 
     /// Why the last run failed; nil if it succeeded.
@@ -19,9 +19,36 @@ class WriteRequest: @unchecked Sendable {
     /// The bytes that the last run added to tenants' rows. Nil if it changed nothing.
     var addedByteCount: Int64?
 
-    init(for purpose: WritePurpose, mayBePutOff: Bool) {
+    private let body: @Sendable (borrowing WriteTransaction) throws -> Void
+    /// Nil once the request is finished.
+    private var completion: (@Sendable ((any Error)?) -> Void)?
+
+    private init(
+        for purpose: WritePurpose, mayBePutOff: Bool,
+        _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Void,
+        _ completion: @escaping @Sendable ((any Error)?) -> Void
+    ) {
         self.purposeMax = max(purpose, WritePurpose.current)
         self.mayBePutOff = mayBePutOff
+        self.body = body
+        self.completion = completion
+    }
+
+    // The class is not generic: a generic class finds its own types at run time, and copies the value several times.
+    convenience init<Value: Sendable>(
+        for purpose: WritePurpose = .growth, mayBePutOff: Bool = false,
+        _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value,
+        completion: @escaping @Sendable (Result<Value, any Error>) -> Void
+    ) {
+        // Unsafe: as for the class.
+        nonisolated(unsafe) var value: Value?
+        self.init(for: purpose, mayBePutOff: mayBePutOff) { transaction in
+            value = try body(transaction)
+        } _: { error in
+            if let error { return completion(.failure(error)) }
+            guard let value else { preconditionFailure("a write was finished before it ran") }
+            completion(.success(value))
+        }
     }
 
     /// Whether its caller was already told that the deadline has passed.
@@ -35,54 +62,8 @@ class WriteRequest: @unchecked Sendable {
         if let addedByteCount, let meter { meter.add(byteCount: addedByteCount) }
     }
 
-    func run(in transaction: borrowing WriteTransaction) throws {
-        preconditionFailure("abstract")
-    }
+    func run(in transaction: borrowing WriteTransaction) throws { try body(transaction) }
 
-    /// Hands out the result of the last run, or `error`. Called once.
-    func finish() {
-        preconditionFailure("abstract")
-    }
-}
-
-final class TypedWriteRequest<Value: Sendable>: WriteRequest, @unchecked Sendable {
-    // Unchecked: as its superclass.
-
-    enum Completion {
-        case promise(Promise<Value>)
-        case callback(@Sendable (Result<Value, any Error>) -> Void)
-    }
-
-    private let body: @Sendable (borrowing WriteTransaction) throws -> Value
-    private let completion: Completion
-    private var value: Value?
-
-    init(
-        for purpose: WritePurpose = .growth, mayBePutOff: Bool = false,
-        _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value,
-        _ completion: Completion
-    ) {
-        self.body = body
-        self.completion = completion
-        super.init(for: purpose, mayBePutOff: mayBePutOff)
-    }
-
-    override func run(in transaction: borrowing WriteTransaction) throws {
-        value = try body(transaction)
-    }
-
-    override func finish() {
-        let result: Result<Value, any Error>
-        if let error {
-            result = .failure(error)
-        } else if let value {
-            result = .success(value)
-        } else {
-            preconditionFailure("a write was finished before it ran")
-        }
-        switch completion {
-        case .promise(let promise): promise.complete(with: result)
-        case .callback(let callback): callback(result)
-        }
-    }
+    /// Hands out the result of the last run, or `error`. Does nothing when called again.
+    func finish() { completion.take()?(error) }
 }

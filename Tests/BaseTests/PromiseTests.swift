@@ -85,6 +85,33 @@ import Testing
             for thread in threads { join(thread) }
         }
     }
+
+    @Test func anAnswerMayComeAtOnceOrFromAnotherThread() async throws {
+        #expect(try await answer { $0(.success(1)) } == 1)
+        await #expect(throws: Refused()) { try await answer { $0(Result<Int, any Error>.failure(Refused())) } }
+        for round in 0..<200 {
+            var thread: OSThread?
+            let value = try await answer { complete in
+                thread = OSThread(name: "answer") { complete(.success(round)) }
+            }
+            #expect(value == round)
+            thread.map(join)
+        }
+    }
+
+    @Test func anAnswerThatCannotComeIsAnError() async {
+        await #expect(throws: Refused()) {
+            try await answer { (_: @Sendable (Result<Int, any Error>) -> Void) in throw Refused() }
+        }
+    }
+
+    @Test func anAnswerIsWaitedForInACancelledTask() async throws {
+        let promise = Promise<@Sendable (Result<Int, any Error>) -> Void>()
+        let waiter = Task.immediate { try await answer { promise.succeed($0) } }
+        waiter.cancel()
+        try await promise.value()(.success(6))
+        #expect(try await waiter.value == 6)
+    }
 }
 
 /// A test may block its thread for the short time until the other thread ends.

@@ -1,5 +1,6 @@
 import Base
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -10,7 +11,10 @@ import Testing
 
     private func fill(_ queue: WriteQueue, _ count: Int, mayBePutOff: Bool = true) throws {
         for _ in 0..<count {
-            try queue.add(TypedWriteRequest<Void>(mayBePutOff: mayBePutOff, { _ in }, .callback({ _ in })))
+            let request = WriteRequest(mayBePutOff: mayBePutOff) { _ in
+            } completion: { _ in
+            }
+            try queue.add(request)
         }
     }
 
@@ -84,6 +88,18 @@ import Testing
         queue.gather(2, patience: Self.longTime)
         queue.putOff(Self.longTime, orUntil: 2)
         #expect(throws: StoreError.closed) { try fill(queue, 1) }
+    }
+
+    @Test func aRequestIsFinishedOnce() {
+        struct Refused: Error, Equatable {}
+        let results = Mutex<[Result<Int, any Error>]>([])
+        let note: @Sendable (Result<Int, any Error>) -> Void = { result in results.withLock { $0.append(result) } }
+        let request = WriteRequest({ _ in 1 }, completion: note)
+        request.error = Refused()
+        request.finish()
+        request.error = nil
+        request.finish()
+        #expect(throws: Refused()) { try results.withLock { $0.count == 1 ? $0.first : nil }?.get() }
     }
 
     @Test func anEmptyQueueIsWaitedForAfterPuttingOffInVain() throws {

@@ -16,13 +16,18 @@ struct PHCString {
 
     /// The values of `a=1,b=2` if the field has exactly these names in this order; nil otherwise.
     static func parameters(_ field: ArraySlice<UInt8>, named names: [String]) -> [Int]? {
-        let parts = field.split(separator: UInt8(ascii: ","), maxSplits: names.count, omittingEmptySubsequences: false)
-        guard parts.count == names.count else { return nil }
+        var rest = field
         var values: [Int] = []
-        for (part, name) in zip(parts, names) {
-            let prefix = [UInt8]("\(name)=".utf8)
-            guard part.starts(with: prefix), let value = decimal(part.dropFirst(prefix.count)) else { return nil }
+        for name in names {
+            let name = name.utf8
+            guard rest.starts(with: name), rest.dropFirst(name.count).first == UInt8(ascii: "=") else { return nil }
+            rest = rest.dropFirst(name.count + 1)
+            let end = rest.firstIndex(of: UInt8(ascii: ",")) ?? rest.endIndex
+            guard let value = decimal(rest[..<end]) else { return nil }
             values.append(value)
+            // A comma follows each value but the last.
+            guard (end == rest.endIndex) == (values.count == names.count) else { return nil }
+            rest = rest[end...].dropFirst()
         }
         return values
     }

@@ -9,7 +9,7 @@ enum UsersImport: BidirectionalMethod {
         _ first: UsersImportRequest, _ requests: RequestStream<UsersImportRequest>, _ call: StreamCall,
         _ replies: ReplyStream<UsersImportResponse>
     ) async throws {
-        try call.checkQuotas()
+        try call.admission.checkQuotas()
         var importer = try await call.project.imports.begin(first, settings: call.settings, origin: call.origin)
         var next: UsersImportRequest? = first
         while let request = next {
@@ -19,7 +19,7 @@ enum UsersImport: BidirectionalMethod {
                 throw Failure.invalid(
                     .importBatchTooLarge, field: "users", "must hold at most \(call.limits.importBatchMax) users")
             }
-            try call.checkQuotas()
+            try call.admission.checkQuotas()
             try await replies.send(try await call.charging { try await importer.importBatch(request) })
             next = try await requests.next()
         }
