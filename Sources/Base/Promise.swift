@@ -79,18 +79,27 @@ public final class Promise<Value: Sendable>: Sendable {
 
 /// Waits for an answer that comes once: cheaper than a promise, which also takes none or a second one.
 ///
-/// `start` runs at once, on the caller's thread. It gives `complete` to the thread that answers; or it throws, and
-/// `complete` is not called. Calling `complete` a second time is undefined; if it is never called, the wait does not
-/// end. A cancelled task goes on waiting.
+/// `start` runs at once, on the caller's thread. It gives the `Reply` to the thread that answers; or it throws, and the
+/// reply is not used. If no answer is given, the wait does not end. A cancelled task goes on waiting.
 @inlinable
-public func answer<Value: Sendable>(
-    from start: (_ complete: @escaping @Sendable (Result<Value, any Error>) -> Void) throws -> Void
-) async throws -> Value {
+public func answer<Value: Sendable>(from start: (Reply<Value>) throws -> Void) async throws -> Value {
     try await withUnsafeThrowingContinuation { continuation in
         do {
-            try start { continuation.resume(with: $0) }
+            try start(Reply(continuation))
         } catch {
             continuation.resume(throwing: error)
         }
     }
+}
+
+/// Takes the answer that a task waits for in `answer(from:)`. Any thread.
+public struct Reply<Value: Sendable>: Sendable {
+    @usableFromInline let continuation: UnsafeContinuation<Value, any Error>
+
+    @inlinable
+    init(_ continuation: UnsafeContinuation<Value, any Error>) { self.continuation = continuation }
+
+    /// Called once; a second call is undefined.
+    @inlinable
+    public func give(_ result: Result<Value, any Error>) { continuation.resume(with: result) }
 }

@@ -39,14 +39,29 @@ final class Call: WaitingCall {
     let peerAddress: Text
     let deadline: Instant
     let idempotency: Idempotency?
+    /// The decoded request.
+    let change: PreparedChange
 
-    init(_ admission: Admission, requestID: Text, peerAddress: Text, deadline: Instant, idempotency: Idempotency?) {
+    init(
+        _ change: PreparedChange, _ admission: Admission, requestID: Text, peerAddress: Text, deadline: Instant,
+        idempotency: Idempotency?
+    ) {
+        self.change = change
         self.admission = admission
         self.requestID = requestID
         self.peerAddress = peerAddress
         self.deadline = deadline
         self.idempotency = idempotency
     }
+}
+
+/// A decoded request of a slow method.
+struct PreparedChange: Sendable {
+    let requestedTenantID: Text?
+    let endUser: NamedEndUser
+    let purpose: WritePurpose
+    /// Runs the handler and returns the encoded response.
+    let run: @Sendable (Call) async throws -> [UInt8]
 }
 
 /// A stream. It has no deadline here: the carrier ends it when the client wants, or when its credential ends.

@@ -66,15 +66,6 @@ struct PreparedPage: Sendable {
         ) throws -> Void
 }
 
-/// A decoded request of a slow method.
-struct PreparedChange: Sendable {
-    let requestedTenantID: Text?
-    let endUser: NamedEndUser
-    let purpose: WritePurpose
-    /// Runs the handler and returns the encoded response.
-    let run: @Sendable (Call) async throws -> [UInt8]
-}
-
 /// A decoded first request of a stream.
 struct PreparedStream: Sendable {
     let requestedTenantID: Text?

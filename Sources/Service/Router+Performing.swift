@@ -13,7 +13,7 @@ extension Router {
         switch work {
         case .read(let body, let request): try answer(body, request, exchange, on: carrier)
         case .page(let page, let request): try await makePage(page, request, exchange, on: carrier)
-        case .change(let change, let call): try await perform(change, call, exchange, on: carrier)
+        case .change(let call): try await perform(call, exchange, on: carrier)
         case .stream(let stream, let call):
             try await stream.run(call, CallStream(carrier: carrier, number: exchange.stream, trace: exchange.trace))
             carrier.endStream(exchange.stream)
@@ -36,9 +36,9 @@ extension Router {
     }
 
     private func perform<Carrier: CallCarrier>(
-        _ change: PreparedChange, _ call: Call, _ exchange: Exchange, on carrier: isolated Carrier
+        _ call: Call, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {
-        let response = try await call.charging(change.purpose) { try await change.run(call) }
+        let response = try await call.charging(call.change.purpose) { try await call.change.run(call) }
         exchange.trace?.add(sentByteCount: response.count)
         exchange.withMetadata(position: position(after: exchange.method.descriptor)) { metadata in
             carrier.respond(stream: exchange.stream, metadata: metadata) { $0.append(contentsOf: response) }

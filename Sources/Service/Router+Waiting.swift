@@ -8,14 +8,13 @@ import Wire
 // Their common parts are here: the deadline, the count of the caller's streams, and the outcome.
 
 extension Router {
-    /// The work that is left when the call was admitted as far as possible at once. Indirect, because it passes through
-    /// many functions: each of them would copy it whole.
-    indirect enum Work: Sendable {
+    /// The work that is left when the call was admitted as far as possible at once.
+    enum Work: Sendable {
         /// A call that only reads, and had to wait until the node was at the journal's end.
         case read(FastBody, OwnedRequest)
         /// In a cluster, the request is kept to try again if the node refuses it.
         case page(PreparedPage, OwnedRequest?)
-        case change(PreparedChange, Call)
+        case change(Call)
         case stream(PreparedStream, StreamCall)
         /// A bidirectional stream whose request holds no message: its first message passes the gate.
         case unopenedStream(PrepareStream)
@@ -130,10 +129,10 @@ extension Router {
             let change = try prepare(request.payload, limits)
             let admission = try admission(requestedTenantID: change.requestedTenantID, exchange, on: carrier)
             let call = Call(
-                admission, requestID: exchange.requestID, peerAddress: carrier.peerAddress,
+                change, admission, requestID: exchange.requestID, peerAddress: carrier.peerAddress,
                 deadline: exchange.deadline,
                 idempotency: try admission.admitChange(request, change.endUser, change.purpose))
-            return .change(change, call)
+            return .change(call)
         case .stream(.remoteOpen, let prepare) where request.payload.isEmpty: return .unopenedStream(prepare)
         case .stream(_, let prepare):
             let stream = try prepare(request.payload, limits)

@@ -143,8 +143,8 @@ extension Store {
             if let added { trace?.add(committedNanoseconds: Instant.now.nanoseconds(since: added)) }
         }
         // Proof of one answer: the writer refuses a request or finishes it, and a request is finished once.
-        return try await answer { complete in
-            try writer.add(WriteRequest(for: purpose, mayBePutOff: mayBePutOff, body, completion: complete))
+        return try await answer { reply in
+            try writer.add(WriteRequest(for: purpose, mayBePutOff: mayBePutOff, body, .reply(reply)))
         }
     }
 
@@ -154,7 +154,7 @@ extension Store {
         _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) throws(StoreError) {
-        try writer.add(WriteRequest(body, completion: completion))
+        try writer.add(WriteRequest(body, .callback(completion)))
     }
 
     /// As `write`, blocking the calling thread: for start-up and tools.

@@ -26,7 +26,7 @@ final class WriteRequest: @unchecked Sendable {
     private init(
         for purpose: WritePurpose, mayBePutOff: Bool,
         _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Void,
-        _ completion: @escaping @Sendable ((any Error)?) -> Void
+        whenDone completion: @escaping @Sendable ((any Error)?) -> Void
     ) {
         self.purposeMax = max(purpose, WritePurpose.current)
         self.mayBePutOff = mayBePutOff
@@ -34,20 +34,32 @@ final class WriteRequest: @unchecked Sendable {
         self.completion = completion
     }
 
+    enum Completion<Value: Sendable>: Sendable {
+        case reply(Reply<Value>)
+        case callback(@Sendable (Result<Value, any Error>) -> Void)
+
+        func give(_ result: Result<Value, any Error>) {
+            switch self {
+            case .reply(let reply): reply.give(result)
+            case .callback(let callback): callback(result)
+            }
+        }
+    }
+
     // The class is not generic: a generic class finds its own types at run time, and copies the value several times.
     convenience init<Value: Sendable>(
         for purpose: WritePurpose = .growth, mayBePutOff: Bool = false,
         _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value,
-        completion: @escaping @Sendable (Result<Value, any Error>) -> Void
+        _ completion: Completion<Value>
     ) {
         // Unsafe: as for the class.
         nonisolated(unsafe) var value: Value?
         self.init(for: purpose, mayBePutOff: mayBePutOff) { transaction in
             value = try body(transaction)
-        } _: { error in
-            if let error { return completion(.failure(error)) }
+        } whenDone: { error in
+            if let error { return completion.give(.failure(error)) }
             guard let value else { preconditionFailure("a write was finished before it ran") }
-            completion(.success(value))
+            completion.give(.success(value))
         }
     }
 

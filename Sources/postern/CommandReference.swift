@@ -13,8 +13,8 @@ enum CommandReference {
         \(describe(GlobalFlags.all))```
 
         A user is named by uid, email or phone number. Secrets are read from files, standard input or the terminal.
-        `--dry-run` checks a change on the server and makes none; `--validate-only` is another name of it. What is gone
-        afterwards asks for its name, which `--confirm NAME` gives.
+        `--dry-run` checks a change on the server and makes none; `--validate-only` is another name of it. Who
+        deletes for good is asked for the name of what is deleted; `--confirm NAME` answers.
 
         | `-o` | prints |
         |---|---|

@@ -87,12 +87,12 @@ import Testing
     }
 
     @Test func anAnswerMayComeAtOnceOrFromAnotherThread() async throws {
-        #expect(try await answer { $0(.success(1)) } == 1)
-        await #expect(throws: Refused()) { try await answer { $0(Result<Int, any Error>.failure(Refused())) } }
+        #expect(try await answer { $0.give(.success(1)) } == 1)
+        await #expect(throws: Refused()) { try await answer { (reply: Reply<Int>) in reply.give(.failure(Refused())) } }
         for round in 0..<200 {
             var thread: OSThread?
-            let value = try await answer { complete in
-                thread = OSThread(name: "answer") { complete(.success(round)) }
+            let value = try await answer { reply in
+                thread = OSThread(name: "answer") { reply.give(.success(round)) }
             }
             #expect(value == round)
             thread.map(join)
@@ -101,15 +101,15 @@ import Testing
 
     @Test func anAnswerThatCannotComeIsAnError() async {
         await #expect(throws: Refused()) {
-            try await answer { (_: @Sendable (Result<Int, any Error>) -> Void) in throw Refused() }
+            try await answer { (_: Reply<Int>) in throw Refused() }
         }
     }
 
     @Test func anAnswerIsWaitedForInACancelledTask() async throws {
-        let promise = Promise<@Sendable (Result<Int, any Error>) -> Void>()
+        let promise = Promise<Reply<Int>>()
         let waiter = Task.immediate { try await answer { promise.succeed($0) } }
         waiter.cancel()
-        try await promise.value()(.success(6))
+        try await promise.value().give(.success(6))
         #expect(try await waiter.value == 6)
     }
 }

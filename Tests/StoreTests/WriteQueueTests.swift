@@ -11,10 +11,7 @@ import Testing
 
     private func fill(_ queue: WriteQueue, _ count: Int, mayBePutOff: Bool = true) throws {
         for _ in 0..<count {
-            let request = WriteRequest(mayBePutOff: mayBePutOff) { _ in
-            } completion: { _ in
-            }
-            try queue.add(request)
+            try queue.add(WriteRequest(mayBePutOff: mayBePutOff, { _ in }, .callback({ _ in })))
         }
     }
 
@@ -94,7 +91,7 @@ import Testing
         struct Refused: Error, Equatable {}
         let results = Mutex<[Result<Int, any Error>]>([])
         let note: @Sendable (Result<Int, any Error>) -> Void = { result in results.withLock { $0.append(result) } }
-        let request = WriteRequest({ _ in 1 }, completion: note)
+        let request = WriteRequest({ _ in 1 }, .callback(note))
         request.error = Refused()
         request.finish()
         request.error = nil

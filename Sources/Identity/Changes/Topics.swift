@@ -7,7 +7,8 @@ public import Store
 extension ChangeTopic {
     /// The account or one of its sessions. The key of a session's row does not name its user, so the writer that
     /// changes a session announces this topic.
-    public static func user(_ key: UserKey) -> ChangeTopic { ChangeTopic("user", key.bytes) }
+    public static func user(_ key: UserKey) -> ChangeTopic { ChangeTopic(userName, key.bytes) }
+    private static let userName: Text = "user"
     /// The refusals of the tenant's self-service toggles.
     public static func denials(_ tenantID: Text) -> ChangeTopic { Tables.denials.topic(ofTenant: tenantID) }
     /// The tenant's event log.

@@ -26,8 +26,8 @@ enum APIKeyCommands {
             Flag("role", "ROLE", "verifier, app, tenant-admin or project-admin"),
             Flag("scope-tenant", "ID", "works for this tenant only; \"\" is the default pool"),
             Flag("all-tenants", "works for all tenants"),
-            Flag("display-name", "TEXT", "what people call it"),
-            Flag("trusted-end-user-ip", "its word on end users' addresses counts"),
+            Flag("display-name", "TEXT", "the name that people see"),
+            Flag("trusted-end-user-ip", "the addresses of end users that it names are believed"),
             Flag("export-password-hashes", "may export password hashes; for tenant-admin or project-admin"),
             Flag("key-out", "FILE", "write the key to this new file, readable by you only, instead of printing it"),
         ] + useFlags + CallerQuotaFlags.all, isValidatable: true
@@ -72,7 +72,7 @@ enum APIKeyCommands {
     }
 
     private static let useFlags = [
-        Flag("expires-in", "DURATION", "how long it is good: 90d; never: for good"),
+        Flag("expires-in", "DURATION", "how long it is valid: 90d; never: without an end"),
         Flag("allow-address", "RANGE,…", "where it may be used from: 192.0.2.0/24,2001:db8::1; \"\": anywhere"),
     ]
 
@@ -88,11 +88,11 @@ enum APIKeyCommands {
 
     static let rotate = Command(
         path: ["apikey", "rotate"],
-        summary: "Gives an API key a new secret and prints it; the one before stays good for a while, older ones end.",
+        summary: "Gives an API key a new secret and prints it; the one before stays valid for a while, no older one.",
         example: "apikey rotate <api-key-id> --overlap 24h --key-out shop-new.key",
         operands: [.required("api-key-id")],
         flags: [
-            Flag("overlap", "DURATION", "how long the old secret stays good (default 24h; 0: not at all)"),
+            Flag("overlap", "DURATION", "how long the old secret stays valid (default 24h; 0: not at all)"),
             Flag("key-out", "FILE", "write the key to this new file, readable by you only, instead of printing it"),
         ], isValidatable: true, note: keyEventsNote
     ) { session in
@@ -136,8 +136,8 @@ enum APIKeyCommands {
         example: "apikey update <api-key-id> --quota-mutations-per-second 2000",
         operands: [.required("api-key-id")],
         flags: [
-            Flag("display-name", "TEXT", "what people call it"),
-            Flag("end-old-secret", "refuse the secret of before the last rotation from now on; the present one stays"),
+            Flag("display-name", "TEXT", "the name that people see"),
+            Flag("end-old-secret", "refuse the secret from before the last rotation at once; the present one stays"),
         ] + useFlags + CallerQuotaFlags.all, isValidatable: true, note: keyEventsNote
     ) { session in
         var request = ProjectUpdateApiKeyRequest(

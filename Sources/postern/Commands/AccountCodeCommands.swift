@@ -14,7 +14,7 @@ enum AccountCodeCommands {
 
     static let sendCode = Command(
         path: ["account", "send-code"],
-        summary: "Has a mail with a code sent, as an application does: for a new password, an email, or to sign in.",
+        summary: "Sends a mail with a code, as an application does: for a new password, for an email, or to sign in.",
         example: "-t acme account send-code password-reset --email ann@example.com", operands: [.required("kind")],
         flags: [
             Flag("email", "EMAIL", "with password-reset and sign-in: to whom"),
@@ -40,7 +40,7 @@ enum AccountCodeCommands {
     }
 
     static let checkCode = Command(
-        path: ["account", "check-code"], summary: "Says what a code of a mail is for, and does nothing.",
+        path: ["account", "check-code"], summary: "Says what a mailed code is for, and changes nothing.",
         example: "-t acme account check-code - < code", operands: [.required("code|-")], isReadOnly: true
     ) { session in
         let request = AccountsCheckOobCodeRequest(tenantID: try session.tenantID(), oobCode: try code(session))
@@ -48,7 +48,7 @@ enum AccountCodeCommands {
     }
 
     static let applyCode = Command(
-        path: ["account", "apply-code"], summary: "Does what a code of a mail is for, but for a new password.",
+        path: ["account", "apply-code"], summary: "Carries out what a mailed code is for, except a new password.",
         example: "-t acme account apply-code - < code", operands: [.required("code|-")]
     ) { session in
         let request = AccountsApplyOobCodeRequest(tenantID: try session.tenantID(), oobCode: try code(session))
@@ -56,7 +56,7 @@ enum AccountCodeCommands {
     }
 
     static let resetPassword = Command(
-        path: ["account", "reset-password"], summary: "Sets a new password with a code of a mail.",
+        path: ["account", "reset-password"], summary: "Sets a new password with a mailed code.",
         example: "-t acme account reset-password - --password-file pw < code", operands: [.required("code|-")],
         flags: [UserCommands.passwordFileFlag]
     ) { session in
@@ -83,7 +83,7 @@ enum AccountCodeCommands {
         path: ["account", "unlink"], summary: "Removes a way to sign in from one's own account.",
         example: "-t acme account unlink - github.com < token",
         operands: [.required("id-token|-"), .required("provider-id")],
-        flags: [Flag("force", "also the last one: nobody can sign in then")]
+        flags: [Flag("force", "the last one, too: then nobody can sign in to the account")]
     ) { session in
         let request = AccountsUnlinkRequest(
             tenantID: try session.tenantID(), idToken: try session.token(operand: 0),

@@ -16,7 +16,7 @@ enum AccountCommands {
         example: "-t acme account sign-up --email ann@example.com",
         flags: [
             Flag("email", "EMAIL", "with a password"), UserCommands.passwordFileFlag,
-            Flag("anonymous", "without email and password"), Flag("display-name", "TEXT", "what people call them"),
+            Flag("anonymous", "without email and password"), Flag("display-name", "TEXT", "the name that people see"),
             deviceNameFlag, endUserIPFlag,
         ]
     ) { session in
@@ -122,7 +122,7 @@ enum AccountCommands {
         summary: "Changes one's own profile or password; a new password signs every other session out.",
         example: "account update - --display-name Ann < token", operands: [.required("id-token|-")],
         flags: [
-            Flag("display-name", "TEXT", "what people call them"), Flag("photo-url", "URL", "http or https"),
+            Flag("display-name", "TEXT", "the name that people see"), Flag("photo-url", "URL", "http or https"),
             UserCommands.passwordFileFlag,
         ], isValidatable: true
     ) { session in

@@ -39,7 +39,7 @@ enum AuditCommands {
     static let watch = Command(
         path: ["audit", "watch"], summary: "Prints events as they happen, until Ctrl-C.",
         example: "-t acme audit watch -o ndjson",
-        flags: filterFlags + [Flag("after", "SEQUENCE", "start behind this one instead of now")], isReadOnly: true
+        flags: filterFlags + [Flag("after", "SEQUENCE", "start after this one instead of now")], isReadOnly: true
     ) { session in
         let client = AuditClient(channel: try session.channel())
         var request = AuditWatchEventsRequest(
@@ -70,7 +70,7 @@ enum AuditCommands {
         path: ["audit", "export"],
         summary: "Writes a whole log to a new file, with the server's signature of where it ends.",
         example: "-t acme audit export /audits/acme.ndjson", operands: [.required("file")],
-        flags: [Flag("after", "SEQUENCE", "only what came behind this one, which an export of before ends with")],
+        flags: [Flag("after", "SEQUENCE", "only events after this one, the last of an earlier export")],
         isReadOnly: true
     ) { session in
         try await AuditExport(session).run()
@@ -93,8 +93,8 @@ enum AuditCommands {
         summary: "Says whether an export holds exactly the events that the server signed; asks no server.",
         example: "audit verify /audits/acme.ndjson --public-key /audits/audit-key.pem", operands: [.required("file")],
         flags: [
-            Flag("public-key", "FILE", "what audit key wrote, got by a way that the file did not come by"),
-            Flag("previous", "FILE", "an export of before: the log must go on from there"),
+            Flag("public-key", "FILE", "the file that audit key wrote, received by another way than the export"),
+            Flag("previous", "FILE", "an earlier export: the log must go on from its end"),
         ], isReadOnly: true
     ) { session in
         try AuditVerification.run(session)

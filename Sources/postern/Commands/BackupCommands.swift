@@ -51,7 +51,7 @@ enum BackupCommands {
 
     static let restore = Command(
         path: ["backup", "restore"],
-        summary: "Puts the store of a backup in the place of a stopped server's; the one of before is kept.",
+        summary: "Puts the store of a backup in the place of a stopped server's; the store that it replaces is kept.",
         example: "backup restore /backups/postern.backup --data-directory /var/lib/postern --confirm restore",
         operands: [.required("file")], flags: ServerProgram.flags, isReadOnly: true,
         note: "Stop the server before. Without --confirm restore it asks; -y is not enough."

@@ -19,8 +19,8 @@ enum CertificateMappingCommands {
             Flag("role", "ROLE", "verifier, app, tenant-admin or project-admin"),
             Flag("scope-tenant", "ID", "works for this tenant only; \"\" is the default pool"),
             Flag("all-tenants", "works for all tenants"),
-            Flag("display-name", "TEXT", "what people call it"),
-            Flag("trusted-end-user-ip", "its word on end users' addresses counts"),
+            Flag("display-name", "TEXT", "the name that people see"),
+            Flag("trusted-end-user-ip", "the addresses of end users that it names are believed"),
         ] + CallerQuotaFlags.all, isValidatable: true
     ) { session in
         let arguments = session.arguments

@@ -32,7 +32,7 @@ enum ClusterCommands {
 
     static let verify = Command(
         path: ["cluster", "verify"],
-        summary: "Whether the nodes hold the same, table by table; best while little is written.",
+        summary: "Says whether the nodes hold the same rows, table by table; best while little is written.",
         example: "cluster verify --server 10.0.0.1:7400,10.0.0.2:7400", isReadOnly: true
     ) { session in
         let nodes = try session.channelToEachServer()

@@ -20,9 +20,9 @@ enum CookieCommands {
     }
 
     static let verify = Command(
-        path: ["token", "verify-cookie"], summary: "Asks the server whether a session cookie counts.",
+        path: ["token", "verify-cookie"], summary: "Asks the server whether a session cookie is valid.",
         example: "-t acme token verify-cookie - < cookie", operands: [.required("session-cookie|-")],
-        flags: [Flag("any-tenant", "whatever tenant the cookie is of")], isReadOnly: true
+        flags: [Flag("any-tenant", "accept a cookie of any tenant")], isReadOnly: true
     ) { session in
         let request = TokensVerifySessionCookieRequest(
             tenantID: try session.tenantID(), sessionCookie: try session.token(operand: 0),

@@ -63,7 +63,7 @@ enum DenialCommands {
     static let watch = Command(
         path: ["denials", "watch"], summary: "Prints refusals as they happen, until Ctrl-C.",
         example: "-t acme denials watch -o ndjson",
-        flags: [Flag("after", "SEQUENCE", "start behind this one instead of now")], isReadOnly: true
+        flags: [Flag("after", "SEQUENCE", "start after this one instead of now")], isReadOnly: true
     ) { session in
         let client = TenantsClient(channel: try session.channel())
         var request = TenantsWatchDenialsRequest(

@@ -30,7 +30,7 @@ enum EmailConfigCommands {
         flags: [
             Flag("delivery", "outbox|smtp|webhook", "how mail goes out"),
             Flag("smtp-server", "HOST:PORT", "the mail server"),
-            Flag("smtp-security", "starttls|tls|none", "starttls without it; none only to this machine"),
+            Flag("smtp-security", "starttls|tls|none", "default starttls; none only to this machine"),
             Flag("smtp-username", "NAME", "with --smtp-server"),
             Flag("smtp-password-file", "FILE", "holds the password; - is standard input"),
             Flag("webhook-url", "URL", "gets each mail as a signed POST"),

@@ -52,7 +52,7 @@ enum EmailTemplateCommands {
             + "--html-file reset.html",
         operands: [.required("kind")],
         flags: [Flag("locale", "TAG", "the language; without it: all that have no template")] + templateFlags
-            + [Flag("remove", "back to the words of the server")],
+            + [Flag("remove", "remove the template: the server's own text is sent")],
         isValidatable: true
     ) { session in
         let (tenantID, kind) = (try session.tenantID(), try kind(session))

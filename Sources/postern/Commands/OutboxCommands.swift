@@ -51,7 +51,7 @@ enum OutboxCommands {
     }
 
     static let delete = Command(
-        path: ["outbox", "delete"], summary: "Deletes a mail; a code it carries stays good.",
+        path: ["outbox", "delete"], summary: "Deletes a mail; a code in it stays valid.",
         example: "-t acme outbox delete 00065f1c2d3e4f50AbCdEfGhIj", operands: [.required("message-id")]
     ) { session in
         let id = session.arguments.operands[0]

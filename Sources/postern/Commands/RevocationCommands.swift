@@ -13,7 +13,7 @@ enum RevocationCommands {
         example: "revocations watch --any-tenant -o ndjson",
         flags: [
             Flag("any-tenant", "of all tenants the key is for"),
-            Flag("cursor", "CURSOR", "go on behind this one instead; json and ndjson tell it with each revocation"),
+            Flag("cursor", "CURSOR", "go on after this one; json and ndjson show it with each revocation"),
         ], isReadOnly: true
     ) { session in
         let client = TokensClient(channel: try session.channel())

@@ -16,7 +16,7 @@ enum ServerCommands {
     }
 
     static let health = Command(
-        path: ["server", "health"], summary: "Whether the server serves; exits with 6 if not. Needs no key.",
+        path: ["server", "health"], summary: "Says whether the server serves; exits with 6 if not. Needs no key.",
         example: "server health --timeout 1s", isReadOnly: true
     ) { session in
         let client = HealthClient(channel: try session.channel())

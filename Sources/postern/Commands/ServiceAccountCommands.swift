@@ -14,7 +14,7 @@ enum ServiceAccountCommands {
             Flag("role", "ROLE", "what it may call: verifier, app, tenant-admin, project-admin or none"),
             Flag("scope-tenant", "ID", "for this tenant only; \"\" is the default pool"),
             Flag("all-tenants", "for all tenants"),
-            Flag("display-name", "TEXT", "what people call it"),
+            Flag("display-name", "TEXT", "the name that people see"),
         ] + CallerQuotaFlags.all
 
     static let create = Command(
@@ -23,7 +23,7 @@ enum ServiceAccountCommands {
         operands: [.optional("service-account-id")],
         flags: grantFlags + [
             Flag("custom-tokens", "its keys may sign in any user of these tenants"),
-            Flag("trusted-end-user-ip", "its word on end users' addresses counts"),
+            Flag("trusted-end-user-ip", "the addresses of end users that it names are believed"),
         ], isValidatable: true
     ) { session in
         let arguments = session.arguments
@@ -70,7 +70,7 @@ enum ServiceAccountCommands {
         operands: [.required("service-account-id")],
         flags: grantFlags + [
             Flag("custom-tokens", "true|false", "whether its keys may sign in any user of these tenants"),
-            Flag("trusted-end-user-ip", "true|false", "whether its word on end users' addresses counts"),
+            Flag("trusted-end-user-ip", "true|false", "whether the addresses of end users that it names are believed"),
         ], isValidatable: true
     ) { session in
         let arguments = session.arguments
@@ -114,7 +114,7 @@ enum ServiceAccountCommands {
     }
 
     static let enable = Command(
-        path: ["service-account", "enable"], summary: "Lets its keys count again.",
+        path: ["service-account", "enable"], summary: "Lets its keys be used again.",
         example: "service-account enable shop-backend", operands: [.required("service-account-id")],
         isValidatable: true
     ) { session in

@@ -7,7 +7,7 @@ import PosternClient
 enum ServiceAccountKeyCommands {
     static let all = [create, upload, list, revoke]
 
-    private static let lifetimeFlag = Flag("lifetime", "DURATION", "how long it counts (default: until it is revoked)")
+    private static let lifetimeFlag = Flag("lifetime", "DURATION", "how long it is valid (default: until revoked)")
 
     static let create = Command(
         path: ["service-account", "key", "create"],

@@ -12,7 +12,7 @@ struct TenantSettings {
     private static let passwordRules = "min=8, lowercase, uppercase, digit, symbol, force; none lifts it"
 
     static let flags = [
-        Flag("display-name", "TEXT", "what people call it"),
+        Flag("display-name", "TEXT", "the name that people see"),
         Flag("allow-password-signup", "true|false", "email and password: sign-up and sign-in"),
         Flag("enable-anonymous-user", "true|false", "sign-up without an email"),
         Flag("enable-email-link-signin", "true|false", "sign-in with a link in a mail"),
@@ -27,7 +27,7 @@ struct TenantSettings {
         Flag("disabled-user-deletion", "true|false", "nobody deletes their own account"),
         Flag("enable-email-privacy", "true|false", "do not tell which emails exist"),
         Flag("allow-international-email", "true|false", "emails beyond ASCII"),
-        Flag("allow-costly-hashes", "true|false", "imports bring dear password hashes (project-admin)"),
+        Flag("allow-costly-hashes", "true|false", "imports may bring hashes that cost much to check (project-admin)"),
         Flag("disable-auth", "true|false", "refuse everything"),
         Flag("refresh-mode", "rotate|reuse", "whether each refresh hands out a new refresh token"),
         Flag("session-idle", "DURATION", "a refresh token unused for so long is expired"),
@@ -37,12 +37,12 @@ struct TenantSettings {
             "allowed-continue-domains", "HOST,…", "where continue URLs may lead; none: to the action page's host only"),
         Flag("allow-loopback-continue-url", "true|false", "they may lead to this machine, for trying things out"),
         Flag("guidance-message", "TEXT", "what end users are told when a toggle refuses them"),
-        Flag("guidance-url", "URL", "where they read on"),
+        Flag("guidance-url", "URL", "a page where end users can read more"),
         Flag("guidance-locale", "TAG", "the message's language, for example en"),
         Flag("anonymous-user-expiry", "DURATION", "deletes anonymous users unused for so long; 0s: never"),
         Flag("event-retention", "DURATION", "deletes older events; 0s: never (project-admin)"),
         Flag("suspended", "true|false", "refuse everything, its admins too (project-admin)"),
-        Flag("suspension-reason", "TEXT", "why, as its admins read it (project-admin)"),
+        Flag("suspension-reason", "TEXT", "the reason that its admins are told (project-admin)"),
         Flag("quota-stored-bytes", "COUNT", "what its rows may take; 0: the default (project-admin)"),
         Flag("quota-mutations-per-second", "COUNT", "changes by its end users; 0: the default (project-admin)"),
         Flag("quota-anonymous-sign-ups", "COUNT", "an hour; 0: the default (project-admin)"),

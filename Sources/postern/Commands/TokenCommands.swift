@@ -8,9 +8,9 @@ enum TokenCommands {
     static let all = [verify, refresh, mint, decode]
 
     static let verify = Command(
-        path: ["token", "verify"], summary: "Asks the server whether an ID token counts.",
+        path: ["token", "verify"], summary: "Asks the server whether an ID token is valid.",
         example: "token verify - < token",
-        operands: [.required("id-token|-")], flags: [Flag("any-tenant", "whatever tenant the token is of")],
+        operands: [.required("id-token|-")], flags: [Flag("any-tenant", "accept a token of any tenant")],
         isReadOnly: true
     ) { session in
         let request = TokensVerifyIdTokenRequest(

@@ -13,7 +13,7 @@ enum UserCommands {
     private static let propertyFlags = [
         Flag("email", "EMAIL", "unique in the tenant"),
         Flag("email-verified", "true|false", "whether the email is known to be theirs"),
-        Flag("display-name", "TEXT", "what people call them"),
+        Flag("display-name", "TEXT", "the name that people see"),
         Flag("photo-url", "URL", "http or https"),
         Flag("phone-number", "NUMBER", "E.164, for example +4930123456"),
         Flag("disabled", "true|false", "cannot sign in"),
@@ -190,7 +190,7 @@ enum UserCommands {
     static let batchDelete = Command(
         path: ["user", "batch-delete"], summary: "Deletes the users whose uids stand in the lines of a file.",
         example: "-t acme user batch-delete uids.txt --confirm=acme", operands: [.required("file|-")],
-        flags: [Flag("force", "users that are not disabled, too")], isValidatable: true
+        flags: [Flag("force", "delete users that are not disabled, too")], isValidatable: true
     ) { session in
         let text = try session.contents(of: session.arguments.operands[0])
         let lines = text.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }).map { Array(Array($0).trimmed()) }

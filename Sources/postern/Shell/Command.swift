@@ -107,7 +107,7 @@ enum GlobalFlags {
         dryRun,
         Flag("yes", short: "y", "do not ask"),
         Flag("production", "you mean the production server; with context add: marks it as one"),
-        Flag("confirm", "NAME", "confirms what cannot be undone, by the name of what goes"),
+        Flag("confirm", "NAME", "confirms what cannot be undone: the name of what is deleted"),
         Flag("help", short: "h", "explain the command"),
         Flag("version", "print the version of this program"),
     ]
