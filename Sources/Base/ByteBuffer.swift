@@ -10,10 +10,20 @@ public struct ByteBuffer: ~Copyable {
     /// Without a capacity, room is made with the first byte that is written: an idle connection costs little here.
     public init(capacity: Int = 0) {
         self.capacity = capacity
-        self.storage = UnsafeMutableRawPointer.allocate(byteCount: max(capacity, 1), alignment: 16)
+        self.storage = Self.allocate(capacity)
     }
 
-    deinit { storage.deallocate() }
+    deinit { free() }
+
+    // Unsafe: nothing is read from it or written to it.
+    /// The address of all buffers without a capacity, which therefore allocate nothing.
+    nonisolated(unsafe) private static let nowhere = UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 16)
+
+    private static func allocate(_ capacity: Int) -> UnsafeMutableRawPointer {
+        capacity > 0 ? UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 16) : nowhere
+    }
+
+    private borrowing func free() { if capacity > 0 { storage.deallocate() } }
 
     public var readableByteCount: Int { writeIndex - readIndex }
     public var isEmpty: Bool { readIndex == writeIndex }
@@ -78,8 +88,8 @@ public struct ByteBuffer: ~Copyable {
     /// Gives memory back when the buffer is empty and larger than `byteCountMax`.
     public mutating func releaseIfIdle(above byteCountMax: Int = 0) {
         guard isEmpty, capacity > byteCountMax else { return }
-        storage.deallocate()
-        storage = UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 16)
+        free()
+        storage = Self.allocate(0)
         capacity = 0
         readIndex = 0
         writeIndex = 0
@@ -93,9 +103,9 @@ public struct ByteBuffer: ~Copyable {
             storage.copyMemory(from: storage + readIndex, byteCount: used)
         } else {
             let grown = max(capacity * 2, used + byteCount, 256)
-            let fresh = UnsafeMutableRawPointer.allocate(byteCount: grown, alignment: 16)
+            let fresh = Self.allocate(grown)
             fresh.copyMemory(from: storage + readIndex, byteCount: used)
-            storage.deallocate()
+            free()
             storage = fresh
             capacity = grown
         }

@@ -21,21 +21,9 @@ public final class Certificate: @unchecked Sendable {
     /// Every certificate of a PEM file, in order; other blocks are skipped. Throws when there is none, more than
     /// `countMax`, or one that cannot be read.
     public static func all(pem: [UInt8], countMax: Int) throws(TLSError) -> [Certificate] {
-        TLSLibrary.start
-        ERR_clear_error()
-        let source = try MemoryBIO(reading: pem)
-        var certificates: [Certificate] = []
-        while let next = PEM_read_bio_X509(source.pointer, nil, refusePassword, nil) {
-            certificates.append(Certificate(owning: next))
-            guard certificates.count <= countMax else { throw TLSError("more than \(countMax) certificates") }
+        try MemoryBIO.all("certificate", in: pem, countMax: countMax) { source in
+            PEM_read_bio_X509(source, nil, refusePassword, nil).map(Certificate.init(owning:))
         }
-        // The end of the file is an error too, PEM_R_NO_START_LINE.
-        let code = ERR_peek_last_error()
-        let isEnd = ERR_GET_REASON(code) == PEM_R_NO_START_LINE
-        guard isEnd else { throw .last(of: "a certificate cannot be read") }
-        ERR_clear_error()
-        guard !certificates.isEmpty else { throw TLSError("there is no certificate in it") }
-        return certificates
     }
 
     public var isExpired: Bool { X509_cmp_time(X509_get0_notAfter(pointer), nil) < 0 }
@@ -86,6 +74,27 @@ struct MemoryBIO: ~Copyable {
     init() throws(TLSError) {
         guard let pointer = BIO_new(BIO_s_secmem()) else { throw .last(of: "BIO_new") }
         self.pointer = pointer
+    }
+
+    /// What `next` reads from a PEM file until it returns nil. Throws when there is none, more than `countMax`, or one
+    /// that cannot be read; errors call it `name`.
+    static func all<Object>(
+        _ name: StaticString, in pem: [UInt8], countMax: Int, _ next: (OpaquePointer) -> Object?
+    ) throws(TLSError) -> [Object] {
+        TLSLibrary.start
+        ERR_clear_error()
+        let source = try MemoryBIO(reading: pem)
+        var objects: [Object] = []
+        while let object = next(source.pointer) {
+            objects.append(object)
+            guard objects.count <= countMax else { throw TLSError("more than \(countMax) \(name)s") }
+        }
+        // The end of the file is an error too, PEM_R_NO_START_LINE.
+        let isEnd = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE
+        guard isEnd else { throw .last(of: "a \(name) cannot be read") }
+        ERR_clear_error()
+        guard !objects.isEmpty else { throw TLSError("there is no \(name) in it") }
+        return objects
     }
 
     deinit { BIO_free(pointer) }

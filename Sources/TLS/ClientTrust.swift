@@ -26,19 +26,10 @@ public final class RevocationList: @unchecked Sendable {
 
     /// Every list of a PEM file. Throws when there is none, or one that cannot be read.
     public static func all(pem: [UInt8]) throws(TLSError) -> [RevocationList] {
-        TLSLibrary.start
-        ERR_clear_error()
-        let source = try MemoryBIO(reading: pem)
-        var lists: [RevocationList] = []
-        while let next = PEM_read_bio_X509_CRL(source.pointer, nil, refusePassword, nil) {
-            lists.append(RevocationList(owning: next))
+        // No limit for their number beside that of the file's size.
+        try MemoryBIO.all("revocation list", in: pem, countMax: .max) { source in
+            PEM_read_bio_X509_CRL(source, nil, refusePassword, nil).map(RevocationList.init(owning:))
         }
-        // The end of the file is an error too, PEM_R_NO_START_LINE.
-        let isEnd = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE
-        guard isEnd else { throw .last(of: "a revocation list cannot be read") }
-        ERR_clear_error()
-        guard !lists.isEmpty else { throw TLSError("there is no revocation list in it") }
-        return lists
     }
 }
 
