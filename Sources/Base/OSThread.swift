@@ -72,6 +72,23 @@ public final class OSThread: Sendable {
         return thread
     }
 
+    /// The calling thread's number: 0 for the first thread that asked for its own, 1 for the second, and so on.
+    public static var currentNumber: Int {
+        if let known = pthread_getspecific(numberKey) { return Int(bitPattern: known) - 1 }
+        // Kept as one more, because a thread that has not asked yet has a null pointer.
+        let one = numbers.add(1, ordering: .relaxed).newValue
+        pthread_setspecific(numberKey, UnsafeRawPointer(bitPattern: one))
+        return one - 1
+    }
+
+    private static let numbers = Atomic<Int>(0)
+    private static let numberKey: pthread_key_t = {
+        var key = pthread_key_t()
+        let code = pthread_key_create(&key, nil)
+        precondition(code == 0, "pthread_key_create failed with \(code)")
+        return key
+    }()
+
     /// The processor time that the calling thread has used so far, in nanoseconds (CLOCK_THREAD_CPUTIME_ID).
     public static var processorNanoseconds: Int64 {
         var time = timespec()

@@ -82,19 +82,23 @@ public enum UTF8Validation {
     /// How many bytes at the start, in steps of 32, are ASCII without NUL: long texts are tokens and JSON.
     @inline(__always)
     private static func plainPrefix(_ start: UnsafeRawPointer, _ count: Int) -> Int {
-        var index = 0
-        while count - index >= 32 {
-            let words = start + index
+        // By pointers: their arithmetic is not checked for overflow, which would take a third of the loop.
+        var block = start
+        let end = start + count
+        while end - block >= 32 {
             let marked =
-                marked(words.loadUnaligned(as: UInt64.self))
-                | marked(words.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-                | marked(words.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
-                | marked(words.loadUnaligned(fromByteOffset: 24, as: UInt64.self))
-            guard marked & Self.highestBits == 0 else { break }
-            index += 32
+                marked(block.loadUnaligned(as: SIMD16<UInt8>.self))
+                | marked(block.loadUnaligned(fromByteOffset: 16, as: SIMD16<UInt8>.self))
+            let words = unsafeBitCast(marked, to: SIMD2<UInt64>.self)
+            guard (words[0] | words[1]) & Self.highestBits == 0 else { break }
+            block += 32
         }
-        return index
+        return block - start
     }
+
+    /// Has the highest bit of each byte set that is above 0x7F, or zero.
+    @inline(__always)
+    private static func marked(_ bytes: SIMD16<UInt8>) -> SIMD16<UInt8> { bytes | (bytes &- SIMD16(repeating: 1)) }
 
     /// Eight ASCII bytes: none above 0x7F, none zero.
     @inline(__always)

@@ -67,6 +67,8 @@ protocol BidirectionalMethod: SendableMetatype {
 /// The answer of a method that only reads.
 enum Reply<Response: Message> {
     case message(Response)
+    /// The bytes of a response that was encoded before.
+    case encoded([UInt8])
     /// A response with only this message field, whose bytes are sent as they lie in the database.
     case field(Int, UnsafeRawBufferPointer)
     /// A repeated message field, whose bytes are sent as they lie in the database, and the rest of the response.
@@ -77,6 +79,7 @@ enum Reply<Response: Message> {
     consuming func encode(into buffer: inout ByteBuffer) {
         switch consume self {
         case .message(let message): message.encode(into: &buffer)
+        case .encoded(let bytes): bytes.withUnsafeBytes { buffer.append(contentsOf: $0) }
         case .field(let number, let bytes):
             buffer.appendTag(number, .lengthDelimited)
             buffer.appendVarint(UInt64(bytes.count))

@@ -13,8 +13,8 @@ import Tokens
 /// read twice. So a `ReadCall` has no store and no `Project`, with which another transaction could begin. The other
 /// things that a handler needs are listed here one by one.
 struct ReadCall: ~Copyable {
-    // Unowned: the router, the connection and, for the caller, the exchange hold them for longer.
-    private unowned(unsafe) let service: ServiceContext
+    // Unmanaged and unowned: the router, the connection and, for the caller, the exchange hold them for longer.
+    private let service: Unmanaged<ServiceContext>
     private unowned(unsafe) let method: MethodDescriptor
     /// Nil only for methods that need no credential.
     unowned(unsafe) let caller: Caller?
@@ -26,7 +26,7 @@ struct ReadCall: ~Copyable {
         _ service: ServiceContext, _ method: MethodDescriptor, caller: Caller?, context: ConnectionContext,
         namedTenantID: Text
     ) {
-        self.service = service
+        self.service = .passUnretained(service)
         self.method = method
         self.caller = caller
         self.context = context
@@ -38,12 +38,12 @@ struct ReadCall: ~Copyable {
     /// The tenant the request means.
     var tenantID: Text { namedTenantID.isEmpty ? context.lastTenantID : namedTenantID }
     var limits: Limits { project.limits }
-    var now: Timestamp { project.clock.now() }
+    var now: Timestamp { withProject { $0.clock.now() } }
 
     var configuration: Project.Configuration { project.configuration }
     var startedAt: Timestamp { project.startedAt }
-    var version: Text { service.version }
-    var isServing: Bool { service.health.isServing }
+    var version: Text { shared.version }
+    var isServing: Bool { shared.health.isServing }
     var providers: IdentityProviders { project.providers }
     var oobDelivery: OobDelivery { project.oobDelivery }
     var auditSigner: AuditSigner { project.auditSigner }
@@ -51,7 +51,13 @@ struct ReadCall: ~Copyable {
     var journalStatus: JournalStatus? { project.store.journalStatus }
     var signers: [TokenSigner] { project.signingKeys.all }
 
-    private var project: Project { service.project }
+    private var shared: ServiceContext { service.takeUnretainedValue() }
+    private var project: Project { shared.project }
+
+    /// Lends the project, which `project` hands out with a count of references.
+    private borrowing func withProject<Result>(_ body: (Project) throws -> Result) rethrows -> Result {
+        try service._withUnsafeGuaranteedRef { try body($0.project) }
+    }
 
     /// The settings of another tenant than the call's. TENANT_NOT_FOUND.
     borrowing func settings(
@@ -64,10 +70,10 @@ struct ReadCall: ~Copyable {
     borrowing func signer(of use: TokenUse) -> TokenSigner { project.signingKeys.signer(of: use) }
 
     /// "" is the whole server.
-    borrowing func isKnown(service name: Text) -> Bool { service.isKnown(name) }
+    borrowing func isKnown(service name: Text) -> Bool { shared.isKnown(name) }
 
     /// The counters that Project.Stats answers. They are of now, not of the transaction.
-    borrowing func statistics() throws -> [StatsValue] { try service.statistics() }
+    borrowing func statistics() throws -> [StatsValue] { try shared.statistics() }
 
     /// The page a list method is asked for. INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     borrowing func page(_ request: some PagedRequest) throws(Failure) -> Page {
@@ -121,15 +127,25 @@ extension ReadCall {
     ) throws -> VerifiedToken {
         let now = now
         let token = try check.verify(text, at: now)
-        var settings = settings
         if anyTenant {
-            let tenantID = try caller?.tenant(requested: token.tenantID) ?? token.tenantID
-            guard tenantID == token.tenantID else { throw Failure.tenantMismatch }
-            settings = try project.tenants.settings(of: tenantID, in: transaction)
-            try settings.checkOpen(to: caller, for: method)
+            let settings = try settings(ofTokenIn: token.tenantID, in: transaction)
+            try check.checkAlive(token, settings: settings, at: now, in: transaction)
+        } else {
+            try check.checkAlive(token, settings: settings, at: now, in: transaction)
         }
-        try check.checkAlive(token, settings: settings, at: now, in: transaction)
-        try project.requireFresh()
+        try withProject { try $0.requireFresh() }
         return token
+    }
+
+    /// The settings of a tenant that only the token names: TENANT_ID_MISMATCH outside of the caller's scope, and the
+    /// refusals of the gate.
+    private borrowing func settings(
+        ofTokenIn tenantID: Text, in transaction: borrowing ReadTransaction
+    ) throws -> TenantSettings {
+        let requested = try caller?.tenant(requested: tenantID) ?? tenantID
+        guard requested == tenantID else { throw Failure.tenantMismatch }
+        let settings = try settings(of: tenantID, in: transaction)
+        try settings.checkOpen(to: caller, for: method)
+        return settings
     }
 }

@@ -16,6 +16,7 @@ public final class VerifiedToken: Sendable {
     package let keyID: Text
     /// An object that the caller keeps with the token, for as long as the token is remembered.
     package let note = Mutex<(any AnyObject & Sendable)?>(nil)
+    private let answer = Mutex<[UInt8]>([])
 
     package init?(payload: [UInt8], keyID: Text, issuer: Text, audience: Text) {
         guard let claims = TokenClaims(payload, issuer: issuer, audience: audience) else { return nil }
@@ -30,6 +31,15 @@ public final class VerifiedToken: Sendable {
         self.payload = payload
         self.keyID = keyID
     }
+
+    /// The encoded response that a server gives for the token, which is the same each time: `encode` makes it once, and
+    /// it is kept as long as the token is remembered.
+    package func answer(_ encode: () -> [UInt8]) -> [UInt8] {
+        answer.withLock { answer in
+            if answer.isEmpty { answer = encode() }
+            return answer
+        }
+    }
 }
 
 /// The reason why a token was not accepted.
@@ -41,8 +51,9 @@ public enum TokenError: Error, Sendable, Equatable {
 /// Verifies ID tokens: form, type, key, algorithm, signature, issuer, audience, times. No input or output, no waiting.
 ///
 /// The header has to be, byte for byte, that of a published key's tokens: nothing in it is read, and the key decides
-/// the algorithm. A token that was verified before is remembered, so that it costs no signature check when it comes
-/// again; times and the key's retirement are checked every time. May be called on any thread.
+/// the algorithm. A token that was verified before is remembered, so that it costs no signature check when it comes to
+/// the same thread again; times and the key's retirement are checked every time. When the published keys change, all
+/// tokens are verified again. May be called on any thread.
 public final class IssuedTokenVerifier: Sendable {
     private let keys: PublishedKeySet
     private let issuer: Text
@@ -64,16 +75,16 @@ public final class IssuedTokenVerifier: Sendable {
         _ token: [UInt8], now: Timestamp, allowsExpired: Bool = false
     ) throws(TokenError) -> VerifiedToken {
         guard token.count <= tokenMax, let key = cache.key(of: token) else { throw .invalid }
-        let keySet = keys.current
-        if let known = cache.find(token, key), keySet.isPublished(id: known.keyID, at: now) {
+        let keySetNumber = keys.currentNumber
+        if let known = cache.find(token, key, in: keySetNumber, at: now) {
             return try checkTimes(known, now: now, allowsExpired: allowsExpired)
         }
-        guard let entry = keySet.entry(of: token, at: now),
+        guard let entry = keys.current.entry(of: token, at: now),
             let payload = Self.signedPayload(of: token, entry, signedByteCount: key.signedByteCount),
             let verified = VerifiedToken(payload: payload, keyID: entry.id, issuer: issuer, audience: audience)
         else { throw .invalid }
         _ = try checkTimes(verified, now: now, allowsExpired: allowsExpired)
-        cache.insert(verified, for: token, key)
+        cache.insert(verified, .init(keySetNumber: keySetNumber, keyTimes: entry.times), for: token, key)
         return verified
     }
 

@@ -67,9 +67,9 @@ public final class KeySet: Sendable {
         entries.first { !$0.isRetired(at: now) && token.starts(with: $0.tokenPrefix) }
     }
 
-    /// Whether `entry(id:at:)` finds a key, without copying it.
-    func isPublished(id: Text, at now: Timestamp) -> Bool {
-        entries.contains { $0.id == id && !$0.isRetired(at: now) }
+    /// Whether both sets have the same keys with the same times.
+    func hasSameKeys(as other: KeySet) -> Bool {
+        jwks == other.jwks && entries.map(\.times) == other.entries.map(\.times)
     }
 
     /// The keys of a JWK set as this server publishes them (RFC 7517). Keys that are not sound or have no id are left
@@ -111,10 +111,25 @@ public final class KeySet: Sendable {
 /// The place where the present `KeySet` is read. It has one writer (`TokenSigner`) and any number of readers.
 public final class PublishedKeySet: Sendable {
     private let storage: Mutex<KeySet>
+    /// How many sets with different keys or times were published.
+    private let number = Atomic<Int>(0)
 
     public init(_ keySet: KeySet = KeySet(entries: [])) { storage = Mutex(keySet) }
 
     public var current: KeySet { storage.withLock { $0 } }
 
-    package func publish(_ keySet: KeySet) { storage.withLock { $0 = keySet } }
+    /// The number of the present set, or of one before it. Read it before `current`: what is verified with that set is
+    /// then good as long as the number stays the same.
+    ///
+    /// Readers only load it, so that it stays in the caches of all processors.
+    var currentNumber: Int { number.load(ordering: .acquiring) }
+
+    package func publish(_ keySet: KeySet) {
+        storage.withLock { current in
+            let isOther = !current.hasSameKeys(as: keySet)
+            current = keySet
+            // After the set: see `currentNumber`.
+            if isOther { number.add(1, ordering: .releasing) }
+        }
+    }
 }

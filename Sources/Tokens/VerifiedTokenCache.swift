@@ -3,14 +3,18 @@ import Crypto
 import Glibc
 import Synchronization
 
-/// A bounded map from tokens to their claims. It is split into shards, so that loops seldom wait for each other.
+/// A bounded map from tokens to their claims.
+///
+/// It is split into parts, and each thread uses one of them. With as many parts as loops, no loop waits for another,
+/// and no count of references moves from one processor's cache to another's (docs/decisions/0134). A token that comes
+/// to several loops is verified once by each of them.
 ///
 /// A keyed hash of the signature leads to a set of a few tokens, with the last used token in front. A token is found by
 /// this hash and by the signed bytes, which are compared directly; they are worthless without the signature, which is
 /// not kept. A new token replaces the last token of its set. Only one token is replaced at a time, so that nobody waits
 /// while hundreds are freed, and the freed memory serves the next token.
 final class VerifiedTokenCache: Sendable {
-    struct Fingerprint: Hashable {
+    struct Fingerprint: Equatable {
         let low: UInt64
         let high: UInt64
     }
@@ -21,31 +25,43 @@ final class VerifiedTokenCache: Sendable {
         let signature: Fingerprint
     }
 
-    private struct Entry {
-        let signature: Fingerprint
-        let signedBytes: [UInt8]
-        let token: VerifiedToken
+    /// The key that a signature was checked with.
+    struct Proof {
+        /// See `PublishedKeySet.currentNumber`.
+        let keySetNumber: Int
+        let keyTimes: SigningKeyTimes
 
-        func isOf(_ bytes: UnsafeRawBufferPointer, _ key: Key) -> Bool {
-            guard signature == key.signature else { return false }
-            let signed = UnsafeRawBufferPointer(rebasing: bytes[..<key.signedByteCount])
-            return signedBytes.withUnsafeBytes { $0.hasSameBytes(as: signed) }
+        /// Whether the key is still published and not retired.
+        func holds(in keySetNumber: Int, at now: Timestamp) -> Bool {
+            self.keySetNumber == keySetNumber && !keyTimes.isRetired(at: now)
         }
     }
 
-    private final class Shard: Sendable {
-        let sets = Mutex([[Entry]](repeating: [], count: setsPerShard))
+    private struct Entry {
+        let token: VerifiedToken
+        let proof: Proof
+        let signature: Fingerprint
+        let signedBytes: [UInt8]
     }
 
-    private static let shardCount = 16
-    private static let setsPerShard = 64
+    private final class Part: Sendable {
+        let sets: Mutex<[[Entry]]>
+
+        init(setCount: Int) { sets = Mutex([[Entry]](repeating: [], count: setCount)) }
+    }
+
+    private static let partCountMax = 16
+    /// The sets of all parts. So 16,384 tokens are remembered at most, however many processors there are.
+    private static let setCountMax = 2_048
     static let tokensPerSetMax = 8
 
-    private let shards: [Shard]
+    private let parts: [Part]
     private let key: MACKey
 
-    init(random: RandomSource) {
-        shards = (0..<Self.shardCount).map { _ in Shard() }
+    /// `threadCount`: how many threads verify tokens at the same time; by default one for each processor.
+    init(random: RandomSource, threadCount: Int = sysconf(Int32(_SC_NPROCESSORS_ONLN))) {
+        let partCount = min(max(threadCount, 1), Self.partCountMax)
+        parts = (0..<partCount).map { _ in Part(setCount: Self.setCountMax / partCount) }
         key = MACKey(Secret(random.bytes(MACKey.keyByteCount)))
     }
 
@@ -75,31 +91,42 @@ final class VerifiedTokenCache: Sendable {
         }
     }
 
-    func find(_ token: [UInt8], _ key: Key) -> VerifiedToken? {
-        token.withUnsafeBytes { bytes in
-            withSet(of: key.signature) { set in
-                guard let index = set.firstIndex(where: { $0.isOf(bytes, key) }) else { return nil }
-                let entry = set[index]
-                if index > 0 {
-                    set.remove(at: index)
-                    set.insert(entry, at: 0)
-                }
-                return entry.token
-            }
+    /// A token that this thread verified, if its proof still holds.
+    func find(_ token: [UInt8], _ key: Key, in keySetNumber: Int, at now: Timestamp) -> VerifiedToken? {
+        withSet(of: key.signature) { set in
+            guard let place = Self.place(of: token, key, in: set), set[place].proof.holds(in: keySetNumber, at: now)
+            else { return nil }
+            if place > 0 { set.insert(set.remove(at: place), at: 0) }
+            return set[0].token
         }
     }
 
-    func insert(_ verified: VerifiedToken, for token: [UInt8], _ key: Key) {
+    func insert(_ verified: VerifiedToken, _ proof: Proof, for token: [UInt8], _ key: Key) {
         let entry = Entry(
-            signature: key.signature, signedBytes: Array(token[..<key.signedByteCount]), token: verified)
+            token: verified, proof: proof, signature: key.signature, signedBytes: Array(token[..<key.signedByteCount]))
         withSet(of: key.signature) { set in
-            if set.count == Self.tokensPerSetMax { set.removeLast() }
+            if let earlier = Self.place(of: token, key, in: set) {
+                set.remove(at: earlier)
+            } else if set.count == Self.tokensPerSetMax {
+                set.removeLast()
+            }
             set.insert(entry, at: 0)
         }
     }
 
+    private static func place(of token: [UInt8], _ key: Key, in set: [Entry]) -> Int? {
+        token.withUnsafeBytes { token in
+            let signedBytes = UnsafeRawBufferPointer(rebasing: token[..<key.signedByteCount])
+            // Compared where they lie: a copy of an entry, and of the set for a closure, would count references.
+            for index in set.indices where set[index].signature == key.signature {
+                if set[index].signedBytes.withUnsafeBytes({ $0.hasSameBytes(as: signedBytes) }) { return index }
+            }
+            return nil
+        }
+    }
+
     private func withSet<Result: Sendable>(of signature: Fingerprint, _ body: (inout [Entry]) -> Result) -> Result {
-        let index = Int(signature.low % UInt64(Self.shardCount * Self.setsPerShard))
-        return shards[index % Self.shardCount].sets.withLock { body(&$0[index / Self.shardCount]) }
+        let part = parts[OSThread.currentNumber % parts.count]
+        return part.sets.withLock { body(&$0[Int(signature.low % UInt64($0.count))]) }
     }
 }

@@ -57,6 +57,16 @@ import Testing
         #expect(runOnThread(name: given) { Self.currentThreadName() } == seen)
     }
 
+    @Test func eachThreadHasANumberOfItsOwnAndKeepsIt() throws {
+        let here = OSThread.currentNumber
+        let numbers = try (0..<8).map { _ in
+            let twice = try #require(runOnThread { [OSThread.currentNumber, OSThread.currentNumber] })
+            #expect(twice[0] == twice[1])
+            return twice[0]
+        }
+        #expect(Set(numbers + [here]).count == 9 && numbers.allSatisfy { $0 >= 0 })
+    }
+
     private static func currentThreadName() -> String {
         let file = open("/proc/thread-self/comm", O_RDONLY | O_CLOEXEC)
         defer { close(file) }

@@ -219,6 +219,34 @@ import Testing
         #expect(forge.error(token) == .invalid)
     }
 
+    /// A set with the same keys and times is the same set, so that fetching the keys again verifies nothing again.
+    @Test func aRememberedTokenIsVerifiedAgainWhenTheKeysChange() throws {
+        let token = TokenForge.token()
+        let first = try forge.verifier.verify(token, now: now)
+        forge.publish()
+        #expect(try forge.verifier.verify(token, now: now) === first)
+        forge.publish(retiresAt: now + .hours(2))
+        let second = try forge.verifier.verify(token, now: now)
+        #expect(second !== first && second.uid == first.uid)
+        #expect(try forge.verifier.verify(token, now: now) === second)
+        forge.published.publish(KeySet(entries: []))
+        #expect(forge.error(token) == .invalid)
+        forge.publish()
+        #expect(forge.error(token) == nil)
+    }
+
+    @Test func theAnswerForATokenIsEncodedOnce() throws {
+        let token = try forge.verifier.verify(TokenForge.token(), now: now)
+        var count = 0
+        func answer() -> [UInt8] {
+            token.answer {
+                count += 1
+                return [1, 2, 3]
+            }
+        }
+        #expect(answer() == [1, 2, 3] && answer() == [1, 2, 3] && count == 1)
+    }
+
     @Test func whatIsRememberedIsTheWholeToken() throws {
         let token = TokenForge.token()
         _ = try forge.verifier.verify(token, now: now)

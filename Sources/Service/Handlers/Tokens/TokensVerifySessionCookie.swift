@@ -12,10 +12,13 @@ enum TokensVerifySessionCookie: FastMethod {
     ) throws -> Reply<TokensVerifySessionCookieResponse> {
         let token = try call.verified(
             sessionCookie: request.sessionCookie, anyTenant: request.anyTenant, in: transaction)
-        return .message(
-            TokensVerifySessionCookieResponse(
-                uid: token.uid, tenantID: token.tenantID, sessionID: Hex.encode(token.sessionID),
-                authTimeMicros: token.authTime.microseconds, expiresAtMicros: token.expiresAt.microseconds,
-                claimsJSON: token.payload))
+        return .encoded(
+            token.answer {
+                TokensVerifySessionCookieResponse(
+                    uid: token.uid, tenantID: token.tenantID, sessionID: Hex.encode(token.sessionID),
+                    authTimeMicros: token.authTime.microseconds, expiresAtMicros: token.expiresAt.microseconds,
+                    claimsJSON: token.payload
+                ).encoded()
+            })
     }
 }
