@@ -29,13 +29,18 @@ public enum Hex {
 
     private static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
         guard text.count.isMultiple(of: 2) else { return nil }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.count / 2)
-        for index in stride(from: 0, to: text.count, by: 2) {
-            guard let high = value(of: text[index]), let low = value(of: text[index + 1]) else { return nil }
-            bytes.append(high << 4 | low)
+        var isSound = true
+        let bytes = [UInt8](capacity: text.count / 2) { bytes in
+            for index in 0..<bytes.count {
+                guard let high = value(of: text[2 * index]), let low = value(of: text[2 * index + 1]) else {
+                    isSound = false
+                    return 0
+                }
+                bytes[index] = high << 4 | low
+            }
+            return bytes.count
         }
-        return bytes
+        return isSound ? bytes : nil
     }
 
     private static func digit(_ value: UInt8) -> UInt8 {
@@ -134,43 +139,40 @@ public enum Base64: Sendable {
 
     private func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
         guard let digitCount = digitCount(of: text) else { return nil }
-        let table = self == .url ? Self.urlValues : Self.standardValues
+        let places = self == .url ? Self.urlPlaces : Self.standardPlaces
         var isSound = true
         let count = digitCount * 6 / 8
         let bytes = [UInt8](capacity: count) { bytes in
-            table.withUnsafeBufferPointer { table in
-                var foreign: UInt8 = 0
-                func value(_ position: Int) -> UInt32 {
-                    let value = table[Int(text[position])]
-                    foreign |= value
-                    return UInt32(value & 63)
+            places.withUnsafeBufferPointer { places in
+                var seen: UInt32 = 0
+                /// The bits of up to four digits, as three bytes in the order of memory.
+                func bits(_ position: Int, _ digitCount: Int) -> UInt32 {
+                    var bits: UInt32 = 0
+                    for place in 0..<digitCount { bits |= places[place << 8 | Int(text[position + place])] }
+                    seen |= bits
+                    return bits
                 }
-                // Four digits are three bytes.
                 var index = 0
                 var position = 0
-                while position + 4 <= digitCount {
-                    let bits =
-                        value(position) << 18 | value(position + 1) << 12 | value(position + 2) << 6
-                        | value(position + 3)
-                    bytes[index] = UInt8(truncatingIfNeeded: bits >> 16)
-                    bytes[index + 1] = UInt8(truncatingIfNeeded: bits >> 8)
-                    bytes[index + 2] = UInt8(truncatingIfNeeded: bits)
+                // Four bytes are stored at once. The fourth is overwritten by the next step.
+                while position + 4 <= digitCount, index + 4 <= count {
+                    bytes.storeBytes(of: bits(position, 4).littleEndian, toByteOffset: index, as: UInt32.self)
                     position += 4
                     index += 3
                 }
-                var bits: UInt32 = 0
-                var bitCount: UInt32 = 0
                 while position < digitCount {
-                    bits = bits << 6 | value(position)
-                    bitCount += 6
-                    if bitCount >= 8 {
-                        bitCount -= 8
-                        bytes[index] = UInt8(truncatingIfNeeded: bits >> bitCount)
+                    var rest = bits(position, min(4, digitCount - position))
+                    let byteCount = min(3, count - index)
+                    for _ in 0..<byteCount {
+                        bytes[index] = UInt8(truncatingIfNeeded: rest)
+                        rest >>= 8
                         index += 1
                     }
-                    position += 1
+                    // The bits behind the last byte are zero.
+                    if byteCount < 3, rest & 0xFF != 0 { isSound = false }
+                    position += 4
                 }
-                isSound = foreign < 64 && bits & ((1 << bitCount) - 1) == 0
+                if seen & Self.foreign != 0 { isSound = false }
             }
             return count
         }
@@ -180,13 +182,24 @@ public enum Base64: Sendable {
     private static let common = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
     private static let standardAlphabet = [UInt8]((common + "+/").utf8)
     private static let urlAlphabet = [UInt8]((common + "-_").utf8)
-    private static let standardValues = values(of: standardAlphabet)
-    private static let urlValues = values(of: urlAlphabet)
+    private static let standardPlaces = places(of: standardAlphabet)
+    private static let urlPlaces = places(of: urlAlphabet)
 
-    private static func values(of alphabet: [UInt8]) -> [UInt8] {
-        var table = [UInt8](repeating: 255, count: 256)
-        for (value, character) in alphabet.enumerated() { table[Int(character)] = UInt8(value) }
-        return table
+    /// Marks a character that is no digit.
+    private static let foreign: UInt32 = 1 << 31
+
+    /// Four tables of 256 characters, one for each place in a group of four digits: the bits of the digit where they
+    /// belong in the three bytes, of which the first one is the lowest.
+    private static func places(of alphabet: [UInt8]) -> [UInt32] {
+        var tables = [UInt32](repeating: foreign, count: 4 * 256)
+        for (value, character) in alphabet.enumerated() {
+            let (value, character) = (UInt32(value), Int(character))
+            tables[character] = value << 2
+            tables[256 + character] = value >> 4 | (value & 15) << 12
+            tables[512 + character] = (value >> 2) << 8 | (value & 3) << 22
+            tables[768 + character] = value << 16
+        }
+        return tables
     }
 }
 

@@ -16,7 +16,13 @@ public final class VerifiedToken: Sendable {
     package let keyID: Text
     /// An object that the caller keeps with the token, for as long as the token is remembered.
     package let note = Mutex<(any AnyObject & Sendable)?>(nil)
-    private let answer = Mutex<[UInt8]>([])
+    private let answer = Mutex(Answer.unasked)
+
+    private enum Answer {
+        case unasked
+        case askedOnce
+        case kept([UInt8])
+    }
 
     package init?(payload: [UInt8], keyID: Text, issuer: Text, audience: Text) {
         guard let claims = TokenClaims(payload, issuer: issuer, audience: audience) else { return nil }
@@ -32,12 +38,14 @@ public final class VerifiedToken: Sendable {
         self.keyID = keyID
     }
 
-    /// The encoded response that a server gives for the token, which is the same each time: `encode` makes it once, and
-    /// it is kept as long as the token is remembered.
+    /// The encoded response that a server gives for the token, which is the same each time. If it is asked for a second
+    /// time, it is kept as long as the token is remembered: a token that comes only once takes no more memory.
     package func answer(_ encode: () -> [UInt8]) -> [UInt8] {
         answer.withLock { answer in
-            if answer.isEmpty { answer = encode() }
-            return answer
+            if case .kept(let bytes) = answer { return bytes }
+            let bytes = encode()
+            answer = if case .unasked = answer { .askedOnce } else { .kept(bytes) }
+            return bytes
         }
     }
 }

@@ -56,7 +56,9 @@ struct JSONScanner {
         var count = 0
         repeat {
             let name = try string()
-            for place in 0..<count where names[place].hasSameBytes(as: name) { throw Declined() }
+            for place in 0..<count where names[place].count == name.count {
+                if names[place].hasSameBytes(as: name) { throw Declined() }
+            }
             guard count < Self.membersMax else { throw Declined() }
             names[count] = name
             count += 1
@@ -101,6 +103,11 @@ struct JSONScanner {
     private mutating func string() throws(Declined) -> UnsafeRawBufferPointer {
         try expect(UInt8(ascii: "\""))
         let start = index
+        while index + 8 <= bytes.count {
+            let special = Self.special(bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self).littleEndian)
+            index += special.trailingZeroBitCount / 8
+            if special != 0 { break }
+        }
         while index < bytes.count {
             let byte = bytes[index]
             if byte == UInt8(ascii: "\"") {
@@ -112,6 +119,21 @@ struct JSONScanner {
         }
         throw Declined()
     }
+
+    /// Has the highest bit set of the first byte, counted from the lowest, that is a quote, a backslash or below 0x20;
+    /// of bytes behind it, perhaps falsely. Zero if there is none.
+    @inline(__always)
+    private static func special(_ word: UInt64) -> UInt64 {
+        let quotes: UInt64 = 0x2222_2222_2222_2222
+        let backslashes: UInt64 = 0x5C5C_5C5C_5C5C_5C5C
+        // Without a borrow from a byte below, a byte less than n has its highest bit set after n is subtracted.
+        func isBelow(_ eachN: UInt64, _ word: UInt64) -> UInt64 { (word &- eachN) & ~word }
+        let controls = isBelow(0x2020_2020_2020_2020, word)
+        let ends = isBelow(Self.ones, word ^ quotes) | isBelow(Self.ones, word ^ backslashes)
+        return (controls | ends) & Self.ones << 7
+    }
+
+    private static let ones: UInt64 = 0x0101_0101_0101_0101
 
     /// `-? (0 | [1-9][0-9]*)`, but not -0.
     private mutating func integer() throws(Declined) -> Int64 {

@@ -49,12 +49,11 @@ public final class RefreshTokenCodec: Sendable {
     /// Nil for any text that this codec did not make.
     public func decode(_ text: Text) -> RefreshToken? {
         guard text.byteCount == (RefreshToken.byteCount * 8 + 5) / 6, let bytes = Base64.url.decode(text.bytes),
-            bytes.count == RefreshToken.byteCount, bytes[0] == RefreshToken.version, Array(bytes[1..<5]) == keyID
+            bytes.count == RefreshToken.byteCount, bytes[0] == RefreshToken.version, bytes[1..<5].elementsEqual(keyID)
         else { return nil }
-        let body = Array(bytes[..<RefreshToken.bodyByteCount])
-        let code = key.tag(of: Self.purpose + body)
+        let code = key.tag(of: Self.purpose + bytes[..<RefreshToken.bodyByteCount])
         guard constantTimeEqual(code, Array(bytes[RefreshToken.bodyByteCount...])) else { return nil }
-        let counter = body[21..<29].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        return RefreshToken(sessionID: Array(body[5..<21]), counter: counter)
+        let counter = bytes[21..<29].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        return RefreshToken(sessionID: Array(bytes[5..<21]), counter: counter)
     }
 }

@@ -122,7 +122,8 @@ private struct ScannedFirebaseClaims {
 extension UnsafeRawBufferPointer {
     @inline(__always)
     fileprivate func isSame(_ name: StaticString) -> Bool {
-        hasSameBytes(as: UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        count == name.utf8CodeUnitCount
+            && hasSameBytes(as: UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
     }
 }
 

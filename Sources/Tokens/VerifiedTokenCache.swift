@@ -51,8 +51,8 @@ final class VerifiedTokenCache: Sendable {
     }
 
     private static let partCountMax = 16
-    /// The sets of all parts. So 16,384 tokens are remembered at most, however many processors there are.
-    private static let setCountMax = 2_048
+    /// The sets of all parts. So 8,192 tokens are remembered at most, however many processors there are.
+    private static let setCountMax = 1_024
     static let tokensPerSetMax = 8
 
     private let parts: [Part]

@@ -235,7 +235,7 @@ import Testing
         #expect(forge.error(token) == nil)
     }
 
-    @Test func theAnswerForATokenIsEncodedOnce() throws {
+    @Test func theAnswerForATokenIsKeptFromItsSecondUseOn() throws {
         let token = try forge.verifier.verify(TokenForge.token(), now: now)
         var count = 0
         func answer() -> [UInt8] {
@@ -244,7 +244,10 @@ import Testing
                 return [1, 2, 3]
             }
         }
-        #expect(answer() == [1, 2, 3] && answer() == [1, 2, 3] && count == 1)
+        for expected in [1, 2, 2, 2] {
+            #expect(answer() == [1, 2, 3])
+            #expect(count == expected)
+        }
     }
 
     @Test func whatIsRememberedIsTheWholeToken() throws {
