@@ -9,11 +9,18 @@ import Testing
 /// What can go wrong with a journal, and what its nodes do then.
 @Suite struct JournalTroubleTests {
     @Test func withoutTheEngineWritesAreRefusedAndReadsGoOn() async throws {
-        try await withJournaledNodes(1) { cluster in
+        // The engine goes away with the append: a question for heads before it would tell the node that it is away.
+        let leaving = Mutex<MemoryJournal?>(nil)
+        @Sendable func fault(at question: MemoryJournal.Question) -> MemoryJournal.Fault? {
+            guard question == .append, let journal = leaving.withLock({ $0 }) else { return nil }
+            journal.isAway.store(true, ordering: .relaxed)
+            return .before
+        }
+        try await withJournaledNodes(1, fault: fault) { cluster in
             let (store, journal) = (cluster.nodes[0].store, cluster.nodes[0].journal)
             try await store.write { try $0.put(JournaledNodes.values, [1], [1]) }
             #expect(store.journalStatus?.isConfirmed == true)
-            journal.isAway.store(true, ordering: .relaxed)
+            leaving.withLock { $0 = journal }
             // The entry may have been on its way.
             await #expect(throws: StoreError.journal(.outcomeUnknown)) {
                 try await store.write { try $0.put(JournaledNodes.values, [1], [2]) }
@@ -23,6 +30,7 @@ import Testing
             }
             #expect(store.journalStatus?.isConnected == false)
             #expect(try store.read { try $0.get(JournaledNodes.values, [1]) } == [1])
+            leaving.withLock { $0 = nil }
             journal.isAway.store(false, ordering: .relaxed)
             // Writes fail until the next attempt to connect.
             while (try? await store.write({ try $0.put(JournaledNodes.values, [1], [3]) })) == nil {}
