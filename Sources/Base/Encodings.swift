@@ -29,18 +29,13 @@ public enum Hex {
 
     private static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
         guard text.count.isMultiple(of: 2) else { return nil }
-        var isSound = true
-        let bytes = [UInt8](capacity: text.count / 2) { bytes in
-            for index in 0..<bytes.count {
-                guard let high = value(of: text[2 * index]), let low = value(of: text[2 * index + 1]) else {
-                    isSound = false
-                    return 0
-                }
-                bytes[index] = high << 4 | low
-            }
-            return bytes.count
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count / 2)
+        for index in stride(from: 0, to: text.count, by: 2) {
+            guard let high = value(of: text[index]), let low = value(of: text[index + 1]) else { return nil }
+            bytes.append(high << 4 | low)
         }
-        return isSound ? bytes : nil
+        return bytes
     }
 
     private static func digit(_ value: UInt8) -> UInt8 {

@@ -74,20 +74,15 @@ public final class OSThread: Sendable {
 
     /// The calling thread's number: 0 for the first thread that asked for its own, 1 for the second, and so on.
     public static var currentNumber: Int {
-        if let known = pthread_getspecific(numberKey) { return Int(bitPattern: known) - 1 }
+        if let known = ownNumber.value { return Int(bitPattern: known) - 1 }
         // Kept as one more, because a thread that has not asked yet has a null pointer.
         let one = numbers.add(1, ordering: .relaxed).newValue
-        pthread_setspecific(numberKey, UnsafeRawPointer(bitPattern: one))
+        ownNumber.value = UnsafeMutableRawPointer(bitPattern: one)
         return one - 1
     }
 
     private static let numbers = Atomic<Int>(0)
-    private static let numberKey: pthread_key_t = {
-        var key = pthread_key_t()
-        let code = pthread_key_create(&key, nil)
-        precondition(code == 0, "pthread_key_create failed with \(code)")
-        return key
-    }()
+    private static let ownNumber = ThreadPointer()
 
     /// The processor time that the calling thread has used so far, in nanoseconds (CLOCK_THREAD_CPUTIME_ID).
     public static var processorNanoseconds: Int64 {
@@ -115,6 +110,26 @@ public struct ThreadError: Error, Sendable, CustomStringConvertible {
     public let code: Int32
 
     public var description: String { "no thread could be started: " + String(cString: strerror(code)) }
+}
+
+/// A pointer of which each thread has its own, null at first: pthread_key_create(3). Keep it in a static constant,
+/// because its key is never freed.
+public struct ThreadPointer: Sendable {
+    private let key: pthread_key_t
+
+    /// `free` is called with the pointer of a thread that ends, unless it is null.
+    public init(free: (@convention(c) (UnsafeMutableRawPointer?) -> Void)? = nil) {
+        var key = pthread_key_t()
+        let code = pthread_key_create(&key, free)
+        precondition(code == 0, "pthread_key_create failed with \(code)")
+        self.key = key
+    }
+
+    /// The calling thread's own pointer.
+    public var value: UnsafeMutableRawPointer? {
+        get { pthread_getspecific(key) }
+        nonmutating set { pthread_setspecific(key, newValue) }
+    }
 }
 
 /// The share of the processors that the calling thread gets.

@@ -82,23 +82,19 @@ public enum UTF8Validation {
     /// How many bytes at the start, in steps of 32, are ASCII without NUL: long texts are tokens and JSON.
     @inline(__always)
     private static func plainPrefix(_ start: UnsafeRawPointer, _ count: Int) -> Int {
-        // By pointers: their arithmetic is not checked for overflow, which would take a third of the loop.
-        var block = start
-        let end = start + count
-        while end - block >= 32 {
+        var index = 0
+        while count - index >= 32 {
+            let words = start + index
             let marked =
-                marked(block.loadUnaligned(as: SIMD16<UInt8>.self))
-                | marked(block.loadUnaligned(fromByteOffset: 16, as: SIMD16<UInt8>.self))
-            let words = unsafeBitCast(marked, to: SIMD2<UInt64>.self)
-            guard (words[0] | words[1]) & Self.highestBits == 0 else { break }
-            block += 32
+                marked(words.loadUnaligned(as: UInt64.self))
+                | marked(words.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+                | marked(words.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
+                | marked(words.loadUnaligned(fromByteOffset: 24, as: UInt64.self))
+            guard marked & Self.highestBits == 0 else { break }
+            index += 32
         }
-        return block - start
+        return index
     }
-
-    /// Has the highest bit of each byte set that is above 0x7F, or zero.
-    @inline(__always)
-    private static func marked(_ bytes: SIMD16<UInt8>) -> SIMD16<UInt8> { bytes | (bytes &- SIMD16(repeating: 1)) }
 
     /// Eight ASCII bytes: none above 0x7F, none zero.
     @inline(__always)
@@ -152,8 +148,16 @@ extension Text {
 
 extension UnsafeRawBufferPointer {
     /// Whether both hold the same bytes. For secrets, use `constantTimeEqual`.
+    ///
+    /// Inlined up to the comparison of lengths, in which most names differ.
+    @inlinable
     public func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
-        guard count == other.count else { return false }
+        count == other.count && hasSameContent(as: other)
+    }
+
+    /// `other` has the same length.
+    @usableFromInline
+    func hasSameContent(as other: UnsafeRawBufferPointer) -> Bool {
         guard let base = baseAddress, let otherBase = other.baseAddress else { return true }
         return memcmp(base, otherBase, count) == 0
     }

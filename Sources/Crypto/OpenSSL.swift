@@ -1,8 +1,8 @@
 // The OpenSSL objects that Postern keeps: algorithms fetched once per process, one digest context per thread.
 // Fetching per call costs more than hashing does, and takes library-wide locks (openssl/openssl#17064, #20286).
 
+import Base
 import COpenSSL
-import Glibc
 
 enum OpenSSL {
     /// Must come before the first call of OpenSSL. Prevents its clean-up in atexit(3), which would free its state while
@@ -27,9 +27,9 @@ enum OpenSSL {
     /// This thread's EVP_MD_CTX, made on first use and freed when the thread ends. Use it from start to end without
     /// calling anything else that takes it.
     static var threadDigestContext: OpaquePointer {
-        if let context = pthread_getspecific(threadKey) { return OpaquePointer(context) }
+        if let context = keptContext.value { return OpaquePointer(context) }
         guard let context = EVP_MD_CTX_new() else { fail("EVP_MD_CTX_new") }
-        pthread_setspecific(threadKey, UnsafeRawPointer(context))
+        keptContext.value = UnsafeMutableRawPointer(context)
         return context
     }
 
@@ -40,14 +40,9 @@ enum OpenSSL {
         preconditionFailure("\(call): \(reason)")
     }
 
-    private static let threadKey: pthread_key_t = {
-        var key = pthread_key_t()
-        let code = pthread_key_create(&key) { context in
-            if let context { EVP_MD_CTX_free(OpaquePointer(context)) }
-        }
-        precondition(code == 0, "pthread_key_create failed with \(code)")
-        return key
-    }()
+    private static let keptContext = ThreadPointer { context in
+        if let context { EVP_MD_CTX_free(OpaquePointer(context)) }
+    }
 
     private static func fetchDigest(_ name: String) -> OpaquePointer {
         start

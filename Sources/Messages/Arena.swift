@@ -1,3 +1,4 @@
+import Base
 import CMessages
 import Glibc
 
@@ -29,20 +30,15 @@ struct Arena {
 
     // The thread's arena
 
-    private static let key: pthread_key_t = {
-        var key = pthread_key_t()
-        let code = pthread_key_create(&key) { pointer in
-            if let pointer { Arena(data: pointer).destroy() }
-        }
-        precondition(code == 0, "pthread_key_create failed with \(code)")
-        return key
-    }()
+    private static let kept = ThreadPointer { pointer in
+        if let pointer { Arena(data: pointer).destroy() }
+    }
 
     /// Made on the thread's first use, freed when the thread ends.
     static var ofThisThread: Arena {
-        if let pointer = pthread_getspecific(key) { return Arena(data: pointer) }
+        if let pointer = kept.value { return Arena(data: pointer) }
         let arena = Arena()
-        pthread_setspecific(key, arena.data)
+        kept.value = arena.data
         return arena
     }
 

@@ -9,7 +9,7 @@ import Tokens
 /// feed that the server pushes.
 ///
 /// One verifier serves a whole process and may be used from any thread. The channel's credential needs the role
-/// verifier. A token that was verified before costs about a microsecond.
+/// verifier. A token that the same thread verified before costs about a microsecond.
 ///
 /// Times are the server's, carried on by a clock that only goes forward and counts the time that the machine sleeps. A
 /// wrong wall clock on this machine therefore lets nobody in and locks nobody out.

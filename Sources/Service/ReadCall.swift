@@ -127,12 +127,8 @@ extension ReadCall {
     ) throws -> VerifiedToken {
         let now = now
         let token = try check.verify(text, at: now)
-        if anyTenant {
-            let settings = try settings(ofTokenIn: token.tenantID, in: transaction)
-            try check.checkAlive(token, settings: settings, at: now, in: transaction)
-        } else {
-            try check.checkAlive(token, settings: settings, at: now, in: transaction)
-        }
+        let settings = anyTenant ? try settings(ofTokenIn: token.tenantID, in: transaction) : settings
+        try check.checkAlive(token, settings: settings, at: now, in: transaction)
         try withProject { try $0.requireFresh() }
         return token
     }

@@ -1,3 +1,4 @@
+import Base
 internal import CLMDB
 import Glibc
 import Synchronization
@@ -108,23 +109,18 @@ public final class StoreReader: @unchecked Sendable {
 final class ThreadReaders {
     private var readers: [StoreReader] = []
 
-    private static let key: pthread_key_t = {
-        var key = pthread_key_t()
-        let code = pthread_key_create(&key) { pointer in
-            guard let pointer else { return }
-            Unmanaged<ThreadReaders>.fromOpaque(pointer).takeRetainedValue().retireAll()
-        }
-        precondition(code == 0, "pthread_key_create failed with \(code)")
-        return key
-    }()
+    private static let kept = ThreadPointer { pointer in
+        guard let pointer else { return }
+        Unmanaged<ThreadReaders>.fromOpaque(pointer).takeRetainedValue().retireAll()
+    }
 
     static func reader(for environment: Environment) throws(StoreError) -> StoreReader {
         let readers: ThreadReaders
-        if let pointer = pthread_getspecific(key) {
+        if let pointer = kept.value {
             readers = Unmanaged<ThreadReaders>.fromOpaque(pointer).takeUnretainedValue()
         } else {
             readers = ThreadReaders()
-            pthread_setspecific(key, Unmanaged.passRetained(readers).toOpaque())
+            kept.value = Unmanaged.passRetained(readers).toOpaque()
         }
         for reader in readers.readers where reader.environment === environment { return reader }
         readers.readers.removeAll { $0.isRetired }

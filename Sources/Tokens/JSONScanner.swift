@@ -56,9 +56,7 @@ struct JSONScanner {
         var count = 0
         repeat {
             let name = try string()
-            for place in 0..<count where names[place].count == name.count {
-                if names[place].hasSameBytes(as: name) { throw Declined() }
-            }
+            for place in 0..<count where names[place].hasSameBytes(as: name) { throw Declined() }
             guard count < Self.membersMax else { throw Declined() }
             names[count] = name
             count += 1

@@ -64,14 +64,7 @@ public final class KeySet: Sendable {
 
     /// The key whose tokens begin as `token` does, unless it is retired; the signature is still to be checked.
     package func entry(of token: [UInt8], at now: Timestamp) -> Entry? {
-        entries.first { entry in
-            !entry.isRetired(at: now) && token.count >= entry.tokenPrefix.count
-                && token.withUnsafeBytes { token in
-                    entry.tokenPrefix.withUnsafeBytes { prefix in
-                        UnsafeRawBufferPointer(rebasing: token[..<prefix.count]).hasSameBytes(as: prefix)
-                    }
-                }
-        }
+        entries.first { !$0.isRetired(at: now) && token.starts(with: $0.tokenPrefix) }
     }
 
     /// Whether both sets have the same keys with the same times.

@@ -122,8 +122,7 @@ private struct ScannedFirebaseClaims {
 extension UnsafeRawBufferPointer {
     @inline(__always)
     fileprivate func isSame(_ name: StaticString) -> Bool {
-        count == name.utf8CodeUnitCount
-            && hasSameBytes(as: UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        hasSameBytes(as: UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
     }
 }
 

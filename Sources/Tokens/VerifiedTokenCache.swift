@@ -5,9 +5,9 @@ import Synchronization
 
 /// A bounded map from tokens to their claims.
 ///
-/// It is split into parts, and each thread uses one of them. With as many parts as loops, no loop waits for another,
-/// and no count of references moves from one processor's cache to another's (docs/decisions/0134). A token that comes
-/// to several loops is verified once by each of them.
+/// It is split into parts, and each thread always uses the same one. Loops with different parts do not wait for each
+/// other, and move no count of references from one processor's cache to another's (docs/decisions/0134). A token that
+/// comes to several of them is verified once by each.
 ///
 /// A keyed hash of the signature leads to a set of a few tokens, with the last used token in front. A token is found by
 /// this hash and by the signed bytes, which are compared directly; they are worthless without the signature, which is

@@ -2,7 +2,6 @@ import Base
 import Identity
 import Messages
 import Store
-import Tokens
 
 /// postern.v1.Tokens/VerifySessionCookie
 enum TokensVerifySessionCookie: FastMethod {
@@ -10,15 +9,7 @@ enum TokensVerifySessionCookie: FastMethod {
         _ request: TokensVerifySessionCookieRequest, _ call: borrowing ReadCall,
         _ transaction: borrowing ReadTransaction
     ) throws -> Reply<TokensVerifySessionCookieResponse> {
-        let token = try call.verified(
-            sessionCookie: request.sessionCookie, anyTenant: request.anyTenant, in: transaction)
-        return .encoded(
-            token.answer {
-                TokensVerifySessionCookieResponse(
-                    uid: token.uid, tenantID: token.tenantID, sessionID: Hex.encode(token.sessionID),
-                    authTimeMicros: token.authTime.microseconds, expiresAtMicros: token.expiresAt.microseconds,
-                    claimsJSON: token.payload
-                ).encoded()
-            })
+        .verified(
+            try call.verified(sessionCookie: request.sessionCookie, anyTenant: request.anyTenant, in: transaction))
     }
 }
