@@ -16,6 +16,8 @@ struct Histogram: Equatable, Sendable {
 
     /// The counters: none, or `counterCount` of them.
     private(set) var counts: [UInt64] = []
+    /// The counters outside of this range are 0.
+    private var used = 0..<0
     private(set) var count: UInt64 = 0
     private(set) var maximum: UInt64 = 0
     private var sum: Double = 0
@@ -27,7 +29,9 @@ struct Histogram: Equatable, Sendable {
 
     mutating func record(_ value: UInt64) {
         if counts.isEmpty { counts = [UInt64](repeating: 0, count: Self.counterCount) }
-        counts[Self.index(of: min(value, Self.highest))] += 1
+        let index = Self.index(of: min(value, Self.highest))
+        counts[index] += 1
+        widenUsed(to: index..<index + 1)
         count += 1
         sum += Double(value)
         if value > maximum { maximum = value }
@@ -39,7 +43,8 @@ struct Histogram: Equatable, Sendable {
             self = other
             return
         }
-        for index in counts.indices { counts[index] &+= other.counts[index] }
+        for index in other.used { counts[index] &+= other.counts[index] }
+        widenUsed(to: other.used)
         count &+= other.count
         sum += other.sum
         maximum = max(maximum, other.maximum)
@@ -50,8 +55,8 @@ struct Histogram: Equatable, Sendable {
         // 0.999 is a little more than 999 of 1000 as a Double: that must not make it the thousandth value.
         let rank = UInt64(max(1, (share * Double(count) - 1e-6).rounded(.up)))
         var seen: UInt64 = 0
-        for (index, count) in counts.enumerated() where count > 0 {
-            seen += count
+        for index in used {
+            seen &+= counts[index]
             if seen >= rank { return min(Self.highestValue(inBucket: index), maximum) }
         }
         return maximum
@@ -62,22 +67,30 @@ struct Histogram: Equatable, Sendable {
     func difference(since earlier: Histogram) -> Histogram {
         guard earlier.count > 0, count > 0 else { return self }
         var difference = [UInt64](repeating: 0, count: Self.counterCount)
-        for index in counts.indices { difference[index] = counts[index] - earlier.counts[index] }
+        for index in used { difference[index] = counts[index] - earlier.counts[index] }
         return Histogram(counts: difference)
     }
 
     /// Makes a histogram from stored counters. Maximum and mean are those of the buckets, unless the stored ones are
     /// given.
     init(counts: [UInt64], maximum: UInt64? = nil, mean: Double? = nil) {
+        var used = 0..<0
         for (index, count) in counts.enumerated() where count > 0 {
+            used = (used.isEmpty ? index : used.lowerBound)..<index + 1
             self.count &+= count
             self.maximum = Self.highestValue(inBucket: index)
             sum += Double(count) * Double(Self.lowestValue(inBucket: index) + Self.highestValue(inBucket: index)) / 2
         }
         guard count > 0 else { return }
+        self.used = used
         self.counts = counts + [UInt64](repeating: 0, count: max(0, Self.counterCount - counts.count))
         if let maximum { self.maximum = maximum }
         if let mean { sum = mean * Double(count) }
+    }
+
+    private mutating func widenUsed(to indices: Range<Int>) {
+        guard !used.isEmpty else { return used = indices }
+        used = min(used.lowerBound, indices.lowerBound)..<max(used.upperBound, indices.upperBound)
     }
 
     /// Values below 2 × 1024 have a bucket each; above, the bits after the first eleven are dropped.
