@@ -59,11 +59,11 @@ import Testing
                 let (nanoseconds, cost) = load(&random, dearest / 2...dearest)
                 pool.submit("dear", taking: nanoseconds, cost: cost)
             }
-            for _ in 0..<6_000 {
+            for _ in 0..<7_000 {
                 let (nanoseconds, cost) = load(&random, Self.millisecond...10 * Self.millisecond)
                 pool.submit("cheap", taking: nanoseconds, cost: cost)
             }
-            pool.run(until: Instant(nanoseconds: 50 * dearest / Int64(workers)))
+            pool.run(until: Instant(nanoseconds: 60 * dearest / Int64(workers)))
             let (dear, cheap) = (pool.served["dear"] ?? 0, pool.served["cheap"] ?? 0)
             #expect(abs(dear - cheap) <= Int64(2 * workers) * dearest, "\(dear) \(cheap) by \(workers)")
         }
