@@ -5,14 +5,14 @@ import Wire
 // Hands whole requests and messages to the connection, one by one.
 
 extension GRPCSession {
-    /// Releases the message that was handed out: the connection has used it.
+    /// Releases the call or the message that was handed out: the connection has used it.
     func releaseHandedOut() {
         guard let (stream, byteCount) = handedOut else { return }
         handedOut = nil
         unpacked.consume(unpacked.readableByteCount)
         unpacked.releaseIfIdle()
-        if stream.id == 0 { stream.release() }
-        guard stream.id != 0, byteCount <= stream.input.readableByteCount else { return }
+        if stream.id == 0 { return recycle(stream) }
+        guard byteCount > 0, byteCount <= stream.input.readableByteCount else { return }
         stream.input.consume(byteCount)
         stream.input.releaseIfIdle(above: 4 * 1024)
         stream.inputSince = now
@@ -62,7 +62,11 @@ extension GRPCSession {
                 return refuseNil(stream, .moreThanOneMessage)
             }
         }
-        guard stream.state.begin() else { return nil }
+        guard stream.state.begin() else {
+            releaseHandedOut()
+            return nil
+        }
+        if handedOut == nil { handedOut = (stream, 0) }
         if stream.kind == .remoteOpen { deliverWhatCame(stream) }
         request = RequestEnvelope(
             service: names.service, method: names.method, payload: payload, timeoutNanoseconds: timeout,

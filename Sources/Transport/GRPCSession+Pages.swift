@@ -10,6 +10,7 @@ extension GRPCSession {
     /// Nil: nobody waits for it any more.
     func askForPage(_ stream: GRPCStream) -> SessionEvent? {
         guard stream.state.begin() else { return nil }
+        handedOut = (stream, 0)
         return .page(stream: stream.id, path: stream.headers.wholePath, authorization: stream.headers.authorization)
     }
 

@@ -37,7 +37,11 @@ extension GRPCSession {
             violation = .headersTooLarge
             return false
         }
-        headersOf?.headers.add(name, value, limits: limits)
+        if let stream = headersOf {
+            let capacity = stream.headers.capacity
+            stream.headers.add(name, value, limits: limits)
+            headersByteCount += stream.headers.capacity - capacity
+        }
         return true
     }
 

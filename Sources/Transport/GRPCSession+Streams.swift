@@ -19,9 +19,17 @@ extension GRPCSession {
         if largeStream === stream { largeEnded() }
         if !incomplete.isEmpty { incomplete.removeAll { $0 === stream } }
         stream.end()
-        if handedOut?.stream !== stream { stream.release() }
-        if spareStreams.count < Self.sparesMax { spareStreams.append(stream) }
+        if handedOut?.stream !== stream { recycle(stream) }
         if isRefusing, streams.isEmpty { notices.append(.close) }
+    }
+
+    /// Keeps the object of a stream that has ended for another one, with little memory.
+    func recycle(_ stream: GRPCStream) {
+        headersByteCount -= stream.headers.capacity
+        guard spareStreams.count < Self.sparesMax else { return }
+        stream.release()
+        headersByteCount += stream.headers.capacity
+        spareStreams.append(stream)
     }
 
     /// The open streams bound the queues: a place of a stream that is gone would be memory that is not charged to the

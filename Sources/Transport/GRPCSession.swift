@@ -63,7 +63,9 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     var headersOf: GRPCStream?
     var notices = EventQueue<Notice>()
     var waiting = EventQueue<Waiting>()
-    /// The message that the connection looks at, which still lies at the front of its stream's input.
+    /// The stream whose headers or message the connection looks at, and the bytes of the message, which still lies at
+    /// the front of its stream's input. The stream lives until the connection asks for the next event, even if its
+    /// call ends before.
     var handedOut: (stream: GRPCStream, byteCount: Int)?
     /// The content of a compressed message that the connection looks at.
     var unpacked = ByteBuffer()
@@ -78,6 +80,8 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     var answer = ByteBuffer()
     var answering: GRPCStream?
     var inputByteCount = 0
+    /// The memory of the headers of all streams, those that are kept for another one included.
+    var headersByteCount = 0
     private(set) var pendingByteCount = 0
     /// The number of answers that are complete but not completely sent.
     var heldAnswers = 0
@@ -102,7 +106,9 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
         submitSettings()
     }
 
-    var heldByteCount: Int { inputByteCount + pendingByteCount + streams.count * Self.streamByteCount }
+    var heldByteCount: Int {
+        inputByteCount + pendingByteCount + headersByteCount + streams.count * Self.streamByteCount
+    }
 
     var streamsMax: Int { isAuthenticated ? limits.streamsMax : limits.streamsMaxUnauthenticated }
 

@@ -63,6 +63,7 @@ final class GRPCStream {
 
     /// Gives back memory that another stream would hardly need.
     func release() {
+        headers.clear()
         Self.clear(&input)
         Self.clear(&output)
     }

@@ -25,6 +25,36 @@ import Wire
             input.append(contentsOf: RawHTTP2.preface + RawHTTP2.bytes(Frame(type: RawHTTP2.settings)))
         }
 
+        func authenticate() { session.authenticated(output: &output) }
+
+        /// Refuses a call, as the router does, and ends it.
+        func refuse(_ stream: UInt32) {
+            session.appendFailure(stream: stream, .unknownMethod, metadata: OutgoingMetadata(), output: &output)
+            _ = session.finished(stream: stream, output: &output)
+        }
+
+        /// Takes these frames in, and refuses each call that begins. Returns how many objects of streams were gone
+        /// before the session was asked for the next event.
+        func refuseAll(_ frames: [Frame]) -> Int {
+            input.append(contentsOf: frames.flatMap(RawHTTP2.bytes))
+            var gone = 0
+            while true {
+                switch session.next(in: &input, output: &output, now: .now, mayBegin: true) {
+                case .needMore, .close: return gone
+                case .begin(let stream, _):
+                    weak let begun = session.streams[stream]
+                    refuse(stream)
+                    if begun == nil { gone += 1 }
+                default: break
+                }
+            }
+        }
+
+        /// The memory of the headers of all streams that the session keeps.
+        var headersByteCount: Int {
+            (session.streams.values + session.spareStreams).reduce(0) { $0 + $1.headers.capacity }
+        }
+
         /// Takes these frames in; returns how many calls were begun, or -1 if the session closes.
         func take(_ frames: [Frame], mayBegin: Bool = true) -> Int {
             input.append(contentsOf: frames.flatMap(RawHTTP2.bytes))
@@ -86,6 +116,64 @@ import Wire
             let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
             #expect(fed.take([RawHTTP2.request(1, reflection), Self.part(1, declared: 60_000, 500)]) == 1)
             #expect(fed.session.heldSince != nil)
+        }
+    }
+
+    /// The connection reads the request's id for its log after the call was refused.
+    @Test(arguments: ["/x/y", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"])
+    func `A call's headers outlive the call until the next event`(path: String) async throws {
+        try await withServer { server in
+            let fed = Fed(server)
+            fed.authenticate()
+            let more = [("x-request-id", String(repeating: "r", count: 100))]
+            for round in 0..<3 {
+                let frames = (0..<80).map { number in
+                    RawHTTP2.request(
+                        UInt32(2 * (80 * round + number) + 1), path, more,
+                        flags: RawHTTP2.endHeaders | RawHTTP2.endStream)
+                }
+                #expect(fed.refuseAll(frames) == 0)
+            }
+            #expect(fed.session.streams.isEmpty)
+            #expect(fed.session.spareStreams.count == GRPCSession.sparesMax)
+        }
+    }
+
+    @Test func `Headers are memory that is held, and little of it stays`() async throws {
+        try await withServer { server in
+            let fed = Fed(server)
+            let long = [("authorization", String(repeating: "a", count: 7_900)), ("x-request-id", "a")]
+            let streams = (0..<16).map { UInt32(2 * $0 + 1) }
+            #expect(fed.take(streams.map { RawHTTP2.request($0, "/grpc.health.v1.Health/Check", long) }) == 0)
+            #expect(fed.session.heldByteCount > 16 * 7_900)
+            let resets = streams.map {
+                Frame(type: RawHTTP2.reset, stream: $0, payload: RawHTTP2.bigEndian(RawHTTP2.cancel, 4))
+            }
+            #expect(fed.take(resets) == 0)
+            #expect(fed.session.streams.isEmpty && fed.session.heldByteCount <= 16 * 1_024)
+        }
+    }
+
+    @Test(arguments: 1...8 as ClosedRange<UInt64>)
+    func `The held memory of headers is that of the streams`(seed: UInt64) async throws {
+        try await withServer { server in
+            let fed = Fed(server)
+            if seed % 2 == 0 { fed.authenticate() }
+            var random = SeededRandom(seed: seed)
+            for number in 0..<400 {
+                let stream = UInt32(2 * number + 1)
+                let id = String(repeating: "i", count: Int.random(in: 1...100, using: &random))
+                let key = String(repeating: "k", count: Int.random(in: 1...5_000, using: &random))
+                let path = Bool.random(using: &random) ? "/x/y" : "/grpc.health.v1.Health/Check"
+                var frames = [RawHTTP2.request(stream, path, [("x-request-id", id), ("authorization", key)])]
+                if Bool.random(using: &random) { frames.append(RawHTTP2.message(stream)) }
+                if Bool.random(using: &random) {
+                    let payload = RawHTTP2.bigEndian(RawHTTP2.cancel, 4)
+                    frames.append(Frame(type: RawHTTP2.reset, stream: stream, payload: payload))
+                }
+                if Bool.random(using: &random) { _ = fed.refuseAll(frames) } else { _ = fed.take(frames) }
+                #expect(fed.session.headersByteCount == fed.headersByteCount, "seed \(seed), stream \(stream)")
+            }
         }
     }
 
