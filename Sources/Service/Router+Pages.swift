@@ -14,8 +14,8 @@ extension Router {
     public func page(
         _ path: UnsafeRawBufferPointer, authorization: UnsafeRawBufferPointer?, on connection: isolated Connection
     ) -> HTTPResponse? {
-        let name = String(decoding: path.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
-        guard let page = pages.withLock({ $0[name] }) else { return nil }
+        let withoutQuery = UnsafeRawBufferPointer(rebasing: path.prefix { $0 != UInt8(ascii: "?") })
+        guard let name = Text(validating: withoutQuery), let page = pages.withLock({ $0[name] }) else { return nil }
         guard name == Instance.metricsPath else { return page() }
         var caller: Caller?
         do {
@@ -26,7 +26,7 @@ extension Router {
         } catch {
             let failure = Failure(mapping: error)
             // The failure is noted as for a method: otherwise keys could be tried here without a trace.
-            if let caller { note(failure, name, by: caller, requestID: .empty) }
+            if let caller { note(failure, name.string, by: caller, requestID: .empty) }
             return HTTPResponse(refusing: failure)
         }
     }

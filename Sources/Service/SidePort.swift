@@ -10,7 +10,7 @@ import Transport
 /// The pages of the HTTP side port, which the RPC port serves over HTTP/2 as well: health for load balancers, metrics,
 /// and the keys for verifiers.
 extension Instance {
-    static let metricsPath = "/metrics"
+    static let metricsPath: Text = "/metrics"
 
     func makeSidePortRoutes() -> HTTPServer.Routes {
         let health = health

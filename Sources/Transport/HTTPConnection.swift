@@ -85,8 +85,9 @@ final class HTTPConnection: SocketEvents {
     }
 
     private func received(_ chunk: ArraySlice<UInt8>) {
+        let knownCount = bytes.count
         bytes += chunk
-        switch HTTPRequestHead.parse(bytes) {
+        switch HTTPRequestHead.parse(bytes, knownCount: knownCount) {
         case .incomplete: break
         case .head(let head): send(answer(head), withBody: head.method != "HEAD")
         case .malformed: send(HTTPResponse(status: 400, body: []))

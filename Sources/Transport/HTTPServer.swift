@@ -31,8 +31,9 @@ public final class HTTPServerMetrics: Sendable {
 /// and take no descriptors from the RPC port. Opened and closed on the loop's thread, or while the loop does not run.
 public final class HTTPServer: SocketEvents {
     public typealias Route = @Sendable () -> HTTPResponse
-    // Not bytes: the names are our own, and they protect nothing.
-    public typealias Routes = [String: Route]
+    /// By path, byte for byte. Paths come from strangers, and hashing a `String` of combining marks takes quadratic
+    /// time.
+    public typealias Routes = [Text: Route]
 
     public static let headByteCountMax = HTTPRequestHead.byteCountMax
     public static let bodyByteCountMax = 1024

@@ -1,3 +1,4 @@
+import Base
 import Reactor
 import Service
 import TestSupport
@@ -5,7 +6,7 @@ import Testing
 
 /// The routes that supervisors and load balancers ask.
 @Suite struct ProbeTests {
-    private static func answer(_ path: String, of server: TestServer) -> String? {
+    private static func answer(_ path: Text, of server: TestServer) -> String? {
         guard let response = server.instance.sidePortRoutes[path]?() else { return nil }
         return "\(response.status) " + String(decoding: response.body, as: UTF8.self)
     }

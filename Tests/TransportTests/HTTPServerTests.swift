@@ -5,12 +5,13 @@ import Testing
 import Transport
 
 @Suite struct HTTPServerTests {
-    private static let routes: [String: HTTPServer.Route] = [
+    private static let routes: HTTPServer.Routes = [
         "/healthz": { HTTPResponse(body: Array("ok\n".utf8)) },
         "/keys": {
             HTTPResponse(
                 contentType: "application/json", fields: [("Cache-Control", "max-age=60")], body: Array("{}".utf8))
         },
+        "/K": { HTTPResponse(body: []) },
         "/down": { HTTPResponse(status: 503, body: []) },
     ]
 
@@ -109,6 +110,12 @@ import Transport
     ])
     func aRequestMayHaveAnotherForm(request: String) throws {
         #expect(try answer(to: request).hasPrefix("HTTP/1.1 200 "))
+    }
+
+    /// `String`s would be equal: U+212A is canonically a K.
+    @Test func pathsAreComparedByteByByte() throws {
+        #expect(try answer(to: "GET /K HTTP/1.1\r\n\r\n").hasPrefix("HTTP/1.1 200 "))
+        #expect(try answer(to: "GET /\u{212A} HTTP/1.1\r\n\r\n").hasPrefix("HTTP/1.1 404 "))
     }
 
     @Test func connectionsThatOnlyBeginGiveWayToOthers() throws {

@@ -3,8 +3,10 @@
 
 In Swift, two strings are equal when Unicode calls them canonically equivalent ("K" and U+212A), and a `Character` may be
 several scalars ("<" behind U+0600 is not one of its own). So code that decides by them may decide differently from the
-browser, the mail server, LMDB or C. Text from outside is compared as bytes (`Text`, `.utf8`) or scalars. Where the
-difference does not matter, the line stands in texts.txt with its reason, or has a comment `// Not bytes: …` above it.
+browser, the mail server, LMDB or C. To compare or hash a string that is not ASCII, Swift also sorts its combining marks,
+which takes quadratic time: a stranger's path of 4 KB held a loop for 2 ms. So text from outside is compared as bytes
+(`Text`, `.utf8`) or scalars, and each place that makes a `String` of bytes from outside is listed as well. Where neither
+matters, the line stands in texts.txt with its reason, or has a comment `// Not bytes: …` above it.
 """
 import re
 import sys
@@ -22,6 +24,7 @@ SITES = re.compile("|".join([
     r"\.string\.(?:count|first|last|contains|split|filter|prefix|drop|firstIndex)\b",
     r"\bSet<String>|\[String:|: Set<Character>", r"split\(separator: \"", r"(?:firstIndex|lastIndex)\(of: \"",
     r"\$0 [!=]= \"", r"rawValue: \w[\w.]*\.string\b", r"_nfc\b", r"\bregex\b|\bRegex\b",
+    r"\bString\((?:decoding|validating|validatingUTF8|validatingCString):",
 ]))
 
 

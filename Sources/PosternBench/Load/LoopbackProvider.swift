@@ -25,9 +25,9 @@ final class LoopbackProvider {
         // The system chooses the port when the routes are given already.
         let address = BoundAddress()
         let keys = Self.keySet(of: key)
-        var routes: [String: HTTPServer.Route] = [:]
+        var routes: HTTPServer.Routes = [:]
         for number in 0..<issuerCount {
-            routes["/\(number)/.well-known/openid-configuration"] = {
+            routes[Text("/\(number)/.well-known/openid-configuration")] = {
                 let issuer = address.issuer(number)
                 let document: JSONValue = [
                     "issuer": .string(issuer), "jwks_uri": .string(Text("\(issuer)/keys")),
@@ -35,7 +35,7 @@ final class LoopbackProvider {
                 ]
                 return Self.answer(document)
             }
-            routes["/\(number)/keys"] = { Self.answer(keys) }
+            routes[Text("/\(number)/keys")] = { Self.answer(keys) }
         }
         var limits = Limits()
         // All requests come from one address here.

@@ -30,14 +30,14 @@ import Testing
         try await withServer { server in
             for (path, route) in server.instance.sidePortRoutes where path != "/metrics" {
                 let page = route()
-                let got = try Self.ask(server, path + "?x=1")
+                let got = try Self.ask(server, "\(path)?x=1")
                 #expect(got.head.hasPrefix("http/2 \(page.status)"), "\(got.head)")
                 #expect(got.body == String(decoding: page.body, as: UTF8.self))
                 #expect(got.head.contains("content-type: \(page.contentType.lowercased())"))
                 for field in page.fields {
                     #expect(got.head.contains("\(field.name): \(field.value)".lowercased()))
                 }
-                let head = try Self.ask(server, path, ["-I"])
+                let head = try Self.ask(server, path.string, ["-I"])
                 #expect(head.head.contains("content-length: \(page.body.count)") && head.body.isEmpty)
             }
             #expect(server.instance.sidePortRoutes.count == 7)
@@ -106,7 +106,7 @@ import Testing
             // There is no window: bodies wait, and above the limit the server makes no further page.
             let raw = try RawHTTP2(server, settings: [(4, 0)])
             let path = "/.well-known/openid-configuration"
-            let byteCount = try #require(server.instance.sidePortRoutes[path]?().body.count)
+            let byteCount = try #require(server.instance.sidePortRoutes[Text(path)]?().body.count)
             #expect(byteCount > 150 && byteCount < 2_000)
             try raw.send([1, 3, 5, 7].map { Self.get($0, path) })
             // The first answer to a PING goes ahead of the pages that came with it, the second one follows them.
