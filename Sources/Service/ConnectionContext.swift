@@ -51,6 +51,12 @@ final class ConnectionContext {
         sharedReader = reader
     }
 
+    /// Lets the rest of the batch read what was committed meanwhile.
+    func readAnew() {
+        sharedReader?.endSharing()
+        sharedReader?.beginSharing()
+    }
+
     func batchEnded(countingIn calls: TenantCalls) {
         sharedReader.take()?.endSharing()
         addCalls(to: calls)

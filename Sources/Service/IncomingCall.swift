@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Rules
+import Store
 import Transport
 import Wire
 
@@ -14,6 +15,9 @@ struct IncomingCall {
     let connectionID: UInt64
     let form: CallForm
     let start: Instant
+    /// The place in the journal that all reads for this call are known to hold. Nil where the call names none, and
+    /// outside of a cluster.
+    let readPosition: JournalPosition?
 
     var metadata: OutgoingMetadata { OutgoingMetadata(requestID: requestID) }
     var parent: TraceParent? { request.metadata.traceparent.flatMap { TraceParent($0) } }

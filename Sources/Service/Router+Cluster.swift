@@ -16,13 +16,23 @@ extension Router {
         method.mutation ? service.project.store.journalPosition?.text : nil
     }
 
-    /// Whether a call that only reads has to wait until this node has seen the journal's end. INVALID_POSITION,
-    /// INVALID_CONSISTENCY.
-    func mustReachEnd(_ metadata: Metadata) throws(Failure) -> Bool {
+    /// The place in the journal that all reads from now on hold. Nil for a request that names no freshness, and outside
+    /// of a cluster.
+    ///
+    /// The calls that came in with this one share a snapshot, which may be older than that place.
+    func readPosition(for metadata: Metadata, _ context: ConnectionContext) -> JournalPosition? {
         guard metadata.position != nil || metadata.consistency != nil,
             let node = service.project.store.journalPosition
-        else { return false }
-        return try CallFreshness(metadata, at: node).isBeyond(node)
+        else { return nil }
+        context.readAnew()
+        return node
+    }
+
+    /// Whether a call that only reads has to wait until this node has seen the journal's end. INVALID_POSITION,
+    /// INVALID_CONSISTENCY.
+    func mustReachEnd(_ incoming: IncomingCall) throws(Failure) -> Bool {
+        guard let node = incoming.readPosition else { return false }
+        return try CallFreshness(incoming.request.metadata, at: node).isBeyond(node)
     }
 
     /// Returns when this node's store has reached the journal's end, and with it the position that the call names.

@@ -35,7 +35,7 @@ extension Router {
         on carrier: isolated Carrier
     ) throws {
         let exchange = exchange(incoming, of: method, by: caller)
-        if try beginsAtEnd(incoming.request, body) {
+        if try beginsAtEnd(incoming, body) {
             return try start(.atEnd(try owned(incoming.request)), exchange, on: carrier)
         }
         let work = try work(body, incoming.request, exchange, on: carrier)
@@ -43,9 +43,9 @@ extension Router {
         try start(.now(work), exchange, on: carrier)
     }
 
-    private func beginsAtEnd(_ request: RequestEnvelope, _ body: WaitingBody) throws -> Bool {
+    private func beginsAtEnd(_ incoming: IncomingCall, _ body: WaitingBody) throws -> Bool {
         guard isInCluster else { return false }
-        if case .page = body { return try mustReachEnd(request.metadata) }
+        if case .page = body { return try mustReachEnd(incoming) }
         return true
     }
 
@@ -59,7 +59,7 @@ extension Router {
     func waitsForPosition<Carrier: CallCarrier>(
         _ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, on carrier: isolated Carrier
     ) throws -> Bool {
-        guard try mustReachEnd(incoming.request.metadata) else { return false }
+        guard try mustReachEnd(incoming) else { return false }
         let exchange = exchange(incoming, of: method, by: caller)
         try start(.atEnd(try owned(incoming.request)), exchange, on: carrier)
         return true

@@ -93,7 +93,8 @@ public final class Router: Dispatcher {
             request.metadata.requestID, connection: carrier.id, stream: stream, context.requestIDScratch)
         let incoming = IncomingCall(
             request: request, stream: stream, kind: kind, requestID: requestID, connectionID: carrier.id,
-            form: carrier.form, start: .now)
+            form: carrier.form, start: .now,
+            readPosition: isInCluster ? readPosition(for: request.metadata, context) : nil)
         context.forgetAdmittedTenant()
         guard let place = registry.place(of: request.service, request.method, last: context.lastMethod) else {
             unknownMethodCalls.add()

@@ -1,4 +1,5 @@
 import Base
+import Identity
 import Messages
 import Reactor
 import Transport
@@ -52,30 +53,53 @@ actor MemoryCarrier: CallCarrier {
         authorization: Text = .empty, idempotencyKey: Text? = nil, timeoutNanoseconds: Int64 = 0,
         answersMax: Int = .max
     ) async throws -> Outcome {
-        lastStream += 1
-        let stream = lastStream
         let call = PendingCall(inbox: opensEmpty ? messages[...] : messages.dropFirst(), answersMax: answersMax)
-        calls[stream] = call
+        return try await begin(
+            call, fullName, payload: opensEmpty ? [] : messages.first ?? [], kind: kind, authorization: authorization,
+            idempotencyKey: idempotencyKey, timeoutNanoseconds: timeoutNanoseconds
+        ).value()
+    }
+
+    /// Makes the same call twice, as if both requests had come in together. Only the second one names a position.
+    /// `meanwhile` runs between them, on the loop's thread.
+    func callTwice(
+        _ fullName: String, _ message: [UInt8], authorization: Text, position: Text, meanwhile: @Sendable () -> Void
+    ) async throws -> (first: Outcome, second: Outcome) {
+        let calls = [PendingCall(inbox: [], answersMax: 1), PendingCall(inbox: [], answersMax: 1)]
+        connectionContext.batchBegins(router.service.project.store)
+        begin(calls[0], fullName, payload: message, authorization: authorization)
+        meanwhile()
+        begin(calls[1], fullName, payload: message, authorization: authorization, position: position)
+        connectionContext.batchEnded(countingIn: router.service.tenantCalls)
+        return (try await calls[0].ended.value(), try await calls[1].ended.value())
+    }
+
+    @discardableResult
+    private func begin(
+        _ call: PendingCall, _ fullName: String, payload: [UInt8], kind: StreamKind = .unary, authorization: Text,
+        idempotencyKey: Text? = nil, position: Text? = nil, timeoutNanoseconds: Int64 = 0
+    ) -> Promise<Outcome> {
+        lastStream += 1
+        calls[lastStream] = call
         let names = fullName.split(separator: "/").map { [UInt8]($0.utf8) }
-        let payload = opensEmpty ? [] : messages.first ?? []
-        names[0].withUnsafeBytes { service in
-            names[1].withUnsafeBytes { method in
-                payload.withUnsafeBytes { payload in
-                    authorization.bytes.withUnsafeBytes { authorization in
-                        (idempotencyKey ?? .empty).bytes.withUnsafeBytes { key in
-                            let request = RequestEnvelope(
-                                service: service, method: method, payload: payload,
-                                timeoutNanoseconds: timeoutNanoseconds,
-                                metadata: Metadata(
-                                    authorization: authorization.isEmpty ? nil : authorization,
-                                    idempotencyKey: idempotencyKey == nil ? nil : key))
-                            router.answer(request, stream: stream, kind: kind, on: self)
-                        }
-                    }
-                }
-            }
+        withViews([names[0], names[1], payload] + [authorization, idempotencyKey, position].map { $0?.bytes ?? [] }) {
+            let request = RequestEnvelope(
+                service: $0[0], method: $0[1], payload: $0[2], timeoutNanoseconds: timeoutNanoseconds,
+                metadata: Metadata(
+                    authorization: authorization.isEmpty ? nil : $0[3],
+                    idempotencyKey: idempotencyKey == nil ? nil : $0[4],
+                    position: position == nil ? nil : $0[5]))
+            router.answer(request, stream: lastStream, kind: kind, on: self)
         }
-        return try await call.ended.value()
+        return call.ended
+    }
+
+    /// Calls `body` with the memory of all texts.
+    private func withViews(
+        _ texts: [[UInt8]], _ views: [UnsafeRawBufferPointer] = [], _ body: ([UnsafeRawBufferPointer]) -> Void
+    ) {
+        guard views.count < texts.count else { return body(views) }
+        texts[views.count].withUnsafeBytes { withViews(texts, views + [$0], body) }
     }
 
     private func end(_ stream: UInt32, _ failure: Failure? = nil) {

@@ -1,12 +1,14 @@
 import Base
 import Identity
 import Messages
-import Service
+import Reactor
 import Store
 import Synchronization
 import TestSupport
 import Testing
 import Wire
+
+@testable import Service
 
 /// What callers of a cluster carry from one node to another, so that they read their own writes.
 @Suite struct PositionTests {
@@ -56,6 +58,28 @@ import Wire
                 let metadata = round % 2 == 0 ? Self.at(position) : [Self.latest]
                 #expect(try photo(reader, uid, metadata) == url)
             }
+        }
+    }
+
+    /// Calls that come in together share a snapshot, which may be older than what the node has reached since.
+    @Test func aPositionBindsACallThatCameInWithOthers() async throws {
+        try await withTwoServers { first, second in
+            let one = try IdentityClient(first)
+            let uid = try #require(try one.signUp("ada@example.com").user).uid
+            #expect(try IdentityClient(second).get(uid).uid == uid)
+            let written = try Self.answer(
+                one.client, "postern.v1.Users/Update", update(uid, photo: "https://example.com/new"))
+            let position = try #require(written.position)
+            let carrier = MemoryCarrier(router: second.instance.router, loop: second.instance.loops.loops[0])
+            let store = second.project.store
+            let answers = try await carrier.callTwice(
+                "postern.v1.Users/Get", UsersGetRequest(uid: uid).encoded(),
+                authorization: second.adminKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) },
+                position: position
+            ) { try? store.writeBlocking { _ in } }
+            #expect(store.journalPosition?.text == position)
+            #expect(try answers.first.message(UsersGetResponse.self).user?.photoURL == "")
+            #expect(try answers.second.message(UsersGetResponse.self).user?.photoURL == "https://example.com/new")
         }
     }
 
