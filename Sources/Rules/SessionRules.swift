@@ -14,7 +14,7 @@ public import Messages
 /// | the newest again, within `recordedUse` and where the tenant does not rotate | reused; nothing changes |
 /// | from before a change that ended older tokens | refused with the change's reason; the session goes on |
 /// | the one before the newest, with the attempt that made the newest | repeated after loss |
-/// | the one before the newest, within `graceWindow` of the rotation | repeated within grace |
+/// | the one before the newest, within `graceWindow`, where the tenant rotates | repeated within grace |
 /// | any other | the session ends: somebody else holds its tokens |
 public enum RefreshDecision: Equatable, Sendable {
     /// Write `session`; its counter names the successor.
@@ -70,9 +70,11 @@ extension StoredSession {
     public static let aheadMax = TimeKeeping.absenceMax
 
     /// Decides on a refresh token with `presentedCounter`, sent with the attempt whose hash is `attemptHash` (empty =
-    /// none given).
+    /// none given). `clockDifference`: how far the clock of the node that rotated the token may be ahead of `now`; zero
+    /// outside of a cluster.
     public func refreshing(
-        presentedCounter: UInt64, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
+        presentedCounter: UInt64, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp,
+        clockDifference: Duration = .zero
     ) -> RefreshDecision {
         if let cause = refusedCause(settings: settings, now: now) { return .refused(cause) }
         if presentedCounter == counter {
@@ -97,8 +99,8 @@ extension StoredSession {
         if presentedCounter < counterValidFrom { return .refused(.init(olderTokensEnd) ?? .signedOut) }
         if presentedCounter &+ 1 == counter {
             let sinceRotation = now - Timestamp(microseconds: rotatedAtMicros)
-            // A negative age is not young: a clock was set back, and nothing is known about it.
-            let isYoung = (.zero...Self.graceWindow).contains(sinceRotation)
+            // An age below that is not young: a clock was set back, and nothing is known about it.
+            let isYoung = (.zero - clockDifference...Self.graceWindow).contains(sinceRotation)
             if settings.refreshMode != .reuse, isYoung { return .repeatedWithinGrace }
         }
         return .revokedByReuse(ended(.reuse, at: now))

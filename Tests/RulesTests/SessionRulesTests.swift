@@ -79,6 +79,18 @@ import Testing
         #expect(decision == .revokedByReuse(session.ended(.reuse, at: now)))
     }
 
+    /// Two nodes' clocks differ, so that another node's rotation may seem to lie ahead.
+    @Test(arguments: [
+        (Duration.seconds(-4), true), (.seconds(-4) - .microseconds(1), false), (.seconds(-1), true), (.zero, true),
+        (.seconds(10), true), (.seconds(10) + .microseconds(1), false),
+    ])
+    func theGraceReachesAsFarAsClocksDiffer(age: Duration, isInGrace: Bool) {
+        let session = session(age: age)
+        let decision = session.refreshing(
+            presentedCounter: 4, attemptHash: [], settings: rotating, now: now, clockDifference: .seconds(4))
+        #expect(decision == (isInGrace ? .repeatedWithinGrace : .revokedByReuse(session.ended(.reuse, at: now))))
+    }
+
     @Test func noAttemptIsNotTheSameAsNoAttempt() {
         let session = session(age: .hours(1), attempt: [])
         let decision = session.refreshing(presentedCounter: 4, attemptHash: [], settings: rotating, now: now)

@@ -1,5 +1,7 @@
 import Base
+import Identity
 import Messages
+import Store
 import TestSupport
 import Testing
 
@@ -71,6 +73,38 @@ import Testing
             #expect(try client.get(uid).providers.map(\.providerID) == ["password"])
             try client.update(uid, ["disabled"]) { $0.disabled = false }
             #expect(try client.signIn("ada@example.com", link: code).user?.uid == uid)
+        }
+    }
+
+    /// A change of the password voids the codes that were asked for in a session. One that is still on its way to the
+    /// store must not come after it.
+    @Test func aCodeIsNotMadeForASessionThatEndedMeanwhile() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let made = try client.signUp("ada@example.com")
+            let project = server.project
+            let settings = try project.store.read { try project.tenants.settings(of: .empty, in: $0) }
+            let idToken = try #require(made.tokens).idToken
+            var order = OobOrder(.verifyAndChangeEmail, email: "ada@example.com")
+            order.newEmail = "thief@example.com"
+            order.uid = try #require(made.user).uid
+            let asker = try project.store.read {
+                try project.secondFactorEnrollments.user(idToken, settings: settings, in: $0)
+            }
+            order.requireAsker = { try asker.requireStillProved(settings: settings, now: project.clock.now(), in: $0) }
+            try await project.outbox.send(order, settings: settings, origin: .server)
+            #expect(try client.mails().count == 1)
+            let _: AccountsUpdateResponse = try client.client.call(
+                "postern.v1.Accounts/Update",
+                AccountsUpdateRequest(
+                    idToken: idToken, updateMask: ProtobufFieldMask(paths: ["password"]),
+                    password: Secret("a new password")))
+            let code = try #require(try client.mails().first).code
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.checkOob(code) }
+            await #expect(throws: Failure.self) {
+                try await project.outbox.send(order, settings: settings, origin: .server)
+            }
+            #expect(try client.mails().count == 1)
         }
     }
 }

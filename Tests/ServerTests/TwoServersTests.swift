@@ -61,6 +61,18 @@ import Testing
         }
     }
 
+    /// Two tabs refresh at once, each through another node. That is no reuse, although the clock of one node is behind.
+    @Test func theGraceOfARefreshTokenHoldsOnANodeWhoseClockIsBehind() async throws {
+        let clocks = (ManualClock(), ManualClock(startingAt: ManualClock().clock.now() - .seconds(3)))
+        try await withTwoNodes(clock: clocks.0, secondClock: clocks.1) { nodes in
+            let (one, two) = (try IdentityClient(nodes.first), try IdentityClient(nodes.second))
+            let token = try #require(try one.signUp("ada@example.com").tokens).refreshToken
+            let successor = try #require(try one.refresh(token).tokens).refreshToken
+            #expect(try two.refresh(token).tokens?.refreshToken == successor)
+            _ = try one.refresh(successor)
+        }
+    }
+
     @Test func aSwitchThrownOnOneNodeBindsTheNextCallOnTheOther() async throws {
         try await withTwoServers { first, second in
             let (one, two) = (try IdentityClient(first), try IdentityClient(second))

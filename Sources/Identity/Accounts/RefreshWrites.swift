@@ -14,7 +14,8 @@ struct DecidedRefresh: Sendable {
 extension ReadTransaction {
     /// Decides on a presented refresh token and writes nothing: `WriteTransaction.refresh` writes the changed session.
     func refresh(
-        _ token: RefreshToken, of key: UserKey, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
+        _ token: RefreshToken, of key: UserKey, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp,
+        clockDifference: Duration
     ) throws -> DecidedRefresh {
         guard let session = try get(Tables.sessions, SessionKey(token.sessionID)) else {
             throw Failure.sessionGone(token.sessionID, settings: settings, now: now)
@@ -23,7 +24,8 @@ extension ReadTransaction {
         guard let account = try account(key) else { throw Failure.userNotFound }
         if account.user.disabled { throw Failure.userDisabled }
         let decision = session.refreshing(
-            presentedCounter: token.counter, attemptHash: attemptHash, settings: settings, now: now)
+            presentedCounter: token.counter, attemptHash: attemptHash, settings: settings, now: now,
+            clockDifference: clockDifference)
         return DecidedRefresh(decision: decision, session: decision.changed ?? session, user: account.user)
     }
 }
@@ -34,9 +36,11 @@ extension WriteTransaction {
     /// A refresh changes nothing but the session's own counter, so it appends no event. A reuse that ends the session
     /// does.
     func refresh(
-        _ token: RefreshToken, of key: UserKey, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
+        _ token: RefreshToken, of key: UserKey, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp,
+        clockDifference: Duration
     ) throws -> DecidedRefresh {
-        let decided = try reading.refresh(token, of: key, attemptHash: attemptHash, settings: settings, now: now)
+        let decided = try reading.refresh(
+            token, of: key, attemptHash: attemptHash, settings: settings, now: now, clockDifference: clockDifference)
         guard let changed = decided.decision.changed else { return decided }
         try put(Tables.sessions, SessionKey(token.sessionID), changed)
         if case .revokedByReuse = decided.decision {

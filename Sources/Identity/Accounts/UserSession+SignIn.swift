@@ -39,7 +39,7 @@ extension UserSession {
                         _ = try transaction.enter(entry, address: nil, origin: origin, now: now)
                         return .refused(.userDisabled)
                     }
-                    switch SecondFactorStep.decide(for: entry.effect.account, after: first, settings: settings) {
+                    switch try transaction.secondFactorStep(for: entry.effect.account, after: first, key.tenant) {
                     case .waits(let kind):
                         return .waits(
                             try transaction.wait(
@@ -99,7 +99,7 @@ extension UserSession {
                     var session = alive
                     session.goOn(entry.effect, origin: origin, now: now)
                     if let first {
-                        switch SecondFactorStep.decide(for: entry.effect.account, after: first, settings: settings) {
+                        switch try transaction.secondFactorStep(for: entry.effect.account, after: first, key.tenant) {
                         case .waits(let kind):
                             return .waits(
                                 try transaction.wait(

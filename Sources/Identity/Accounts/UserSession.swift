@@ -77,24 +77,25 @@ public actor UserSession {
         hooks.apply(to: &account)
         if let address = origin.device.addressHash { account.knownAddresses.remember(address) }
         let id = SessionID.make(at: now, random: resources.random)
-        switch SecondFactorStep.decide(for: account, after: first, settings: settings) {
-        case .notNeeded(let login):
-            return try await signUp(
-                account, BegunSession(login, id: id, of: key, on: origin.device, now: now), settings: settings,
-                origin: origin, deadline: deadline, now: now)
-        case .waits:
-            // A sign-in makes the account as well, and has it wait for its factor.
-            return try await signIn(first, settings: settings, origin: origin, deadline: deadline) {
-                [account] _, current in
-                guard current == nil else { throw Failure.duplicateUID }
-                return AccountEffect(account)
-            }
+        if case .notNeeded(let login) = SecondFactorStep.decide(for: account, after: first, settings: settings) {
+            do {
+                return try await signUp(
+                    account, first, BegunSession(login, id: id, of: key, on: origin.device, now: now),
+                    settings: settings, origin: origin, deadline: deadline, now: now)
+            } catch is SecondFactorWanted {}
+        }
+        // A sign-in makes the account as well, and has it wait for its factor.
+        return try await signIn(first, settings: settings, origin: origin, deadline: deadline) {
+            [account] _, current in
+            guard current == nil else { throw Failure.duplicateUID }
+            return AccountEffect(account)
         }
     }
 
+    /// Throws `SecondFactorWanted` if the tenant asks for one by now.
     private func signUp(
-        _ account: Account, _ session: BegunSession, settings: TenantSettings, origin: Origin, deadline: Instant,
-        now: Timestamp
+        _ account: Account, _ first: FirstFactor, _ session: BegunSession, settings: TenantSettings, origin: Origin,
+        deadline: Instant, now: Timestamp
     ) async throws -> SignedIn {
         let tokens = try await issuer.tokens(
             for: SessionGrant(beginning: session, of: account.user), settings: settings, now: now, deadline: deadline)
@@ -103,6 +104,8 @@ public actor UserSession {
         do {
             _ = try await write { transaction in
                 try transaction.onceIssuing(session: session.id, origin, now: now) {
+                    guard case .notNeeded = try transaction.secondFactorStep(for: account, after: first, key.tenant)
+                    else { throw SecondFactorWanted() }
                     try transaction.insert(account, origin: origin, now: now)
                     // The list by which unused anonymous users are found; the user of a custom token is not one.
                     if account.hasNoWayIn { try transaction.put(Tables.anonymousUsers, key, []) }
@@ -129,13 +132,17 @@ public actor UserSession {
         let now = resources.clock.now()
         let key = key
         let attemptHash = attemptID.isEmpty ? [] : Digest.sha256(attemptID)
+        // Each of two nodes may be that far from the engine's time, and this body may run again after another node's.
+        let clockDifference = resources.store.isInCluster ? resources.limits.journal.clockDifferenceMax * 2 : .zero
         let unwritten = try refreshWithoutWriting(token, attemptHash: attemptHash, settings: settings, now: now)
         let decided =
             if let unwritten {
                 unwritten
             } else {
                 try await write(for: .session, mayBePutOff: true) { transaction in
-                    try transaction.refresh(token, of: key, attemptHash: attemptHash, settings: settings, now: now)
+                    try transaction.refresh(
+                        token, of: key, attemptHash: attemptHash, settings: settings, now: now,
+                        clockDifference: clockDifference)
                 }
             }
         switch decided.decision {
@@ -157,7 +164,8 @@ public actor UserSession {
         // read yet.
         guard settings.refreshMode == .reuse, !resources.store.isInCluster else { return nil }
         let decided = try resources.store.read { transaction in
-            try transaction.refresh(token, of: key, attemptHash: attemptHash, settings: settings, now: now)
+            try transaction.refresh(
+                token, of: key, attemptHash: attemptHash, settings: settings, now: now, clockDifference: .zero)
         }
         return decided.decision.changed == nil ? decided : nil
     }

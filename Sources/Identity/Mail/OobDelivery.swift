@@ -1,7 +1,7 @@
 public import Base
 public import Messages
 public import Rules
-import Store
+public import Store
 
 /// A code that is to be made: its purpose, its user, and the mailbox that gets it.
 public struct OobOrder: Sendable {
@@ -17,6 +17,9 @@ public struct OobOrder: Sendable {
     public var locale: Text = .empty
     /// The factor of a REVERT_SECOND_FACTOR_ADDITION.
     var factorID: Text = .empty
+    /// Checks, in the code's own transaction, that the signed-in user who asked for it may still do so. Nil where
+    /// anybody may ask.
+    public var requireAsker: (@Sendable (borrowing ReadTransaction) throws -> Void)?
     /// A decoy is written, queued and finished like any other code, but nothing is sent.
     public var isDecoy = false
 
@@ -65,6 +68,8 @@ public struct OobDelivery: Sendable {
         let prepared = try prepare(order, settings: settings, now: now)
         try await resources.store.write { transaction in
             _ = try transaction.once(origin, now: now) {
+                // A change of the password that came first has voided the codes that there were.
+                try order.requireAsker?(transaction.reading)
                 try prepared.put(in: transaction)
                 return AccountsSendOobCodeResponse()
             }

@@ -159,7 +159,7 @@ import Tokens
         let (token, settings) = (RefreshToken(sessionID: sessionID, counter: counter), settings)
         let now = fixture.now
         return try await fixture.store.write {
-            try $0.refresh(token, of: key, attemptHash: [], settings: settings, now: now)
+            try $0.refresh(token, of: key, attemptHash: [], settings: settings, now: now, clockDifference: .zero)
         }
     }
 

@@ -26,6 +26,28 @@ public struct EnrollingUser: Sendable {
         guard case .token(let token) = proof else { return }
         try VerifiedUser(token: token, account: account, settings: settings).requireRecentLogin(now: now)
     }
+
+    /// Requires, in the transaction that acts on the proof, that it still holds: the session may have ended meanwhile.
+    /// USER_NOT_FOUND, USER_DISABLED, INVALID_ID_TOKEN, TOKEN_EXPIRED.
+    public func requireStillProved(
+        settings: TenantSettings, now: Timestamp, in transaction: borrowing ReadTransaction
+    ) throws {
+        switch proof {
+        case .token(let token): _ = try transaction.signedIn(account.key, by: token, settings: settings, now: now)
+        case .pending(let id): _ = try transaction.enrollingAccount(id, tenantID: settings.tenantID, now: now)
+        }
+    }
+}
+
+extension ReadTransaction {
+    /// The account of an enrollment credential. INVALID_ID_TOKEN when the credential is over; USER_DISABLED.
+    fileprivate func enrollingAccount(_ id: [UInt8], tenantID: Text, now: Timestamp) throws -> Account {
+        do {
+            return try pendingSignIn(id, .enrollment, tenantID: tenantID, now: now).account
+        } catch let failure as Failure where failure.is(.invalidMFAPendingCredential) {
+            throw Failure.invalidIDToken
+        }
+    }
 }
 
 extension SecondFactorEnrollments {
@@ -45,14 +67,8 @@ extension SecondFactorEnrollments {
     ) throws -> EnrollingUser? {
         let found = credential.bytes.withUnsafeBytes { pendingSignIns.id(in: $0, tenantID: settings.tenantID) }
         guard let id = found else { return nil }
-        do {
-            let account = try transaction.pendingSignIn(
-                id, .enrollment, tenantID: settings.tenantID, now: resources.clock.now()
-            ).account
-            return EnrollingUser(account: account, proof: .pending(id: id))
-        } catch let failure as Failure where failure.is(.invalidMFAPendingCredential) {
-            throw Failure.invalidIDToken
-        }
+        let account = try transaction.enrollingAccount(id, tenantID: settings.tenantID, now: resources.clock.now())
+        return EnrollingUser(account: account, proof: .pending(id: id))
     }
 
     /// Ends an enrollment credential: its user signs out. False for a string that is not one; true for a credential

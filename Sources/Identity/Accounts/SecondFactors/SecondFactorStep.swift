@@ -1,6 +1,7 @@
 import Base
 import Messages
 import Rules
+import Store
 
 /// The decision whether a sign-in needs a second factor. Every sign-in and reauthentication asks it, because a session
 /// begins with a `ProvedLogin`, and only this file makes one.
@@ -14,8 +15,8 @@ enum SecondFactorStep {
         case waits(PendingSignInKind)
     }
 
-    /// Decides over the account as the sign-in would leave it; called in the transaction that begins the session, or
-    /// before the one that makes the account.
+    /// Decides over the account as the sign-in would leave it. What begins a session decides by
+    /// `WriteTransaction.secondFactorStep`, in its transaction.
     static func decide(for account: Account, after first: FirstFactor, settings: TenantSettings) -> Decision {
         switch SecondFactorRules.need(of: account.user, settings: settings) {
         case .nothing: .notNeeded(ProvedLogin(start: first.start, factor: nil))
@@ -24,6 +25,22 @@ enum SecondFactorStep {
         }
     }
 }
+
+extension WriteTransaction {
+    /// The same by the tenant's settings as they are now: since the call was admitted, second factors may have become
+    /// mandatory, and the sessions without one may have been ended. TENANT_NOT_FOUND.
+    func secondFactorStep(
+        for account: Account, after first: FirstFactor, _ tenantID: Text
+    ) throws -> SecondFactorStep.Decision {
+        guard let record = try get(Tables.tenants, TenantPrefix(tenantID)), !record.deleted else {
+            throw Failure.tenantNotFound(tenantID)
+        }
+        return SecondFactorStep.decide(for: account, after: first, settings: TenantSettings(record))
+    }
+}
+
+/// A sign-up may no longer begin a session with its first factor alone.
+struct SecondFactorWanted: Error {}
 
 /// A login that needs no further proof. A session begins with it, or takes it as its new login.
 struct ProvedLogin: Sendable {

@@ -68,9 +68,11 @@ enum AccountsSendOobCode: SlowMethod {
     }
 
     private static func verification(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
-        let user = try call.enrollingUser(idToken: request.idToken).account.user
+        let enrolling = try call.enrollingUser(idToken: request.idToken)
+        let user = enrolling.account.user
         if user.email.isEmpty { throw Failure.missingEmail }
         var order = OobOrder(.verifyEmail, email: user.email)
+        order.requireAsker = { try enrolling.requireStillProved(settings: call.settings, now: call.now, in: $0) }
         order.uid = user.uid
         order.displayName = user.displayName
         return order
@@ -90,6 +92,7 @@ enum AccountsSendOobCode: SlowMethod {
         if user.email.isEmpty, !enrolling.isStopped { throw Failure.missingEmail }
         try enrolling.requireRecentLogin(settings: call.settings, now: call.now)
         var order = OobOrder(.verifyAndChangeEmail, email: user.email)
+        order.requireAsker = { try enrolling.requireStillProved(settings: call.settings, now: call.now, in: $0) }
         order.uid = user.uid
         order.displayName = user.displayName
         order.newEmail = newEmail.address
