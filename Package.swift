@@ -202,8 +202,8 @@ let package = Package(
         tests(
             "ServerTests",
             [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "TLS", "Transport", "Tokens",
-                "Rules", "Signing", "Identity", "Service",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "TLS", "Transport", "Outbound",
+                "Tokens", "Rules", "Signing", "Identity", "Service",
             ]),
     ]
 )

@@ -125,7 +125,8 @@ public struct Limits: Sendable {
     public var importedHashTimeMax = Duration.milliseconds(250)
     public var blockingQueueMax = 256
     public var signingQueueMax = 4_096
-    /// The threads that call identity providers, and how many calls one tenant may have running or waiting there.
+    /// The threads that call other servers, and how many requests and mails one tenant may have running or waiting
+    /// there.
     public var outboundWorkers = 16
     public var outboundRequestsPerTenantMax = 8
     /// The processor time, per ten seconds, for documents and keys that the identity providers of one tenant publish.

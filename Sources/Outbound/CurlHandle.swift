@@ -27,7 +27,8 @@ final class CurlHandle: @unchecked Sendable {
     deinit { curl_easy_cleanup(pointer) }
 
     /// Forgets every option, keeps the open connections, and sets the options that hold for all requests: no proxy from
-    /// the environment, no signals, no files of the user, TLS 1.2 or later, verified.
+    /// the environment, no signals, no files of the user, TLS 1.2 or later, verified. `certificateFile`: PEM
+    /// certificates to trust instead of the system's.
     func reset(certificateFile: String?) {
         curl_easy_reset(pointer)
         set(CURLOPT_NOSIGNAL, 1)
@@ -37,7 +38,10 @@ final class CurlHandle: @unchecked Sendable {
         set(CURLOPT_SSL_VERIFYPEER, 1)
         set(CURLOPT_SSL_VERIFYHOST, 2)
         set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
-        if let certificateFile { set(CURLOPT_CAINFO, certificateFile) }
+        guard let certificateFile else { return }
+        set(CURLOPT_CAINFO, certificateFile)
+        // libcurl has a directory of the system's certificates built in, and would trust these as well.
+        set(CURLOPT_CAPATH, pointer: nil)
     }
 
     // If libcurl refuses an option, it is our own mistake: the linked libcurl is older than the one compiled against.

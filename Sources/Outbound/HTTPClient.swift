@@ -8,23 +8,18 @@ import Synchronization
 /// cookies or compression; only addresses that the request's `NetworkPolicy` permits. Connections are kept and used
 /// again, never across policies. Any thread.
 public final class HTTPClient: Sendable {
-    /// The most requests of one tenant at a time, so that a provider that hangs holds up no requests of other tenants.
-    private let requestsPerTenantMax: Int
     private let pool: WorkerPool
+    private let places: TenantPlaces
     private let certificateFile: String?
-    private let state = Mutex(State())
-
-    private struct State {
-        var idle: [NetworkPolicy: [CurlHandle]] = [:]
-        var requestCounts: [Text: Int] = [:]
-    }
+    private let idle = Mutex<[NetworkPolicy: [CurlHandle]]>([:])
 
     private static let idleHandlesMax = 16
 
-    /// `certificateFile`: PEM certificates to trust instead of the system's.
-    public init(pool: WorkerPool, requestsPerTenantMax: Int, certificateFile: String? = nil) {
+    /// `places`: shared by all clients of the pool. `certificateFile`: PEM certificates to trust instead of the
+    /// system's.
+    public init(pool: WorkerPool, places: TenantPlaces, certificateFile: String? = nil) {
         self.pool = pool
-        self.requestsPerTenantMax = requestsPerTenantMax
+        self.places = places
         self.certificateFile = certificateFile
     }
 
@@ -44,13 +39,11 @@ public final class HTTPClient: Sendable {
         guard !request.url.isPlaintext || request.policy.allowsHTTPToLoopback else {
             throw OutboundError.addressNotAllowed
         }
-        try begin(tenant)
-        defer { end(tenant) }
         var request = request
         if let parent = CallTrace.current?.parent { request.fields.append(.init("traceparent", parent.header)) }
         let cancelFlag = CancelFlag()
         return try await withTaskCancellationHandler {
-            try await pool.run(tenant: tenant, deadline: deadline) { [self, request] in
+            try await places.run(on: pool, tenant: tenant, deadline: deadline) { [self, request] in
                 try transform(exchange(request, cancelFlag, deadline))
             }
         } onCancel: {
@@ -62,36 +55,18 @@ public final class HTTPClient: Sendable {
     public func compute<Value: Sendable>(
         tenant: Text, deadline: Instant, _ work: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
-        try begin(tenant)
-        defer { end(tenant) }
-        return try await pool.run(tenant: tenant, deadline: deadline, work)
+        try await places.run(on: pool, tenant: tenant, deadline: deadline, work)
     }
 
     private func exchange(_ request: HTTPRequest, _ cancelFlag: CancelFlag, _ deadline: Instant) throws -> HTTPAnswer {
-        let handle = state.withLock { $0.idle[request.policy]?.popLast() } ?? CurlHandle()
+        let handle = idle.withLock { $0[request.policy]?.popLast() } ?? CurlHandle()
         defer {
-            state.withLock { state in
-                guard state.idle[request.policy, default: []].count < Self.idleHandlesMax else { return }
-                state.idle[request.policy, default: []].append(handle)
+            idle.withLock { idle in
+                guard idle[request.policy, default: []].count < Self.idleHandlesMax else { return }
+                idle[request.policy, default: []].append(handle)
             }
         }
         return try HTTPExchange(request, cancelFlag: cancelFlag).perform(
             on: handle, certificateFile: certificateFile, deadline: deadline)
-    }
-
-    private func begin(_ tenant: Text) throws(OutboundError) {
-        let isAdmitted = state.withLock { state in
-            guard state.requestCounts[tenant, default: 0] < requestsPerTenantMax else { return false }
-            state.requestCounts[tenant, default: 0] += 1
-            return true
-        }
-        if !isAdmitted { throw .overloaded }
-    }
-
-    private func end(_ tenant: Text) {
-        state.withLock { state in
-            let count = state.requestCounts[tenant, default: 0] - 1
-            state.requestCounts[tenant] = count > 0 ? count : nil
-        }
     }
 }

@@ -48,25 +48,29 @@ public enum SMTPError: Error, Sendable, Equatable {
 /// Sends mail to a server over SMTP (RFC 5321), on the pool's threads. Any thread.
 public final class SMTPClient: Sendable {
     private let pool: WorkerPool
+    private let places: TenantPlaces
     private let certificateFile: String?
 
     /// The longest time for one mail, connecting included.
     static let timeout = Duration.seconds(30)
 
-    public init(pool: WorkerPool, certificateFile: String? = nil) {
+    /// `places`: shared by all clients of the pool.
+    public init(pool: WorkerPool, places: TenantPlaces, certificateFile: String? = nil) {
         self.pool = pool
+        self.places = places
         self.certificateFile = certificateFile
     }
 
     /// Sends `message`, which includes its header, from one mailbox to another.
     ///
-    /// - Throws: `SMTPError`; the pool's error if it is full.
+    /// - Throws: `SMTPError`. The server was not asked: `OutboundError.overloaded`; the pool's error if it is full or
+    ///   closed or the deadline passes; `CancellationError`.
     public func send(
         _ message: Secret, from sender: Text, to recipient: Text, through server: SMTPServer, tenant: Text,
         deadline: Instant
     ) async throws {
         let certificateFile = certificateFile
-        try await pool.run(tenant: tenant, deadline: deadline) {
+        try await places.run(on: pool, tenant: tenant, deadline: deadline) {
             try SMTPExchange(message, from: sender, to: recipient, server).perform(
                 certificateFile: certificateFile, deadline: deadline)
         }

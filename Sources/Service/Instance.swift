@@ -93,8 +93,7 @@ public final class Instance: Sendable {
         }
         let loops = EventLoopGroup(count: configuration.threads)
         (self.passwordPool, self.outboundPool) = (configuration.makePasswordPool(), configuration.makeOutboundPool())
-        let http = configuration.makeHTTPClient(outboundPool)
-        let smtp = SMTPClient(pool: outboundPool, certificateFile: configuration.certificateFile)
+        let (http, smtp) = configuration.makeClients(outboundPool)
         var resources = Resources(
             store: store, time: time, random: configuration.random, limits: limits, log: log)
         let notice = time.begin(mark: mark, acceptsWall: configuration.acceptsClock)
@@ -177,9 +176,13 @@ extension Instance.Configuration {
     /// A number whose upper half no other start of a server has, except by chance.
     fileprivate func drawnConnectionID() -> UInt64 { random.bytes(4).reduce(0) { $0 << 8 | UInt64($1) } << 32 }
 
-    fileprivate func makeHTTPClient(_ pool: WorkerPool) -> HTTPClient {
-        HTTPClient(
-            pool: pool, requestsPerTenantMax: limits.outboundRequestsPerTenantMax, certificateFile: certificateFile)
+    /// A tenant's requests and mails share its places, because they share the threads.
+    fileprivate func makeClients(_ pool: WorkerPool) -> (HTTPClient, SMTPClient) {
+        let places = TenantPlaces(perTenant: limits.outboundRequestsPerTenantMax)
+        return (
+            HTTPClient(pool: pool, places: places, certificateFile: certificateFile),
+            SMTPClient(pool: pool, places: places, certificateFile: certificateFile)
+        )
     }
 
     fileprivate var software: Text { Text("postern/\(version)") }

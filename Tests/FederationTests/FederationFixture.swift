@@ -60,7 +60,7 @@ func withFederation<Result>(_ body: (FederationFixture) async throws -> Result) 
     var limits = Limits()
     // The clock stands still: all requests of a test fall into one window.
     limits.providerKeyTimePerTenantMax = .seconds(60)
-    let client = ProviderClient(client: HTTPClient(pool: pool, requestsPerTenantMax: 8), limits: limits)
+    let client = ProviderClient(client: HTTPClient(pool: pool, places: TenantPlaces(perTenant: 8)), limits: limits)
     return try await body(FederationFixture(client: client, provider: provider, clock: clock))
 }
 

@@ -5,7 +5,7 @@ import TestSupport
 
 /// A client with its pool, and a server that answers what `handler` says. Both are gone when `body` returns.
 func withClient<Result>(
-    requestsPerTenantMax: Int = 8, certificateFile: String? = nil,
+    certificateFile: String? = nil,
     _ handler: @escaping FakeHTTPServer.Handler = { _ in .response(HTTPResponse(body: Array("hello".utf8))) },
     _ body: (HTTPClient, FakeHTTPServer) async throws -> Result
 ) async throws -> Result {
@@ -13,7 +13,7 @@ func withClient<Result>(
     let server = FakeHTTPServer(handler)
     defer { end(pool, server) }
     let client = HTTPClient(
-        pool: pool, requestsPerTenantMax: requestsPerTenantMax, certificateFile: certificateFile)
+        pool: pool, places: TenantPlaces(perTenant: 8), certificateFile: certificateFile)
     return try await body(client, server)
 }
 

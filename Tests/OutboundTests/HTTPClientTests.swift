@@ -214,25 +214,6 @@ import Testing
         }
     }
 
-    @Test func oneTenantDoesNotTakeEveryThread() async throws {
-        try await withClient(requestsPerTenantMax: 2, { $0.path == "/" ? .silence : .response(HTTPResponse(body: [])) })
-        {
-            client, server in
-            let slow = HTTPRequest(try url(server), policy: .local)
-            let tasks = (0..<2).map { _ in Task { try await client.send(slow, tenant: "t", deadline: .soon) } }
-            while server.requestCount("/") < 2 { await Task.yield() }
-            let quick = HTTPRequest(try url(server, "/quick"), policy: .local)
-            let error = await outboundError { _ = try await client.send(quick, tenant: "t", deadline: .soon) }
-            #expect(error == .overloaded)
-            #expect(try await client.send(quick, tenant: "other", deadline: .soon).status == 200)
-            for task in tasks {
-                task.cancel()
-                _ = await task.result
-            }
-            #expect(try await client.send(quick, tenant: "t", deadline: .soon).status == 200)
-        }
-    }
-
     @Test func aProxyInTheEnvironmentIsNotAsked() async throws {
         let names = ["http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
         for name in names { setenv(name, "http://127.0.0.1:1", 1) }

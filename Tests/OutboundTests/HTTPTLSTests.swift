@@ -24,12 +24,18 @@ import Testing
                     "-out", certificate, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days",
                     "2",
                 ], in: directory)
-            let arguments = ["s_server", "-accept", "127.0.0.1:0", "-key", key, "-cert", certificate, "-www"]
-            let server = try ChildProcess("openssl", arguments + serverArguments, output: "\(directory)/server")
-            defer { server.kill() }
-            let port = try #require(try listeningPort("\(directory)/server"))
-            try await body(port, certificate)
+            try await serve(key, certificate, serverArguments, in: directory) { try await body($0, certificate) }
         }
+    }
+
+    private func serve(
+        _ key: String, _ certificate: String, _ serverArguments: [String] = [], in directory: String,
+        _ body: (_ port: Int) async throws -> Void
+    ) async throws {
+        let arguments = ["s_server", "-accept", "127.0.0.1:0", "-key", key, "-cert", certificate, "-www"]
+        let server = try ChildProcess("openssl", arguments + serverArguments, output: "\(directory)/server")
+        defer { server.kill() }
+        try await body(try #require(try listeningPort("\(directory)/server")))
     }
 
     /// The port in the line that s_server prints once it listens: "ACCEPT 127.0.0.1:12345".
@@ -75,6 +81,47 @@ import Testing
                 #expect(error == .untrusted)
             }
         }
+    }
+
+    /// A client that has the directory of the system's certificates looks there for the issuer, and opens the file with
+    /// the issuer's name. The server's certificate has the name of a certificate that the system trusts.
+    @Test func `Certificates from a file are trusted instead of the system's`() async throws {
+        guard let trusted = Self.certificateOfTheSystem() else {
+            return print("no directory of certificates here: a certificate file is not compared with it")
+        }
+        try await withTLSServer { _, ownCertificate in
+            try await withTemporaryDirectory { directory in
+                let (key, namesake) = ("\(directory)/key.pem", "\(directory)/namesake.pem")
+                let curve = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]
+                try run(["genpkey", "-out", key] + curve, in: directory)
+                try run(["x509", "-in", trusted, "-signkey", key, "-days", "2", "-out", namesake], in: directory)
+                // The server itself must not look for the issuer.
+                let isolation = ["-no-CAfile", "-no-CApath", "-no-CAstore"]
+                try await serve(key, namesake, isolation, in: directory) { port in
+                    let watch = try OpeningWatch(trusted)
+                    // To show that the watch sees it: a client that has the directory.
+                    let look = ["s_client", "-connect", "127.0.0.1:\(port)", "-no-CAfile", "-no-CAstore"]
+                    _ = try ChildProcess("openssl", look + ["-CApath", Self.directoryOfTheSystem]).wait()
+                    try #require(watch.wasOpened())
+                    try await withClient(certificateFile: ownCertificate) { client, _ in
+                        let error = await outboundError { _ = try await get(client, "https://localhost:\(port)/") }
+                        #expect(error == .untrusted)
+                    }
+                    #expect(!watch.wasOpened())
+                }
+            }
+        }
+    }
+
+    /// The directory that Debian's libcurl has built in.
+    private static let directoryOfTheSystem = "/etc/ssl/certs"
+
+    /// One of the certificates that OpenSSL finds by the hash of their names.
+    private static func certificateOfTheSystem() -> String? {
+        var found = glob_t()
+        defer { globfree(&found) }
+        guard glob("\(directoryOfTheSystem)/*.0", 0, nil, &found) == 0 else { return nil }
+        return found.gl_pathv?[0].map { String(cString: $0) }
     }
 
     @Test func anOldVersionOfTLSIsNot() async throws {

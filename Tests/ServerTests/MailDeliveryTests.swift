@@ -162,6 +162,27 @@ import Testing
         }
     }
 
+    @Test func `A webhook whose secret cannot be opened gets nothing`() async throws {
+        let receiver = FakeHTTPServer { _ in .response(HTTPResponse(status: 204, body: [])) }
+        defer { receiver.close() }
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.deliverByWebhook(url: "\(receiver.url)/mail")
+            // As if it was sealed under another master key.
+            try await server.project.store.write { transaction in
+                let key = TenantPrefix("")
+                var stored = try #require(try transaction.get(Tables.emailConfigs, key))
+                stored.sealedWebhookSecret = [UInt8](repeating: 0, count: stored.sealedWebhookSecret.count)
+                try transaction.put(Tables.emailConfigs, key, stored)
+            }
+            _ = try client.signUp("ada@example.com")
+            try client.sendOob(.passwordReset, email: "ada@example.com")
+            let waiting = try await client.newestMail { $0.attempts == 1 }
+            #expect(waiting.state == .pending && waiting.lastError == "the webhook has no secret that can be opened")
+            #expect(receiver.requestCount("/mail") == 0)
+        }
+    }
+
     // MARK: The configuration
 
     @Test func secretsAreNeverToldAndDoNotFollowToAnotherServer() async throws {

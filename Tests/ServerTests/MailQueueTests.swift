@@ -3,6 +3,7 @@ import Glibc
 import Identity
 import Messages
 import Reactor
+import Service
 import Store
 import TestSupport
 import Testing
@@ -56,6 +57,35 @@ import Testing
                 AccountsSendOobCodeRequest(tenantID: "acme", requestType: .emailSignin, email: "ada@example.com"))
             Self.waitUntil("the other tenant's mail waits behind a server that hangs") {
                 receiver.requestCount("/mail") == 1
+            }
+        }
+    }
+
+    @Test func `A mail without a place on its way out waits and loses no attempt`() async throws {
+        try await withTemporaryDirectory { directory in
+            let silent = try SilentServer()
+            try await withServer(configure: { $0.limits.outboundRequestsPerTenantMax = 1 }) { server in
+                let client = try IdentityClient(server)
+                try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+                try client.deliverBySMTP(port: silent.port)
+                for user in ["ann", "bob"] { try client.sendOob(.emailSignin, email: Text("\(user)@example.com")) }
+                try Self.waitUntil("no mail was refused") { try Self.list(client).contains { !$0.lastError.isEmpty } }
+                let refused = try #require(try Self.list(client).first { !$0.lastError.isEmpty })
+                #expect(refused.state == .pending && refused.attempts == 0)
+                #expect(refused.lastError == "too much of this tenant is on its way")
+                #expect(refused.nextAttemptAtMicros > server.clock.clock.now().microseconds)
+                silent.close()
+                try Self.waitUntil("the mail has its place for ever") {
+                    try Self.list(client).contains { $0.attempts == 1 }
+                }
+                let mailServer = try MailServer(directory, port: silent.port)
+                try Self.waitUntil("the mails were not sent") {
+                    server.clock.advance(by: .seconds(3))
+                    return try Self.list(client, .sent).count == 2
+                }
+                let sent = try Self.list(client, .sent)
+                #expect(sent.first { $0.messageID == refused.messageID }?.attempts == 1)
+                #expect(try mailServer.mails().count == 2)
             }
         }
     }

@@ -11,7 +11,7 @@ import sys
 import listed
 from swift_source import code_of
 
-TARGETS = ["Tokens", "Signing", "Federation", "Identity", "Service"]
+TARGETS = ["Outbound", "Tokens", "Signing", "Federation", "Identity", "Service"]
 
 SITES = re.compile(r"^\s*(?:(?:public|package|private|fileprivate|nonisolated|static|weak|lazy)(?:\(set\))? )*(?:let|var) \w+"
                    r"(?::[^={]*\b(?:Mutex|Atomic)<| = (?:Mutex|Atomic)\b|: \[[^=\]]*:[^=]*\] = \[:\])")

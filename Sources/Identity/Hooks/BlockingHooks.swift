@@ -9,7 +9,11 @@ import Rules
 ///
 /// The endpoints are asked before the user's turn and before any transaction, so that a slow endpoint delays only the
 /// user who signs in. The `HTTPClient` limits how many requests of a tenant run at once, and which addresses can be
-/// reached. Any thread.
+/// reached.
+///
+/// A hook fails when its endpoint is not reached, is too slow, or answers what cannot be used. What keeps this server
+/// from asking is no failure of the hook and refuses the sign-in, whatever the hook allows: end users could bring it
+/// about, by many sign-ins at once for example. Any thread.
 struct BlockingHooks: Sendable {
     /// The description of a sign-in that a hook gets.
     struct Event: Sendable {
@@ -30,7 +34,8 @@ struct BlockingHooks: Sendable {
         (self.resources, self.configs, self.http) = (configs.resources, configs, http)
     }
 
-    /// The hooks' answer to the sign-in. BLOCKED_BY_HOOK, HOOK_FAILED.
+    /// The hooks' answer to the sign-in. BLOCKED_BY_HOOK, HOOK_FAILED. If a hook could not be asked: SERVER_OVERLOADED,
+    /// DEADLINE_EXCEEDED, the pool's other errors.
     func ask(_ event: Event, tenantID: Text, deadline: Instant) async throws -> HookAnswer {
         var answer = HookAnswer()
         for point in HookPoint.allCases where point == .beforeSignIn || event.isNewUser {
@@ -63,14 +68,44 @@ struct BlockingHooks: Sendable {
         let reason: String
     }
 
+    /// Throws `HookTrouble` if the hook failed.
     private func ask(
         _ hook: Hook, _ point: HookPoint, _ event: Event, secret: Secret, allowsPrivate: Bool, tenantID: Text,
         deadline: Instant
     ) async throws -> HookAnswer {
+        let request = try request(
+            hook, point, event, secret: secret, allowsPrivate: allowsPrivate, tenantID: tenantID)
+        do {
+            let answer = try await http.send(request, tenant: tenantID, deadline: deadline)
+            guard answer.isSuccess else { throw HookTrouble(reason: "it answered \(answer.status)") }
+            guard let read = HookAnswer(answer.body, limits: resources.limits) else {
+                throw HookTrouble(reason: "its answer cannot be used")
+            }
+            return read
+        } catch OutboundError.overloaded {
+            throw Failure(
+                .serverOverloaded, "Too much of this tenant is on its way to other servers; try again.",
+                metadata: [Failure.Entry("hook", point.rawValue)], retryAfter: .seconds(1))
+        } catch OutboundError.timedOut where Self.isAlmostOver(deadline) {
+            throw Failure(
+                .deadlineExceeded, "The deadline passed before the tenant's \(point.rawValue) hook had its time.",
+                metadata: [Failure.Entry("hook", point.rawValue)])
+        } catch let error as OutboundError {
+            throw HookTrouble(reason: "\(error)")
+        }
+    }
+
+    /// Whether the call's deadline ended a request. libcurl counts in milliseconds, and may be early by one.
+    private static func isAlmostOver(_ deadline: Instant) -> Bool {
+        Instant.now.advanced(by: .milliseconds(10)) >= deadline
+    }
+
+    private func request(
+        _ hook: Hook, _ point: HookPoint, _ event: Event, secret: Secret, allowsPrivate: Bool, tenantID: Text
+    ) throws -> HTTPRequest {
         guard let url = HTTPURL(hook.webhook?.url ?? .empty), !secret.isEmpty else {
             throw HookTrouble(reason: "it has no URL or no secret")
         }
-        let timeout = Duration.milliseconds(hook.timeoutMillis == 0 ? 5_000 : Int64(hook.timeoutMillis))
         let body = Self.body(point, event, tenantID: tenantID, at: resources.clock.now())
         var request = HTTPRequest(
             url, method: .post(Secret(body)),
@@ -80,22 +115,9 @@ struct BlockingHooks: Sendable {
                     "Postern-Signature", Webhook.signature(of: body, at: resources.clock.now(), secret: secret)),
             ],
             policy: NetworkPolicy(allowsHTTPToLoopback: allowsPrivate, allowsPrivateAddresses: allowsPrivate))
-        request.timeout = timeout
+        request.timeout = .milliseconds(hook.timeoutMillis == 0 ? 5_000 : Int64(hook.timeoutMillis))
         request.bodyByteCountMax = HookAnswer.byteCountMax
-        let limit = min(deadline, Instant.now.advanced(by: timeout))
-        do {
-            let answer = try await http.send(request, tenant: tenantID, deadline: limit)
-            guard answer.isSuccess else { throw HookTrouble(reason: "it answered \(answer.status)") }
-            guard let read = HookAnswer(answer.body, limits: resources.limits) else {
-                throw HookTrouble(reason: "its answer cannot be used")
-            }
-            return read
-        } catch let error as OutboundError {
-            throw HookTrouble(reason: "\(error)")
-        } catch let failure as Failure {
-            // The pool is full, or the deadline passed while the request waited for a thread.
-            throw HookTrouble(reason: failure.reason)
-        }
+        return request
     }
 
     private static func body(_ point: HookPoint, _ event: Event, tenantID: Text, at now: Timestamp) -> [UInt8] {

@@ -76,7 +76,7 @@ struct MailDelivery: Sendable {
             let what = cause.map { "\($0)" } ?? "broken"
             return .failed(Text("the mail server: \(what)\(code > 0 ? ", \(code)" : "")"))
         } catch {
-            return .failed("the outgoing queue is full")
+            return .overloaded
         }
     }
 

@@ -9,8 +9,9 @@ import Store
 ///
 /// Runs on one loop; each delivery on the blocking pool. A tenant has few deliveries running at a time, so a tenant
 /// whose server hangs does not hold up the others. A failed delivery is retried with back-off, and given up after
-/// `attemptsMax` attempts. Everything about a delivery is in the store, so a stop loses nothing. In a cluster each
-/// message is claimed before it is sent (`MailClaim`).
+/// `attemptsMax` attempts. A message that could not be tried, because too much of its tenant is on its way, waits some
+/// seconds and has lost no attempt. Everything about a delivery is in the store, so a stop loses nothing. In a cluster
+/// each message is claimed before it is sent (`MailClaim`).
 public actor Mailer {
     nonisolated let loop: EventLoop
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -23,6 +24,8 @@ public actor Mailer {
     /// Attempts whose outcome could not be written yet; each keeps its place, so that it is not made again meanwhile.
     private var unsettled: [(key: OutboxDueKey, outcome: DeliveryOutcome?)] = []
     private var lastTenant: Text?
+    /// Tenants without a place for a message on its way. Nothing of theirs is tried before the next wake.
+    private var resting: Set<Text> = []
     private var idleWaiters: [Promise<Void>] = []
     private var isStopped = false
     private var isWakingSoon = false
@@ -98,6 +101,7 @@ public actor Mailer {
         isWakingSoon = false
         guard !isStopped else { return }
         timer.arm(after: .seconds(1))
+        resting = []
         settleAgain()
         deliverMore()
     }
@@ -116,7 +120,7 @@ public actor Mailer {
         let due = try? resources.store.read { transaction in
             try transaction.dueMessages(
                 now: resources.clock.now(), after: lastTenant, limit: Self.inFlightMax - inFlightCount,
-                room: { Self.inFlightPerTenantMax - (inFlight[$0]?.count ?? 0) },
+                room: { resting.contains($0) ? 0 : Self.inFlightPerTenantMax - (inFlight[$0]?.count ?? 0) },
                 isTaken: { inFlight[$0.tenant]?.contains($0.messageID) == true })
         }
         guard let due, !due.isEmpty else { return }
@@ -166,6 +170,7 @@ public actor Mailer {
         var outcome: DeliveryOutcome?
         // A decoy is not sent: only its delivery is written.
         if let stored { outcome = stored.decoy ? .sent : await delivery.attempt(stored, tenantID: key.tenant) }
+        if case .postponed = outcome { resting.insert(key.tenant) }
         await settle(key, outcome)
     }
 

@@ -85,7 +85,7 @@ extension OutboxMessage {
         _ outcome: DeliveryOutcome, isWorthDelivering: (Timestamp) -> Bool = { _ in true }, random: UInt64,
         now: Timestamp
     ) {
-        if outcome != .held { attempts &+= 1 }
+        if outcome.isAttempt { attempts &+= 1 }
         nextAttemptAtMicros = 0
         switch outcome {
         case .held:
@@ -101,11 +101,17 @@ extension OutboxMessage {
         case .failed(let what):
             lastError = what
             guard Int(attempts) < Mailer.attemptsMax else { return state = .dead }
-            let next = now + Mailer.backoff(afterAttempts: Int(attempts), isUrgent: isSMS, random: random)
-            guard isWorthDelivering(next) else { return state = .dead }
-            state = .pending
-            nextAttemptAtMicros = next.microseconds
+            plan(now + Mailer.backoff(afterAttempts: Int(attempts), isUrgent: isSMS, random: random), isWorthDelivering)
+        case .postponed(let what):
+            lastError = what
+            plan(now + Mailer.backoff(afterAttempts: 1, isUrgent: true, random: random), isWorthDelivering)
         }
+    }
+
+    private mutating func plan(_ next: Timestamp, _ isWorthDelivering: (Timestamp) -> Bool) {
+        guard isWorthDelivering(next) else { return state = .dead }
+        state = .pending
+        nextAttemptAtMicros = next.microseconds
     }
 }
 

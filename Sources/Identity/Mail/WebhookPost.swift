@@ -7,11 +7,13 @@ struct WebhookPost: Sendable {
     let resources: Resources
     let http: HTTPClient
 
-    /// `secret` signs the request. A status that asks for a retry fails the attempt; any other 4xx refuses it.
+    /// `secret` signs the request; without it, nothing is sent. A status that asks for a retry fails the attempt; any
+    /// other 4xx refuses it.
     func send(
         _ body: [UInt8], to webhook: WebhookConfig, secret: Secret, allowsPrivateAddresses: Bool, tenantID: Text
     ) async -> DeliveryOutcome {
         guard let url = HTTPURL(webhook.url) else { return .failed("no webhook is configured") }
+        guard !secret.isEmpty else { return .failed("the webhook has no secret that can be opened") }
         let request = HTTPRequest(
             url, method: .post(Secret(body)),
             fields: [
@@ -28,10 +30,10 @@ struct WebhookPost: Sendable {
             let isFinal = (400...499).contains(answer.status) && ![408, 409, 425, 429].contains(answer.status)
             let what = Text("the webhook answered \(answer.status)")
             return isFinal ? .refused(what) : .failed(what)
-        } catch let error as OutboundError {
+        } catch let error as OutboundError where error != .overloaded {
             return .failed(Text("the webhook: \(error)"))
         } catch {
-            return .failed("the outgoing queue is full")
+            return .overloaded
         }
     }
 }

@@ -33,6 +33,20 @@ import Testing
         }
     }
 
+    @Test func `A message that nobody was asked to take waits some seconds, however often that happens`() {
+        let now = Timestamp(seconds: 1_000)
+        var message = OutboxMessage(state: .pending, attempts: 11)
+        for _ in 0..<50 {
+            message.settle(.overloaded, random: 7, now: now)
+            #expect(message.state == .pending && message.attempts == 11 && !message.lastError.isEmpty)
+            #expect(message.nextAttemptAtMicros > (now + .seconds(3)).microseconds)
+            #expect(message.nextAttemptAtMicros < (now + .seconds(7)).microseconds)
+        }
+        // A code that will have expired by then is not sent any more.
+        message.settle(.overloaded, isWorthDelivering: { $0 <= now }, random: 7, now: now)
+        #expect(message.state == .dead && message.nextAttemptAtMicros == 0)
+    }
+
     @Test func anHourlyQuotaRefusesAfterItsNumberAndForgets() {
         var quota = HourlyQuota(keysMax: 3)
         let start = Timestamp(seconds: 1_000_000)

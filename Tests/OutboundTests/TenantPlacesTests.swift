@@ -1,0 +1,175 @@
+import Base
+import Outbound
+import Reactor
+import Synchronization
+import TestSupport
+import Testing
+
+/// How many threads of the pool one tenant can hold, by whatever means.
+@Suite struct TenantPlacesTests {
+    /// Holds the works that wait at it until it is opened.
+    private final class Gate: Sendable {
+        private let semaphore = Semaphore()
+        private let entered = Atomic(0)
+
+        var enteredCount: Int { entered.load(ordering: .relaxed) }
+
+        func pass() {
+            entered.add(1, ordering: .relaxed)
+            semaphore.wait()
+            semaphore.signal()
+        }
+
+        func open() { semaphore.signal() }
+    }
+
+    private struct Scene {
+        let http: HTTPClient
+        let smtp: SMTPClient
+        let server: FakeHTTPServer
+        let gate = Gate()
+
+        func get(_ path: String = "/", tenant: Text = "t", deadline: Instant = .soon) async throws -> HTTPAnswer {
+            let url = try #require(HTTPURL(Text(server.url + path)))
+            return try await http.send(HTTPRequest(url, policy: .local), tenant: tenant, deadline: deadline)
+        }
+
+        /// Sends a mail to `port`, by default one where nobody listens.
+        func mail(port: UInt16 = 1, tenant: Text = "t") async throws {
+            let mailServer = SMTPServer(
+                host: "127.0.0.1", port: port, security: .none, username: .empty, password: .empty,
+                policy: NetworkPolicy(allowsPrivateAddresses: true))
+            try await smtp.send(
+                Secret(Array("Subject: hello\r\n\r\nhello\r\n".utf8)), from: "a@example.com", to: "b@example.com",
+                through: mailServer, tenant: tenant, deadline: .soon)
+        }
+
+        /// Work that holds a thread until the gate is opened, whether anybody waits for it or not.
+        func work(tenant: Text = "t", deadline: Instant = .soon) -> Task<Void, any Error> {
+            Task { try await http.compute(tenant: tenant, deadline: deadline) { [gate] in gate.pass() } }
+        }
+
+        /// Asks until the tenant has a place again. There may be requests that were given up but have not ended.
+        func answerOnceThereIsAPlace(tenant: Text = "t") async throws -> HTTPAnswer {
+            for _ in 0..<1_000 {
+                do { return try await get(tenant: tenant) } catch OutboundError.overloaded {}
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            throw OutboundError.overloaded
+        }
+    }
+
+    /// A pool of two threads. A path "/silent" is never answered.
+    private func run(places count: Int, _ body: (Scene) async throws -> Void) async throws {
+        let pool = WorkerPool(name: "outbound", workers: 2, queueMax: 16, queueMaxPerTenant: 16)
+        let server = FakeHTTPServer { $0.path == "/silent" ? .silence : .response(HTTPResponse(body: [])) }
+        let places = TenantPlaces(perTenant: count)
+        let scene = Scene(
+            http: HTTPClient(pool: pool, places: places), smtp: SMTPClient(pool: pool, places: places), server: server)
+        defer {
+            scene.gate.open()
+            end(pool, server)
+        }
+        try await body(scene)
+    }
+
+    /// Closing may block a test's thread for a moment.
+    private func end(_ pool: WorkerPool, _ server: FakeHTTPServer) {
+        server.close()
+        pool.close()
+    }
+
+    private func wait(until isTrue: () -> Bool) async throws {
+        for _ in 0..<1_000 where !isTrue() { try await Task.sleep(for: .milliseconds(20)) }
+        #expect(isTrue())
+    }
+
+    private func cancel(_ tasks: [Task<Void, any Error>]) async {
+        for task in tasks {
+            task.cancel()
+            #expect(await task.result.error is CancellationError)
+        }
+    }
+
+    /// Expects that the tenant can send neither a request nor a mail.
+    private func expectNoPlace(_ scene: Scene) async {
+        let request = Task { try await scene.get() }
+        #expect(await request.result.error as? OutboundError == .overloaded)
+        #expect(await mailError(scene) as? OutboundError == .overloaded)
+    }
+
+    private func mailError(_ scene: Scene, tenant: Text = "t") async -> (any Error)? {
+        await Task { try await scene.mail(tenant: tenant) }.result.error
+    }
+
+    @Test func `One tenant does not take every thread`() async throws {
+        try await run(places: 1) { scene in
+            let slow = Task { _ = try await scene.get("/silent") }
+            try await wait { scene.server.requestCount("/silent") == 1 }
+            await expectNoPlace(scene)
+            #expect(try await scene.get(tenant: "other").status == 200)
+            await cancel([slow])
+            #expect(try await scene.answerOnceThereIsAPlace().status == 200)
+        }
+    }
+
+    @Test func `Work that holds its thread keeps its place when nobody waits for it any more`() async throws {
+        try await run(places: 1) { scene in
+            let given = scene.work()
+            try await wait { scene.gate.enteredCount == 1 }
+            await cancel([given])
+            await expectNoPlace(scene)
+            #expect(try await scene.get(tenant: "other").status == 200)
+            scene.gate.open()
+            #expect(try await scene.answerOnceThereIsAPlace().status == 200)
+        }
+    }
+
+    @Test func `A mail has a place as a request has`() async throws {
+        try await run(places: 1) { scene in
+            // The server waits for a request, and the client for the greeting of a mail server.
+            let mail = Task { try await scene.mail(port: scene.server.port) }
+            try await wait { scene.server.connectionCount == 1 }
+            await expectNoPlace(scene)
+            #expect(await mailError(scene, tenant: "other") is SMTPError)
+            await cancel([mail])
+            // The transfer goes on without its caller.
+            await expectNoPlace(scene)
+        }
+    }
+
+    @Test func `The place is free again when the answer comes`() async throws {
+        try await run(places: 1) { scene in
+            for _ in 0..<200 {
+                _ = try await scene.get()
+                #expect(await mailError(scene) is SMTPError)
+                let failing = Task {
+                    try await scene.http.compute(tenant: "t", deadline: .soon) { throw OutboundError.tooLarge }
+                }
+                #expect(await failing.result.error as? OutboundError == .tooLarge)
+            }
+        }
+    }
+
+    @Test func `Work that never begins gives its place back`() async throws {
+        try await run(places: 2) { scene in
+            let holding = [scene.work(tenant: "a"), scene.work(tenant: "b")]
+            try await wait { scene.gate.enteredCount == 2 }
+            // Both threads are held, so this work waits.
+            await cancel([scene.work(), scene.work()])
+            let waiting = [scene.work(), scene.work(deadline: .now.advanced(by: .milliseconds(1)))]
+            try await Task.sleep(for: .milliseconds(20))
+            scene.gate.open()
+            for task in holding + waiting.prefix(1) { try await task.value }
+            #expect((await waiting[1].result.error as? Failure)?.reason == "DEADLINE_EXCEEDED")
+            for _ in 0..<2 { #expect(try await scene.get().status == 200) }
+            #expect(scene.gate.enteredCount == 3)
+        }
+    }
+}
+
+extension Result {
+    fileprivate var error: Failure? {
+        if case .failure(let error) = self { error } else { nil }
+    }
+}
