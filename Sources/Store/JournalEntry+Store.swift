@@ -3,9 +3,12 @@ import Journal
 import Messages
 
 extension WriteBatch {
+    /// Whether the batch changes every node's store.
+    var hasEntry: Bool { changes.map { !$0.isEmpty || !ownTopics.isEmpty } ?? false }
+
     /// The batch's changes to every node's store, as an entry of the journal; nil if it changes no other node's store.
     var entry: [UInt8]? {
-        guard let changes, !changes.isEmpty || !ownTopics.isEmpty else { return nil }
+        guard hasEntry, let changes else { return nil }
         let entry = JournalEntry(
             formatVersion: JournalEntry.newestFormat, schemaVersion: Schema.version,
             changes: changes.map(JournalChange.init),

@@ -26,13 +26,14 @@ extension JournaledWrites {
         }
     }
 
-    /// Returns the mark that the store has reached; nil if the store was closed while its disk was full.
+    /// Returns the mark that the store has reached; nil if the store was closed while its disk took no writes.
     private func applyWhenThereIsRoom(_ entries: [JournaledEntry]) throws(StoreError) -> JournalMark? {
         while true {
             do throws(StoreError) {
                 return try applyAtOnce(entries)
-            } catch .full {
-                refuseWaiting(because: .full)
+            } catch {
+                guard error.mayPass else { throw error }
+                refuseWaiting(because: error)
                 if writer.queue.isClosed {
                     isClosing = true
                     return nil

@@ -21,7 +21,7 @@ extension JournaledWrites {
     /// Runs the bodies of the waiting requests, as many as one entry can hold.
     func decide() {
         dropOverdue()
-        var part = waiting[...]
+        var part = waiting.prefix(partMax)
         var rerunCount = 0
         for request in waiting {
             request.isExcluded = false
@@ -30,11 +30,12 @@ extension JournaledWrites {
         while !part.isEmpty {
             let attempt = writer.attempt(part)
             if case .ready(let raw) = attempt {
-                if writer.batch.entry != nil, refuseForClock(raw, part) { continue }
+                if writer.batch.hasEntry, refuseForClock(raw, part) { continue }
                 if let smaller = tooLarge(raw, part) {
                     part = smaller
                     continue
                 }
+                if part.count == partMax { partMax = min(partMax, limits.writeBatchMax) * 2 }
                 (open, decided) = (raw, part)
                 waiting.removeFirst(part.count)
                 entry = writer.batch.entry
@@ -46,7 +47,7 @@ extension JournaledWrites {
             case .split(let parts): part = parts.last ?? []
             case .over:
                 waiting.removeFirst(part.count)
-                part = writer.fatal == nil ? waiting[...] : []
+                part = writer.fatal == nil ? waiting.prefix(partMax) : []
             }
         }
         // Every request failed for a reason of this node's own, and its caller was told.
@@ -82,21 +83,27 @@ extension JournaledWrites {
         let byteCountMax = part.count == 1 ? limits.journal.entryByteCountMax : limits.journal.batchByteCountMax
         guard byteCount > byteCountMax else { return nil }
         mdb_txn_abort(raw)
-        if part.count > 1 { return writer.halves(of: part).last }
+        if part.count > 1, let half = writer.halves(of: part).last {
+            partMax = half.count
+            return half
+        }
         waiting.removeFirst()
         writer.fail(part, .journal(.entryTooLarge))
-        return waiting[...]
+        return waiting.prefix(partMax)
     }
 
     func answer() {
         do throws(StoreError) {
             try commitOwnRows()
             writer.finish(decided)
-            decided = []
-            if !waiting.isEmpty { handle(.requestsCame) }
         } catch {
-            end(error)
+            // The journal holds nothing of these writes, so that their callers can be told.
+            writer.fail(decided, error)
         }
+        decided = []
+        // The queue may never be empty, and other nodes keep the journal's entries until this one has synced.
+        if writer.isSyncDue, Instant.now >= writer.nextSync { writer.sync() }
+        if !waiting.isEmpty { handle(.requestsCame) }
     }
 
     /// Commits the rows that each node has for itself, without an entry.

@@ -35,6 +35,8 @@ final class JournaledWrites {
     private var pause = JournaledWrites.pauseMin
     private static let pauseMin = Duration.milliseconds(20)
     var isClosing = false
+    /// How many requests the next entry is tried with: more than fitted last time are only tried step by step.
+    var partMax = Int.max
 
     init(_ writer: Writer, _ engine: any JournalEngine, _ alarm: EventDescriptor) {
         (self.writer, self.engine, self.alarm) = (writer, engine, alarm)
@@ -80,8 +82,10 @@ final class JournaledWrites {
         environment.journalStatus.withLock { $0.note(node) }
     }
 
-    /// Nothing can be written after this. The decided writes may be in the journal.
-    func end(_ error: StoreError) {
+    /// Nothing can be written after this. The decided writes may be in the journal. An error that a store without a
+    /// journal survives ends this one too: a node that leaves out an entry can make no later one.
+    func end(_ cause: StoreError) {
+        let error = cause.endsTheStore ? cause : .fatal(code: EIO)
         let (mayBeThere, left) = (entry == nil ? [] : decided, entry == nil ? decided + waiting : waiting[...])
         leaveOpenTransaction()
         writer.counters.failures.add()
@@ -259,7 +263,7 @@ extension JournaledWrites {
             let unknown = decided
             decided = []
             writer.fail(unknown, .journal(.outcomeUnknown))
-            end(error.endsTheStore ? error : .fatal(code: EIO))
+            end(error)
         }
     }
 

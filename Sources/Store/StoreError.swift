@@ -83,6 +83,14 @@ extension StoreError {
         }
     }
 
+    /// Whether the same write may succeed later: when there is room again, or the file system takes writes again.
+    var mayPass: Bool {
+        switch self {
+        case .full, .system(code: EROFS, _): true
+        default: false
+        }
+    }
+
     var endsTheStore: Bool {
         switch self {
         case .fatal: true

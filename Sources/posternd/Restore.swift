@@ -125,6 +125,8 @@ struct Restore {
     private func open() throws {
         var configuration = configuration
         configuration.dataDirectory = folder
+        // With the journal, the store would make all changes again that came after the backup.
+        configuration.journal = ""
         configuration.masterKeyFile = self.configuration.effectiveMasterKeyFile
         let log = Log(level: .error)
         defer { log.close() }

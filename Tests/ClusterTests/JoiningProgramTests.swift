@@ -161,6 +161,27 @@ import Testing
         }
     }
 
+    /// The journal holds what the restore is to undo.
+    @Test func aRestoreOfANodeUndoesWhatTheJournalHolds() async throws {
+        try await withLocalEngine { engine, directory in
+            let (first, log, backups) = (directory + "/1", directory + "/log", directory + "/backups")
+            #expect(try run(flags(first, engine) + ["--cluster-init"], log: log).status == 0)
+            mkdir(backups, 0o700)
+            let one = try NodeProcess(
+                flags(first, engine) + ["--backup-directory", backups], port: try freePort(), directory: directory)
+            try wait { names(backups).contains { $0.hasPrefix("postern-000001-") && !$0.hasSuffix(".new") } }
+            _ = try one.createTenant("later", in: first)
+            #expect(one.stop() == 0)
+            let backup = try #require(names(backups).first { $0.hasPrefix("postern-000001-") })
+            let restored = try run(flags(first, engine) + ["--restore-backup", backups + "/" + backup], log: log)
+            #expect(restored.status == 0 && restored.output.contains("tenantCreated: 1"), "\(restored.output)")
+            let alone = try NodeProcess(
+                Array(flags(first, engine).dropLast(2)), port: try freePort(), directory: directory)
+            #expect(throws: Failure.self) { try alone.displayName(ofTenant: "later", in: first) }
+            #expect(alone.stop() == 0)
+        }
+    }
+
     private func names(_ path: String) -> [String] {
         guard let directory = opendir(path) else { return [] }
         defer { closedir(directory) }

@@ -145,4 +145,27 @@ import Testing
             }
         }
     }
+
+    /// Large writes that wait together are tried together only as far as they fit.
+    @Test func requestsThatFillAnEntryEachAreNotRunAgainForEachOther() async throws {
+        let count = 64
+        let runs = Atomic<Int>(0)
+        try await withJournaledNodes(1, { $0.limits.journal.batchByteCountMax = 20_000 }) { cluster in
+            let (store, gate, outcomes) = (cluster.nodes[0].store, WriterGate(), WriteOutcomes())
+            try gate.close(store)
+            for number in 0..<count {
+                try store.write { transaction in
+                    runs.add(1, ordering: .relaxed)
+                    let value = [UInt8](repeating: 0, count: 15_000)
+                    try transaction.put(JournaledNodes.values, [7, UInt8(number)], value)
+                } completion: {
+                    outcomes.record(number, $0)
+                }
+            }
+            gate.open()
+            #expect(outcomes.wait(for: count).allSatisfy { $0.error == nil })
+            // Halving finds the first part; after that, each entry tries one part that is too large.
+            #expect(runs.load(ordering: .relaxed) <= 2 * count + 4 * count)
+        }
+    }
 }
