@@ -15,6 +15,12 @@ public struct KnownAddresses: Sendable, Equatable {
         self.bytes = Array(bytes[..<whole].suffix(Self.countMax * 8))
     }
 
+    public var all: [UInt64] {
+        stride(from: 0, to: bytes.count, by: 8).map { start in
+            bytes[start..<start + 8].reduce(0) { $0 << 8 | UInt64($1) }
+        }
+    }
+
     public func contains(_ address: UInt64) -> Bool { index(of: address) != nil }
 
     /// Makes the address the latest. Nothing changes when it is the latest already: most sign-ins come from the same

@@ -97,14 +97,15 @@ public enum Values {
         }
     }
 
-    /// Checks an identity of a provider other than "password" and "phone", which follow from the account itself.
+    /// Checks an identity of a provider other than "password" and "phone", which follow from the account itself. Nor
+    /// can a provider be called "email": ID tokens list the email by this name beside the providers' identities.
     public static func checkProvider(_ provider: ProviderInfo, field: String = "provider") throws(Failure) {
         guard (1...providerIDByteCountMax).contains(provider.providerID.byteCount),
             (1...rawIDByteCountMax).contains(provider.rawID.byteCount),
-            provider.isFederated
+            provider.isFederated, provider.providerID != "email"
         else {
             throw .invalid(
-                .invalidProvider, field: field, "needs a provider_id (not password or phone) and a raw_id")
+                .invalidProvider, field: field, "needs a provider_id (not password, phone or email) and a raw_id")
         }
         try checkIdentityIssuer(provider.issuer, field: "\(field).issuer")
     }

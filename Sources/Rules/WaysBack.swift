@@ -38,9 +38,16 @@ public struct WaysBack: Sendable {
 
     /// Whether `code` is void once somebody proved an address of the account: by its way back `proved`, or in another
     /// way where there is none (nil).
+    ///
+    /// Who proved an address keeps the codes by which the factors can be taken back that the same address was told of:
+    /// a thief may have enrolled one before changing the email.
     public static func isVoid(_ code: StoredOobCode, onceProved proved: StoredOobCode?) -> Bool {
-        guard let proved, code.requestType == .recoverEmail else { return true }
-        return !isEarlier(code, proved)
+        guard let proved else { return true }
+        switch code.requestType {
+        case .recoverEmail: return !isEarlier(code, proved)
+        case .revertSecondFactorAddition: return Email(stored: code.email) != Email(stored: proved.email)
+        default: return true
+        }
     }
 
     /// Codes of older versions have no place; among those the time decides.

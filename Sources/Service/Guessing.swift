@@ -12,14 +12,32 @@ extension Call {
         try endUserRequest(endUserIP: claimed).address()
     }
 
-    /// Charges an answer that tells whether an email has an account. TOO_MANY_ATTEMPTS_TRY_LATER, SERVER_OVERLOADED.
+    /// Charges a question whether an email has an account. Called before anything looks for the email.
+    /// TOO_MANY_ATTEMPTS_TRY_LATER, SERVER_OVERLOADED.
     func chargeProbe(address: EndUserAddress?) async throws {
         try await project.guesses.chargeProbe(of: endUserRequest(), address: address)
     }
 
+    /// The same for a change of the email, which `body` makes. The charge is given back if `body` succeeds and
+    /// `givesBack`.
+    func probing<Answer>(
+        address: EndUserAddress?, givesBack: Bool, _ body: () async throws -> Answer
+    ) async throws -> Answer {
+        try await project.guesses.probing(
+            of: endUserRequest(), address: address, isGivenBack: { givesBack && (try? $0.get()) != nil }, body)
+    }
+
     /// A token by which the device is known at its next sign-in.
+    func deviceToken(for signedIn: SignedIn) -> Text {
+        project.guesses.devices.token(for: signedIn, renewing: .empty, random: project.resources.random, now: now)
+    }
+
+    /// The same after a proof that began no session.
     func deviceToken(for user: User) -> Text {
-        project.guesses.devices.token(for: user, renewing: .empty, random: project.resources.random, now: now)
+        project.guesses.devices.token(
+            for: DeviceTokens.Device(
+                id: project.resources.random.bytes(DeviceTokens.idByteCount), hasShownFactor: false),
+            user: user, now: now)
     }
 
     /// Forgets the wrong passwords of a user who proved who they are by other means.

@@ -205,4 +205,15 @@ import Testing
             }
         }
     }
+
+    /// All connections look at their credentials again after each change of a key.
+    @Test func `An update that changes nothing writes nothing`() async throws {
+        try await withServer { server in
+            let (key, _) = try Self.make(server, expiresIn: .hours(1))
+            for _ in 0..<3 { try Self.update(server, key.apiKeyID, "allowed_addresses", addresses: ["127.0.0.1/32"]) }
+            let events: AuditListEventsResponse = try server.connect().call(
+                "postern.v1.Audit/ListEvents", AuditListEventsRequest(filter: EventFilter(kinds: [.apiKeyUpdated])))
+            #expect(events.events.count == 1)
+        }
+    }
 }

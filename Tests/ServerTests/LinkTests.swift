@@ -205,7 +205,9 @@ import Testing
             #expect(link(uid, saml) == "")
             #expect(link(uid, saml) == "PROVIDER_ALREADY_LINKED")
             #expect(link(uid, nil) == "INVALID_PROVIDER")
-            #expect(link(uid, ProviderInfo(providerID: "password", rawID: "x")) == "INVALID_PROVIDER")
+            for id in ["password", "phone", "email"] as [Text] {
+                #expect(link(uid, ProviderInfo(providerID: id, rawID: "x")) == "INVALID_PROVIDER")
+            }
             #expect(link("nobody", saml) == "USER_NOT_FOUND")
             let other = try client.signUp("eve@example.com").user!.uid
             #expect(link(other, saml) == "FEDERATED_USER_ID_ALREADY_LINKED")

@@ -288,7 +288,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case providerIDExists = 122
     /// The provider was rebound to another issuer as often as it may be. Create another provider.
     case tooManyRebindings = 123
-    /// A user's provider needs a provider_id (not password or phone) and a raw_id, each provider once.
+    /// A user's provider needs a provider_id (not password, phone or email) and a raw_id, each provider once.
     case invalidProvider = 124
     /// The id is neither a known provider's nor of the form oidc.*.
     case invalidProviderID = 125

@@ -42,11 +42,7 @@ public struct MailedCodes: Sendable {
             var changed = try current.applying(taken)
             try transaction.noteApplied(taken, to: current)
             if type == .recoverEmail {
-                // Whoever changed the email may also have enrolled a factor, and the mail about the factor went to the
-                // new address.
-                try transaction.removeFactors(
-                    enrolledSince: Timestamp(microseconds: taken.createdAtMicros), from: &changed)
-                try transaction.removeOobCodes(of: current.key) { WaysBack.isVoid($0, onceProved: taken) }
+                try transaction.takeBack(&changed, by: taken)
                 try transaction.releaseUnproved(
                     taken.email, for: current.user.uid, tenantID: settings.tenantID, origin: origin, now: now)
             } else {
@@ -76,8 +72,8 @@ public struct MailedCodes: Sendable {
                 // A disabled account keeps its email, and the way back belongs to its owner.
                 if case .isAnothers? = proof { throw Failure.invalidOobCode }
                 let taken = try transaction.takeOobCode(code, .passwordReset, tenantID: settings.tenantID, now: now)
-                let (changed, removed) = try current.resetting(passwordHash: passwordHash, by: taken, now: now)
-                try transaction.removeOobCodes(of: key, after: proof)
+                var (changed, removed) = try current.resetting(passwordHash: passwordHash, by: taken, now: now)
+                try transaction.takeBack(&changed, after: proof)
                 return AccountEffect(changed, kind: .passwordReset, detail: removed, endsSessions: .passwordChanged)
             }
         }

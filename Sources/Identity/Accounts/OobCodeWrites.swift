@@ -105,10 +105,18 @@ extension WriteTransaction {
         try removeOobCodes(OobSubjectKey(key.tenant, subject: OobCodes.subject(uid: key.uid)), where: isVoid)
     }
 
-    /// Voids the codes that are void once the account's email is proved; none if it had been proved before (nil).
-    func removeOobCodes(of key: UserKey, after proof: ProofOfUnprovedEmail?) throws {
+    /// Takes the account back for the person who proved its email: removes the factors that were enrolled since the
+    /// email was another, whose mails went elsewhere, and voids the codes that are void by now. Changes nothing if the
+    /// email had been proved before (nil). The caller writes the account.
+    func takeBack(_ account: inout Account, after proof: ProofOfUnprovedEmail?) throws {
         guard case .takesOver(let way)? = proof else { return }
-        try removeOobCodes(of: key) { WaysBack.isVoid($0, onceProved: way) }
+        if let way { try takeBack(&account, by: way) } else { try removeOobCodes(of: account.key) }
+    }
+
+    /// The same for a person who proved an address by its way back.
+    func takeBack(_ account: inout Account, by way: StoredOobCode) throws {
+        try removeFactors(enrolledSince: Timestamp(microseconds: way.createdAtMicros), from: &account)
+        try removeOobCodes(of: account.key) { WaysBack.isVoid($0, onceProved: way) }
     }
 
     /// Voids the codes that were asked for in a session, when it ended because it may have been somebody else's.

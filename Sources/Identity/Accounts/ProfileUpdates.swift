@@ -11,16 +11,24 @@ public struct ProfileUpdates: Sendable {
     let mailer: Mailer
     let recovery: EmailRecovery
 
+    /// The result of a change.
+    public enum Changed: Sendable {
+        /// The user alone: nobody was signed out, or the change was only checked.
+        case profile(User)
+        /// The session that made the change goes on with new tokens; all others ended.
+        case session(SignedIn)
+    }
+
     /// Applies a user's change of its own account. A new password or email ends every other session and all older
     /// tokens, and returns new tokens; the old email is sent a way to take the change back. TOO_MANY_ATTEMPTS_TRY_LATER
     /// when the old email was sent many lately.
     public func apply(
         _ change: ProfileChange, of verified: VerifiedUser, origin: Origin, validateOnly: Bool, deadline: Instant
-    ) async throws -> (user: User, tokens: TokenPair?) {
+    ) async throws -> Changed {
         let user = verified.account.user
         let session = users.session(tenantID: user.tenantID, uid: user.uid)
         guard let end = change.endsOtherSessions, !validateOnly else {
-            return (try await session.update(change, origin: origin, validateOnly: validateOnly), nil)
+            return .profile(try await session.update(change, by: verified, origin: origin, validateOnly: validateOnly))
         }
         let now = resources.clock.now()
         var wayBack: PreparedOob?
@@ -39,6 +47,6 @@ public struct ProfileUpdates: Sendable {
             return AccountEffect(changed, kind: kind, endsSessions: end)
         }
         if wayBack != nil { mailer.wakeNow() }
-        return (signedIn.user, signedIn.tokens)
+        return .session(signedIn)
     }
 }

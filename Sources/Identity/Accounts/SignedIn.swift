@@ -1,3 +1,4 @@
+import Base
 public import Messages
 
 /// The result of a sign-in or a change: the user, and tokens where a session began or changed.
@@ -5,5 +6,14 @@ public struct SignedIn: Sendable {
     public let user: User
     public let tokens: TokenPair
     /// Whether this sign-in created the account.
-    public var isNewUser = false
+    public let isNewUser: Bool
+    /// Whether the session has shown a second factor.
+    public let hasShownFactor: Bool
+
+    init(user: User, session: StoredSession, tokens: TokenPair, isNewUser: Bool) {
+        self.user = user
+        self.tokens = tokens
+        self.isNewUser = isNewUser
+        self.hasShownFactor = !session.secondFactor.isEmpty
+    }
 }

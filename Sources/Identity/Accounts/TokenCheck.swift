@@ -11,8 +11,9 @@ public struct VerifiedUser: Sendable {
     public let account: Account
     public let settings: TenantSettings
 
-    /// Whether the user has no way to sign in again. A user who signed in with a custom token has such a way.
-    public var isAnonymous: Bool { account.user.providers.isEmpty && token.signInProvider != "custom" }
+    /// Whether the user has no way to sign in again, and never had one in this session. A user whose only provider an
+    /// admin has removed is not anonymous: the session may be of somebody whom the admin wanted to keep out.
+    public var isAnonymous: Bool { account.user.providers.isEmpty && token.signInProvider == "anonymous" }
 
     /// Throws CREDENTIAL_TOO_OLD_LOGIN_AGAIN unless the user logged in recently; anonymous users cannot log in again
     /// and are exempt.

@@ -24,10 +24,9 @@ extension UserSession {
             return (session, user)
         }
         guard let (session, user) = found else { throw Failure.alreadyDone }
-        let tokens = try await issuer.tokens(
-            for: SessionGrant(session, repeating: repeated, of: user), settings: settings, now: now,
-            deadline: deadline)
-        return SignedIn(user: user, tokens: tokens)
+        let grant = SessionGrant(session, repeating: repeated, of: user)
+        let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: deadline)
+        return SignedIn(grant, tokens: tokens)
     }
 
     /// The sign-in that still waits for its second factor; ALREADY_DONE once it is over.

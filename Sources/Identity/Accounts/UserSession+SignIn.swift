@@ -59,10 +59,9 @@ extension UserSession {
             return try await signedInAgain(repeated, settings: settings, deadline: deadline)
         }
         let entered = try issue.value()
-        let tokens = try await issuer.tokens(
-            for: SessionGrant(beginning: entered.session, of: entered.account.user), settings: settings, now: now,
-            deadline: deadline)
-        return SignedIn(user: entered.account.user, tokens: tokens, isNewUser: entered.isNew)
+        let grant = SessionGrant(beginning: entered.session, of: entered.account.user)
+        let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: deadline)
+        return SignedIn(grant, tokens: tokens, isNewUser: entered.isNew)
     }
 
     /// Changes the account within the live session of `token`, which goes on with new tokens.
@@ -118,10 +117,9 @@ extension UserSession {
             return try await signedInAgain(repeated, settings: settings, deadline: deadline)
         }
         let changed = try issue.value()
-        let tokens = try await issuer.tokens(
-            for: SessionGrant(changed.session, goingOnAfterChangeBy: token, of: changed.user), settings: settings,
-            now: now, deadline: deadline)
-        return SignedIn(user: changed.user, tokens: tokens)
+        let grant = SessionGrant(changed.session, goingOnAfterChangeBy: token, of: changed.user)
+        let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: deadline)
+        return SignedIn(grant, tokens: tokens)
     }
 }
 

@@ -97,8 +97,8 @@ public actor UserSession {
         _ account: Account, _ first: FirstFactor, _ session: BegunSession, settings: TenantSettings, origin: Origin,
         deadline: Instant, now: Timestamp
     ) async throws -> SignedIn {
-        let tokens = try await issuer.tokens(
-            for: SessionGrant(beginning: session, of: account.user), settings: settings, now: now, deadline: deadline)
+        let grant = SessionGrant(beginning: session, of: account.user)
+        let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: deadline)
         let limits = resources.limits
         let key = key
         do {
@@ -118,7 +118,7 @@ public actor UserSession {
         } catch let repeated as RepeatedSession {
             return try await signedInAgain(repeated, settings: settings, deadline: deadline)
         }
-        return SignedIn(user: account.user, tokens: tokens)
+        return SignedIn(grant, tokens: tokens)
     }
 
     // MARK: Refreshing
@@ -150,9 +150,9 @@ public actor UserSession {
         case .revokedByReuse: throw Failure.tokenExpired(cause: .revokedByReuse)
         case .rotated, .repeatedAfterLoss, .repeatedWithinGrace, .reused, .reusedAgain: break
         }
-        let tokens = try await issuer.tokens(
-            for: SessionGrant(decided, of: token), settings: settings, now: now, deadline: deadline)
-        return (SignedIn(user: decided.user, tokens: tokens), decided.decision.outcome)
+        let grant = SessionGrant(decided, of: token)
+        let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: deadline)
+        return (SignedIn(grant, tokens: tokens), decided.decision.outcome)
     }
 
     /// A refresh that has nothing to write, as most have where tokens are reused. Nil where something is, or may be,
@@ -172,14 +172,16 @@ public actor UserSession {
 
     // MARK: Changes by the user
 
-    /// Applies a change that signs nobody out. With `validateOnly` it only checks the change, which may be any.
-    public func update(_ change: ProfileChange, origin: Origin, validateOnly: Bool) async throws -> User {
+    /// Applies a change that signs nobody out. With `validateOnly` it only checks the change, which may be any. The
+    /// user's token is checked again inside the transaction.
+    public func update(
+        _ change: ProfileChange, by asker: VerifiedUser, origin: Origin, validateOnly: Bool
+    ) async throws -> User {
         let now = resources.clock.now()
         let key = key
         return try await write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
-                guard let current = try transaction.reading.account(key) else { throw Failure.userNotFound }
-                if current.user.disabled { throw Failure.userDisabled }
+                let current = try transaction.reading.account(of: asker, now: now)
                 var changed = current
                 try change.apply(to: &changed, now: now)
                 try transaction.checkUnique(changed, key: key)
@@ -191,8 +193,9 @@ public actor UserSession {
         }
     }
 
-    /// Deletes the account and everything of it.
-    public func delete(origin: Origin, validateOnly: Bool) async throws {
+    /// Deletes the account and everything of it. `asker`: the user, whose token is checked again inside the
+    /// transaction; nil for an admin.
+    public func delete(by asker: VerifiedUser? = nil, origin: Origin, validateOnly: Bool) async throws {
         let now = resources.clock.now()
         let key = key
         try await write(for: .removal) { transaction in
@@ -201,6 +204,7 @@ public actor UserSession {
                 return
             }
             _ = try transaction.once(origin, now: now) {
+                if let asker { _ = try transaction.reading.account(of: asker, now: now) }
                 guard let account = try transaction.reading.account(key) else { throw Failure.userNotFound }
                 try transaction.remove(account, origin: origin, now: now)
                 return UsersDeleteResponse()

@@ -19,6 +19,7 @@ extension CallerDirectory {
         return try await resources.store.write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
+                let before = stored
                 if let displayName { key.displayName = displayName }
                 if let quotas { key.quotas = quotas }
                 let wasLasting = key.isLastingAdmin
@@ -32,8 +33,9 @@ extension CallerDirectory {
                 if let until = use.previousSecretUntilMicros {
                     try stored.endPreviousSecret(&key, until: until, now: now)
                 }
-                if validateOnly { return key }
                 stored.apiKey = key
+                // All connections look again at their credentials after each change of a key.
+                if validateOnly || stored == before { return key }
                 try transaction.put(Tables.apiKeys, TextKey(id), stored)
                 try transaction.appendEvent(
                     .apiKeyUpdated, tenantID: key.logTenantID(changedBy: admin), origin: origin, detail: id, now: now)

@@ -100,7 +100,7 @@ final class GuessBudgets: Sendable {
         }
     }
 
-    /// Counts guesses that were wrong before a restart, or at another server.
+    /// Counts guesses that were wrong before a restart or at another server, or turn out to be guesses later.
     func add(_ count: Int, _ guess: Guess, at time: Timestamp) {
         withThrottle(of: guess) { $0.add(count, by: guess.subject, at: time) }
         guard !guess.isKnown else { return }

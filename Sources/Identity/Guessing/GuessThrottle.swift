@@ -69,8 +69,14 @@ public final class GuessThrottle: Sendable {
     /// The guess was wrong, or a question was answered.
     public func failed(_ admitted: Charge) { journal.note(.wrong(admitted.charge.guess)) }
 
-    /// The guess was never tried: a full queue, a deadline.
+    /// The guess was never tried, because of a full queue or a deadline; or what was asked for was no question.
     public func notTried(_ admitted: Charge) { budgets.notTried(admitted.charge) }
+
+    /// Charges a guess whose charge was given back earlier.
+    public func charge(_ guess: Guess) {
+        budgets.add(1, guess, at: steadyClock.now())
+        journal.note(.wrong(guess))
+    }
 
     /// Forgets the counts of an account, because its owner proved their identity by other means.
     public func forgive(_ email: Email, tenantID: Text) {

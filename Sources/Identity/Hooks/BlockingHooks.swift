@@ -29,9 +29,11 @@ struct BlockingHooks: Sendable {
     let resources: Resources
     let configs: HookConfigs
     let http: HTTPClient
+    private let troubleLog: HookTroubleLog
 
     init(_ configs: HookConfigs, _ http: HTTPClient) {
         (self.resources, self.configs, self.http) = (configs.resources, configs, http)
+        self.troubleLog = HookTroubleLog(configs.resources.log)
     }
 
     /// The hooks' answer to the sign-in. BLOCKED_BY_HOOK, HOOK_FAILED. If a hook could not be asked: SERVER_OVERLOADED,
@@ -51,9 +53,7 @@ struct BlockingHooks: Sendable {
                 }
                 answer = answer.followed(by: one)
             } catch let failed as HookTrouble {
-                resources.log.warning(
-                    "a hook failed",
-                    ["tenant": .text(tenantID.string), "hook": .text(point.rawValue), "error": .text(failed.reason)])
+                troubleLog.write(point, of: tenantID, failed.reason, now: .now)
                 guard found.hook.allowOnFailure else {
                     throw Failure(
                         .hookFailed, "The tenant's \(point.rawValue) hook gave no answer that can be used.",

@@ -855,7 +855,8 @@ public struct AccountsClient: Sendable {
     /// Checks in order: MISSING_EMAIL, MISSING_PASSWORD, OPERATION_NOT_ALLOWED (password sign-up is off) or
     /// ADMIN_ONLY_OPERATION (anonymous users are off), ADMIN_RESTRICTED_OPERATION (the tenant's sign-up toggle),
     /// INVALID_DISPLAY_NAME, INVALID_EMAIL (also: not ASCII, unless the tenant allows international emails),
-    /// WEAK_PASSWORD, PASSWORD_TOO_LONG, PASSWORD_DOES_NOT_MEET_REQUIREMENTS, TOO_MANY_ATTEMPTS_TRY_LATER, EMAIL_EXISTS.
+    /// WEAK_PASSWORD, PASSWORD_TOO_LONG, PASSWORD_DOES_NOT_MEET_REQUIREMENTS, IDEMPOTENCY_KEY_REUSED,
+    /// TOO_MANY_ATTEMPTS_TRY_LATER (for a free email as for a taken one), EMAIL_EXISTS.
     public func signUp(_ request: AccountsSignUpRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsSignUpResponse
     {
@@ -1044,7 +1045,9 @@ public struct AccountsClient: Sendable {
     ///
     /// A new password or email needs a recent login (CREDENTIAL_TOO_OLD_LOGIN_AGAIN), signs every other session out and
     /// returns new tokens. After a change of the email, the old email, if it was verified, is sent a way to take the
-    /// change back, at most five times an hour (TOO_MANY_ATTEMPTS_TRY_LATER).
+    /// change back, at most five times an hour (TOO_MANY_ATTEMPTS_TRY_LATER). A new email asks whether it is taken
+    /// (EMAIL_EXISTS), also with validate_only; too many such questions from the end user's address are refused with
+    /// TOO_MANY_ATTEMPTS_TRY_LATER, for free emails as for taken ones.
     public func update(_ request: AccountsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsUpdateResponse
     {

@@ -30,6 +30,56 @@ import Testing
         }
     }
 
+    @Test func `A reset of the password makes no device known, and leaves the owner's known`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let user = try client.appUser()
+            let owner = try client.finish(try client.pending(user), user).deviceToken
+            server.clock.advance(by: .seconds(60))
+            try client.sendOob(.passwordReset, email: user.email)
+            let mail = try #require(try client.mails().first { $0.message.requestType == .passwordReset })
+            let thief = try client.resetPassword(mail.code, "correct horse").deviceToken
+            let reasons = (0..<15).map { _ in Self.wrong(client, user, from: thief) }
+            #expect(reasons.count { $0 == "INVALID_CODE" } == 10)
+            // It is the strangers' budget: without any token no code is judged either.
+            #expect(Self.wrong(client, user, from: "") == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            _ = try client.finish(
+                try client.pending(user), user.factorID, .totpCode(user.code(server)), deviceToken: owner)
+        }
+    }
+
+    @Test func `A link in a session that showed no factor makes no device known`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowEveryMethod()
+            try client.setFactors(.enabled)
+            let user = try client.appUser()
+            try client.setFactors(.disabled)
+            let tokens = try #require(try client.signIn(user.email).tokens)
+            let linked = try client.signIn(.google(), linkingTo: tokens.idToken).deviceToken
+            try client.setFactors(.enabled)
+            for _ in 0..<10 { _ = Self.wrong(client, user, from: "") }
+            #expect(Self.wrong(client, user, from: linked) == "TOO_MANY_ATTEMPTS_TRY_LATER")
+        }
+    }
+
+    @Test func `A new password in a session that showed a factor leaves its device known`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let user = try client.appUser()
+            let changed: AccountsUpdateResponse = try client.client.call(
+                "postern.v1.Accounts/Update",
+                AccountsUpdateRequest(
+                    idToken: user.tokens.idToken, updateMask: ProtobufFieldMask(paths: ["password"]),
+                    password: Secret("correct horse")))
+            for _ in 0..<10 { _ = Self.wrong(client, user, from: "") }
+            _ = try client.finish(
+                try client.pending(user), user.factorID, .totpCode(user.code(server)), deviceToken: changed.deviceToken)
+        }
+    }
+
     @Test func `All known devices together have a budget, too`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

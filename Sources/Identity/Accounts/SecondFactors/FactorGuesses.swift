@@ -42,16 +42,17 @@ struct FactorGuesses: Sendable {
 extension GuessThrottle {
     /// The device or the address of a request, where the account knows it; empty where it knows neither.
     ///
-    /// A device counts as known once it signed in with a second factor: an attacker who has only the password could
-    /// have collected any number of device tokens before the account had a factor.
+    /// A device counts as known if its token was issued to a session that had shown a second factor: an attacker who
+    /// has only the password or the mailbox can collect any number of other tokens. The token ends with the account's
+    /// factors, not with the password: whoever resets the password must not make the owner's devices unknown.
     func knownSource(of account: Account, _ request: EndUserRequest, address: EndUserAddress?, now: Timestamp)
         -> [UInt8]
     {
         let firstFactorAt = account.user.secondFactors.map(\.enrolledAtMicros).min() ?? 0
         let device = devices.device(
             in: request.deviceToken, tenantID: account.key.tenant, uid: account.key.uid,
-            passwordUpdatedAt: max(account.passwordUpdatedAt, Timestamp(microseconds: firstFactorAt)), now: now)
-        if let device { return [1] + device }
+            notBefore: Timestamp(microseconds: firstFactorAt), now: now)
+        if let device, device.hasShownFactor { return [1] + device.id }
         guard let address else { return [] }
         let hash = keys.address(address)
         guard account.knownAddresses.contains(hash) else { return [] }

@@ -57,8 +57,7 @@ extension SecondFactorEnrollments {
         FinalizedEnrollment(
             signedIn: signedIn, factorID: factorID, recoveryCodes: recoveryCodes,
             deviceToken: devices.token(
-                for: signedIn.user, renewing: request.deviceToken, random: resources.random,
-                now: resources.clock.now()))
+                for: signedIn, renewing: request.deviceToken, random: resources.random, now: resources.clock.now()))
     }
 
     /// An SMS is judged here, an authenticator app's code in the transaction that uses it up.

@@ -60,7 +60,7 @@ public struct SecondFactorSignIns: Sendable {
         }
         guesses.forgive(signedIn.user)
         let token = guesses.devices.token(
-            for: signedIn.user, renewing: request.deviceToken, random: resources.random, now: resources.clock.now())
+            for: signedIn, renewing: request.deviceToken, random: resources.random, now: resources.clock.now())
         return (signedIn, token)
     }
 
@@ -171,7 +171,7 @@ extension UserSession {
     func signedIn(_ finished: FinishedSignIn, _ request: EndUserRequest, now: Timestamp) async throws -> SignedIn {
         let tokens = try await issuer.tokens(
             for: finished.grant, settings: request.settings, now: now, deadline: request.deadline)
-        return SignedIn(user: finished.grant.user, tokens: tokens, isNewUser: finished.isNewUser)
+        return SignedIn(finished.grant, tokens: tokens, isNewUser: finished.isNewUser)
     }
 }
 

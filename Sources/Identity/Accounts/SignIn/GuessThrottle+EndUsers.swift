@@ -5,17 +5,40 @@ public import Rules
 // The guesses of end users: how a request describes a guess, and how the guess is charged.
 
 extension GuessThrottle {
-    /// Charges an answer that tells whether an email has an account, so that nobody can try out a list.
+    /// Charges a question whether an email has an account, so that nobody can try out a list. Called before anything
+    /// looks for the email. TOO_MANY_ATTEMPTS_TRY_LATER, SERVER_OVERLOADED.
+    public func chargeProbe(of request: EndUserRequest, address: EndUserAddress?) async throws {
+        try await probing(of: request, address: address, isGivenBack: { _ in false }, {})
+    }
+
+    /// Charges the question whether an email has an account, and then runs `body`, which looks for the email. The
+    /// charge is given back where `isGivenBack` says so: whoever takes an email asks no question.
     ///
-    /// With `email`, repeated questions about the same email are slowed, too. Called either for every answer, or once
-    /// the answer is known to tell of an account. TOO_MANY_ATTEMPTS_TRY_LATER, SERVER_OVERLOADED.
-    public func chargeProbe(
-        _ email: Email? = nil, of request: EndUserRequest, address: EndUserAddress?
-    ) async throws {
-        if request.settings.isSynthetic { return }
+    /// With `email`, repeated questions about the same email are slowed, too. TOO_MANY_ATTEMPTS_TRY_LATER,
+    /// SERVER_OVERLOADED.
+    public func probing<Answer>(
+        _ email: Email? = nil, of request: EndUserRequest, address: EndUserAddress?,
+        isGivenBack: (Result<Answer, any Error>) -> Bool, _ body: () async throws -> Answer
+    ) async throws -> Answer {
+        if request.settings.isSynthetic { return try await body() }
         var guess = guess(.probe, of: request, address: address)
         if let email { guess.account = keys.account(email, tenantID: request.settings.tenantID) }
-        failed(try await admit(guess))
+        let charge = try await admit(guess)
+        let result: Result<Answer, any Error>
+        do { result = .success(try await body()) } catch { result = .failure(error) }
+        if isGivenBack(result) { notTried(charge) } else { failed(charge) }
+        return try result.get()
+    }
+
+    /// Charges the addresses that `account` knows for the question that its sign-up was: its user has deleted it, so
+    /// that the email is free again.
+    public func chargeProbe(ofDeleted account: Account, _ request: EndUserRequest) {
+        guard !request.settings.isSynthetic, !account.user.email.isEmpty else { return }
+        for address in account.knownAddresses.all {
+            var guess = guess(.probe, of: request, address: nil)
+            guess.address = address
+            charge(guess)
+        }
     }
 
     /// A guess at the password of the account that has `email`, if any, from a device that shows `deviceToken`.
@@ -29,9 +52,9 @@ extension GuessThrottle {
         // Without an account the token is checked all the same, so that this takes as long.
         let device = devices.device(
             in: deviceToken, tenantID: tenantID, uid: account?.user.uid ?? "there is nobody of that name",
-            passwordUpdatedAt: account?.passwordUpdatedAt ?? .zero, now: now)
+            notBefore: account?.passwordUpdatedAt ?? .zero, now: now)
         if let device {
-            guess.source = keys.device(device)
+            guess.source = keys.device(device.id)
             guess.isKnown = true
         } else if guess.address != 0 {
             guess.isKnown = account?.knownAddresses.contains(guess.address) ?? false
@@ -55,8 +78,10 @@ extension GuessThrottle {
 
 extension DeviceTokens {
     /// A token by which the device is known at its next sign-in; the device is that of `token` if that token was good.
-    public func token(for user: User, renewing token: Text, random: RandomSource, now: Timestamp) -> Text {
-        let device = device(in: token, tenantID: user.tenantID, uid: user.uid, passwordUpdatedAt: .zero, now: now)
-        return self.token(forDevice: device ?? random.bytes(Self.idByteCount), user: user, now: now)
+    public func token(for signedIn: SignedIn, renewing token: Text, random: RandomSource, now: Timestamp) -> Text {
+        let user = signedIn.user
+        let known = device(in: token, tenantID: user.tenantID, uid: user.uid, notBefore: .zero, now: now)
+        let device = Device(id: known?.id ?? random.bytes(Self.idByteCount), hasShownFactor: signedIn.hasShownFactor)
+        return self.token(for: device, user: user, now: now)
     }
 }

@@ -73,3 +73,10 @@ struct BegunSession: Sendable {
         self.record = record
     }
 }
+
+extension SignedIn {
+    /// `tokens`: those of the grant.
+    init(_ grant: SessionGrant, tokens: TokenPair, isNewUser: Bool = false) {
+        self.init(user: grant.user, session: grant.session, tokens: tokens, isNewUser: isNewUser)
+    }
+}

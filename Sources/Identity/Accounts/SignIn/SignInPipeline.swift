@@ -227,8 +227,7 @@ extension SignInPipeline {
         SignInOutcome(
             user: signedIn.user, tokens: signedIn.tokens, isNewUser: signedIn.isNewUser,
             deviceToken: guesses.devices.token(
-                for: signedIn.user, renewing: request.deviceToken, random: resources.random,
-                now: resources.clock.now()),
+                for: signedIn, renewing: request.deviceToken, random: resources.random, now: resources.clock.now()),
             proof: proof)
     }
 }

@@ -58,7 +58,6 @@ struct SignInProver: Sendable {
         _ throttle: SignInThrottle, _ attempt: SignInAttempt,
         _ body: () async throws -> (signedIn: SignedIn, proof: Proof)
     ) async throws -> (signedIn: SignedIn, proof: Proof) {
-        let request = attempt.request
         switch throttle {
         case .unguessable, .countedByTheCode: return try await body()
         case .provesMailbox:
@@ -68,10 +67,9 @@ struct SignInProver: Sendable {
         case .password(let email, let deviceToken):
             guard !attempt.settings.isSynthetic else { return try await body() }
             return try await guessed(email, deviceToken, attempt, body)
-        case .tellsOfAccount(let email, let answer):
-            try await guesses.chargeProbe(email, of: request, address: attempt.address)
-            if let answer { throw answer }
-            return try await body()
+        case .tellsOfAccount(let email):
+            return try await guesses.probing(
+                email, of: attempt.request, address: attempt.address, isGivenBack: attempt.gaveEmail, body)
         case .anonymousSignUp:
             if !attempt.settings.isSynthetic, try !attempt.isRepeated() {
                 try await tenants.tenant(attempt.tenantID).admitAnonymousSignUp(
@@ -103,6 +101,19 @@ struct SignInProver: Sendable {
             // This includes a call that was cancelled or whose deadline passed during the check of the password.
             if attempt.passwordCheck.mayBeGuess { guesses.failed(charge) } else { guesses.notTried(charge) }
             throw error
+        }
+    }
+}
+
+extension SignInAttempt {
+    /// Whether the attempt gave the email to an account. A sign-up also makes its account where the user then waits for
+    /// a second factor, and where a hook disables the user.
+    fileprivate func gaveEmail<Done>(_ result: Result<Done, any Error>) -> Bool {
+        switch result {
+        case .success: true
+        case .failure(is SignInPending): purpose == .enter
+        case .failure(let failure as Failure): purpose == .enter && failure.is(.userDisabled)
+        case .failure: false
         }
     }
 }

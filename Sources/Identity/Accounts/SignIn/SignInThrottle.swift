@@ -12,9 +12,9 @@ public enum SignInThrottle: Sendable {
     case countedByTheCode
     /// A guess at the password of the account that has the email, from a device that shows `deviceToken`.
     case password(Email, deviceToken: Text)
-    /// The answer tells that the email has an account. After the charge the answer is `answer`; if that is nil, the
-    /// attempt goes on.
-    case tellsOfAccount(Email, answer: Failure?)
+    /// The answer tells whether the email has an account. The charge comes before anything looks for the email, and is
+    /// given back when the attempt gives the email to an account.
+    case tellsOfAccount(Email)
     /// A new account for which nothing has to be proved.
     case anonymousSignUp
 }

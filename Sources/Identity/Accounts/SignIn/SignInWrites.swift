@@ -34,6 +34,11 @@ extension StoredSession {
 }
 
 extension ReadTransaction {
+    /// The account of a user whose token is still good.
+    func account(of user: VerifiedUser, now: Timestamp) throws -> Account {
+        try signedIn(user.account.key, by: user.token, settings: user.settings, now: now).account
+    }
+
     /// The account of a token, which may be changed, and its live session.
     func signedIn(
         _ key: UserKey, by token: VerifiedToken, settings: TenantSettings, now: Timestamp

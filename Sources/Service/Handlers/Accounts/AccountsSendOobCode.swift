@@ -40,10 +40,11 @@ enum AccountsSendOobCode: SlowMethod {
         guard call.settings.allowsEmailLinkSignin else { throw Failure.operationNotAllowed }
         if request.email.isEmpty { throw Failure.missingEmail }
         let email = try Values.email(request.email, form: .toFind, limits: call.limits)
-        var order = OobOrder(.emailSignin, email: email.address)
-        let isKnown = try call.project.users.isTaken(email, tenantID: call.tenantID)
+        let known = try call.project.users.accountReadAlike(email: email, tenantID: call.tenantID)
+        // The mail goes to the address as it is stored, not as a stranger typed it.
+        var order = OobOrder(.emailSignin, email: known?.user.email ?? email.address)
         let maySignUp = SelfService.refusalOfSignUp(call.settings) == nil && call.settings.emailForm.admits(email)
-        order.isDecoy = !isKnown && !maySignUp
+        order.isDecoy = known == nil && !maySignUp
         return order
     }
 
@@ -96,12 +97,12 @@ enum AccountsSendOobCode: SlowMethod {
         order.uid = user.uid
         order.displayName = user.displayName
         order.newEmail = newEmail.address
-        if try call.project.users.isTaken(newEmail, tenantID: call.tenantID), Email(stored: user.email) != newEmail {
-            if !call.settings.hasEmailPrivacy {
-                try await call.chargeProbe(address: address)
-                throw Failure.emailExists
+        if Email(stored: user.email) != newEmail {
+            if !call.settings.hasEmailPrivacy { try await call.chargeProbe(address: address) }
+            if try call.project.users.isTaken(newEmail, tenantID: call.tenantID) {
+                guard call.settings.hasEmailPrivacy else { throw Failure.emailExists }
+                order.isDecoy = true
             }
-            order.isDecoy = true
         }
         return order
     }

@@ -127,7 +127,7 @@ extension WriteTransaction {
         let removed = account.keepOnlyProved(by: nil)
         account.signsInByEmailLink = true
         account.deriveProviders()
-        try removeOobCodes(of: key, after: proof)
+        try takeBack(&account, after: proof)
         return AccountEffect(account, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
     }
 }

@@ -152,7 +152,7 @@ extension WriteTransaction {
         case .takeOver:
             let proof = try reading.proofOfUnprovedEmail(current, now: now)
             let removed = changed.keepOnlyProved(by: identity)
-            try removeOobCodes(of: current.key, after: proof)
+            try takeBack(&changed, after: proof)
             return AccountEffect(changed, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
         case .create, .createReleasing, .needsLinking: throw AccountMoved()
         }

@@ -7,8 +7,9 @@ public import Store
 ///
 /// Refusals, in order: MISSING_EMAIL, MISSING_PASSWORD, OPERATION_NOT_ALLOWED, ADMIN_RESTRICTED_OPERATION,
 /// INVALID_DISPLAY_NAME, INVALID_EMAIL, WEAK_PASSWORD, PASSWORD_TOO_LONG, PASSWORD_DOES_NOT_MEET_REQUIREMENTS, then for
-/// a sign-up TOO_MANY_ATTEMPTS_TRY_LATER and EMAIL_EXISTS, to link CREDENTIAL_TOO_OLD_LOGIN_AGAIN,
-/// PROVIDER_ALREADY_LINKED, TOO_MANY_ATTEMPTS_TRY_LATER and CREDENTIAL_ALREADY_IN_USE.
+/// a sign-up IDEMPOTENCY_KEY_REUSED, TOO_MANY_ATTEMPTS_TRY_LATER and EMAIL_EXISTS, to link
+/// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, PROVIDER_ALREADY_LINKED, TOO_MANY_ATTEMPTS_TRY_LATER and
+/// CREDENTIAL_ALREADY_IN_USE.
 public struct PasswordSignUp: CreatingMethod, LinkingMethod {
     public static let name = SignInMethodName.passwordSignUp
 
@@ -50,21 +51,24 @@ public struct PasswordSignUp: CreatingMethod, LinkingMethod {
         return SignInReading(Credential(email: email), device: device)
     }
 
-    /// Throttles an answer that tells of an account, so that nobody can try out a list of addresses. The lookup comes
-    /// before the costly hash; the transaction looks again.
+    /// Throttles the question whether the email has an account, so that nobody can try out a list of addresses. Nothing
+    /// is looked up yet, so that a free and a taken email are refused alike. A key that came with another request is
+    /// refused here, where it tells nothing of the email.
     public func throttle(_ credential: Credential, _ attempt: SignInAttempt) throws -> SignInThrottle {
         let email = credential.email
         if let account = attempt.user?.account {
             _ = try account.linkingPassword(.empty, email: email, now: attempt.startedAt)
-            guard try isTaken(email, attempt), Email(stored: account.user.email) != email else { return .unguessable }
-            return .tellsOfAccount(email, answer: nil)
+            return Email(stored: account.user.email) == email ? .unguessable : .tellsOfAccount(email)
         }
-        // In this order: if this very request has taken the email, its record is found as well.
-        guard try isTaken(email, attempt), try !attempt.isRepeated() else { return .unguessable }
-        return .tellsOfAccount(email, answer: .emailExists)
+        return try attempt.isRepeated() ? .unguessable : .tellsOfAccount(email)
     }
 
+    /// EMAIL_EXISTS comes before the costly hash; the transaction looks again.
     public func prove(_ credential: Credential, _ attempt: SignInAttempt) async throws -> Proof {
+        // In this order: if this very request has taken the email, its record is found as well.
+        if attempt.purpose == .enter, try isTaken(credential.email, attempt), try !attempt.isRepeated() {
+            throw Failure.emailExists
+        }
         let hash = try await passwords.hash(password, settings: attempt.settings, deadline: attempt.deadline)
         return Proof(email: credential.email, hash: hash)
     }

@@ -1,17 +1,15 @@
-import Base
-
 /// Limits the lines of one kind that a log gets in a second. Lines above the limit are counted, and the next line tells
 /// the count.
-struct LineRate {
+public struct LineRate: Sendable {
     private let linesPerSecondMax: Int
     private var second: Int64 = 0
     private var writtenCount = 0
     private var suppressedCount: Int64 = 0
 
-    init(linesPerSecondMax: Int) { self.linesPerSecondMax = linesPerSecondMax }
+    public init(linesPerSecondMax: Int) { self.linesPerSecondMax = linesPerSecondMax }
 
     /// Nil: no line now. Otherwise the number of lines that were suppressed since the last one.
-    mutating func admit(now: Instant) -> Int64? {
+    public mutating func admit(now: Instant) -> Int64? {
         let current = now.nanoseconds / 1_000_000_000
         if current != second {
             second = current
