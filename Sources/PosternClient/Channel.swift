@@ -97,11 +97,12 @@ public final class Channel: Sendable {
                     attempt += 1
                     continue
                 }
+                let outcome = error.code == .unavailable ? lost ?? error : error
                 let isBudgeted = error.code != .unavailable || retryBudget.withLock { $0.failed() }
                 guard isRepeatable, isBudgeted, attempt < self.options.retry.attemptsMax,
                     self.options.retry.isWorthRetrying(error)
-                else { throw error.code == .unavailable ? lost ?? error : error }
-                try await pause(afterAttempt: attempt, error, deadline: deadline)
+                else { throw outcome }
+                guard try await pause(afterAttempt: attempt, error, deadline: deadline) else { throw outcome }
                 attempt += 1
             }
         }
@@ -146,16 +147,20 @@ public final class Channel: Sendable {
         }
     }
 
-    private func pause(afterAttempt attempt: Int, _ failure: Failure, deadline: Instant) async throws(Failure) {
+    /// Waits until the next attempt. False: the deadline comes first.
+    private func pause(
+        afterAttempt attempt: Int, _ failure: Failure, deadline: Instant
+    ) async throws(Failure) -> Bool {
         var generator = SystemRandomNumberGenerator()
         let delay = max(
             options.retry.delay(afterAttempt: attempt, using: &generator), failure.retryAfter ?? .zero)
-        guard Instant.now.advanced(by: delay) < deadline else { throw failure }
+        guard Instant.now.advanced(by: delay) < deadline else { return false }
         do {
             try await Task.sleep(for: delay)
         } catch {
             throw .callCancelled
         }
+        return true
     }
 
     private func start(

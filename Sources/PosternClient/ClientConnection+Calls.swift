@@ -105,8 +105,8 @@ extension ClientConnection {
             }
         }
         call.outbox.removeFirst(sentCount)
-        if call.isFinishing, call.outbox.isEmpty {
-            call.isFinishing = false
+        if call.isFinishing, !call.hasSentEnd, call.outbox.isEmpty {
+            call.hasSentEnd = true
             queued.appendDataEnd(stream: stream)
             state.closedSending(stream: stream)
         }

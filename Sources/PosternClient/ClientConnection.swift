@@ -264,6 +264,8 @@ final class ClientConnection {
         for stream in streams {
             guard let call = calls.removeValue(forKey: stream) else { continue }
             call.placement = .waiting
+            // The next stream needs an end of its own.
+            call.hasSentEnd = false
             unprocessed.append(call)
         }
     }

@@ -11,8 +11,8 @@ final class FollowedRevocations: Sendable {
         var incoming: RevocationState?
         var cursor = Text.empty
         var isComplete = false
-        /// The server's time in the newest message, and our own time when the message came.
-        var heardAt: (server: Timestamp, local: Instant)?
+        /// The server's time. Nil before the first snapshot is whole.
+        var clock: FeedClock?
     }
 
     private let state: Mutex<State>
@@ -54,21 +54,17 @@ final class FollowedRevocations: Sendable {
             // While more messages follow, a revocation that has not come yet may be old.
             guard !message.continues else { return }
             state.isComplete = true
-            state.heardAt = (now, local)
+            if state.clock == nil { state.clock = FeedClock(now, at: local) }
+            state.clock?.hear(now, at: local)
         }
     }
 
     /// Drops the snapshot that the ended stream left unfinished.
     func streamEnded() { state.withLock { $0.incoming = nil } }
 
-    /// The time since the feed was last heard, and the server's time now. Nil before the first snapshot.
+    /// How long revocations may have been missed, and the server's time now. Nil before the first snapshot.
     func heard(_ local: Instant) -> (staleness: Duration, serverTime: Timestamp)? {
-        state.withLock { state in
-            state.heardAt.map { heard in
-                let staleness = Duration.nanoseconds(max(0, local.nanoseconds(since: heard.local)))
-                return (staleness, heard.server + staleness)
-            }
-        }
+        state.withLock { state in state.clock.map { ($0.staleness(at: local), $0.time(at: local)) } }
     }
 
     var entryCount: Int { state.withLock { $0.revocations.entryCount } }

@@ -25,8 +25,9 @@ final class ProjectKeys: Sendable {
         }
     }
 
-    func refresh() async throws(Failure) {
-        let jwks = try await source.jwks()
+    /// `waits`: for a connection, which only those may do for whom nobody waits.
+    func refresh(waits: Bool = false) async throws(Failure) {
+        let jwks = try await source.jwks(waits: waits)
         guard let keys = KeySet(parsing: jwks) else {
             throw Failure(.malformedResponse, "The server's keys cannot be read.")
         }
@@ -39,7 +40,7 @@ final class ProjectKeys: Sendable {
         while !Task.isCancelled {
             try? await Task.sleep(for: interval)
             if Task.isCancelled { return }
-            try? await refresh()
+            try? await refresh(waits: true)
         }
     }
 }

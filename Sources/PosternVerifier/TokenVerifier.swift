@@ -41,9 +41,10 @@ public final class TokenVerifier: Sendable {
         let source = VerifierSource(channel: channel, options: options)
         let project = try await source.project()
         let keys = ProjectKeys(source: source, floor: options.keyRefreshFloor)
-        try await keys.refresh()
         let followed = FollowedRevocations(retention: options.retention, at: .nowWithSleep)
-        let first = try await source.follow(followed)
+        let first = try await source.begin(followed)
+        // After the snapshot: the keys then have the successors of those that it says are revoked.
+        try await keys.refresh()
         self.options = options
         self.source = source
         self.followed = followed
@@ -52,7 +53,9 @@ public final class TokenVerifier: Sendable {
             keys: keys.published, issuer: project.issuer, audience: project.audience, limits: channel.options.limits,
             random: .system)
         self.followers = [
-            Task { await source.keepFollowing(followed, first, onKeyRevoked: { try? await keys.refresh() }) },
+            Task {
+                await source.keepFollowing(followed, first) { try? await keys.refresh(waits: true) }
+            },
             Task { await keys.keepFresh(every: options.keyRefreshInterval) },
         ]
     }
@@ -64,7 +67,8 @@ public final class TokenVerifier: Sendable {
         for follower in followers { follower.cancel() }
     }
 
-    /// The time since the feed was last heard. Revocations since then may be unknown here.
+    /// How long revocations may be unknown here: the time since the feed was last heard, or since the time up to which
+    /// the server itself knew everything, if that is longer.
     public var staleness: Duration { followed.heard(.nowWithSleep)?.staleness ?? .zero }
 
     /// Verifies a token with the keys and revocations that the verifier has, without waiting.

@@ -11,7 +11,8 @@ public import Base
 /// print(verifier.staleness)
 /// ```
 public struct VerifierOptions: Sendable {
-    /// The treatment of a good token while the verifier is stale: the feed was not heard for `staleAfter`.
+    /// The treatment of a good token while the verifier is stale: revocations may have been missed for longer than
+    /// `staleAfter`.
     public enum StalePolicy: Sendable {
         /// Refuses the token with VERIFIER_STALE until the feed is back (fail closed).
         case refuse
@@ -43,7 +44,8 @@ public struct VerifierOptions: Sendable {
     public var tokenKind = TokenKind.idToken
     /// The treatment of good tokens while the verifier is stale.
     public var whenStale = StalePolicy.refuse
-    /// The silence of the feed after which the verifier is stale.
+    /// The verifier is stale once it may have missed revocations for so long: the feed is silent, or tells a time that
+    /// is so long ago.
     public var staleAfter = Duration.seconds(30)
     /// How often the server says that nothing happened: 1 to 300 s, in whole seconds.
     public var heartbeat = Duration.seconds(10)

@@ -4,6 +4,8 @@ import PosternClient
 
 /// The calls of a verifier to the server.
 struct VerifierSource: Sendable {
+    typealias Messages = ServerStream<TokensWatchRevocationsResponse>.Iterator
+
     let channel: Channel
     let options: VerifierOptions
 
@@ -18,9 +20,12 @@ struct VerifierSource: Sendable {
         }
     }
 
-    func jwks() async throws(Failure) -> [UInt8] {
+    /// `waits`: for a connection, instead of failing during the channel's pauses between attempts to connect.
+    func jwks(waits: Bool) async throws(Failure) -> [UInt8] {
         let use: TokenUse = options.tokenKind == .idToken ? .idToken : .sessionCookie
-        return try await TokensClient(channel: channel).listKeys(TokensListKeysRequest(tokenUse: use)).jwksJSON
+        return try await TokensClient(channel: channel).listKeys(
+            TokensListKeysRequest(tokenUse: use), options: CallOptions(waitsForConnection: waits)
+        ).jwksJSON
     }
 
     /// Asks the server to verify a token.
@@ -38,14 +43,8 @@ struct VerifierSource: Sendable {
     }
 
     /// Opens the feed and reads its snapshot.
-    func follow(
-        _ followed: FollowedRevocations
-    ) async throws(Failure) -> ServerStream<TokensWatchRevocationsResponse>.Iterator {
-        let request = TokensWatchRevocationsRequest(
-            tenantID: tenantID, anyTenant: options.tenants == .any, cursor: followed.cursor,
-            heartbeatSeconds: Int32(clamping: max(1, options.heartbeat.components.seconds)),
-            sessionCookies: options.tokenKind == .sessionCookie)
-        var messages = try await TokensClient(channel: channel).watchRevocations(request).makeAsyncIterator()
+    func begin(_ followed: FollowedRevocations) async throws(Failure) -> Messages {
+        var messages = try await open(followed, waits: false)
         repeat {
             guard let message = try await messages.next() else { throw Self.ended }
             followed.apply(message, at: .nowWithSleep)
@@ -53,17 +52,26 @@ struct VerifierSource: Sendable {
         return messages
     }
 
+    private func open(_ followed: FollowedRevocations, waits: Bool) async throws(Failure) -> Messages {
+        let request = TokensWatchRevocationsRequest(
+            tenantID: tenantID, anyTenant: options.tenants == .any, cursor: followed.cursor,
+            heartbeatSeconds: Int32(clamping: max(1, options.heartbeat.components.seconds)),
+            sessionCookies: options.tokenKind == .sessionCookie)
+        return try await TokensClient(channel: channel).watchRevocations(
+            request, options: CallOptions(waitsForConnection: waits)
+        ).makeAsyncIterator()
+    }
+
     /// Reads the feed until the task is cancelled. After a lost connection it continues where it was. A revoked key has
     /// a successor: the keys are fetched again, so that the first token of the successor finds its key.
     func keepFollowing(
-        _ followed: FollowedRevocations, _ first: ServerStream<TokensWatchRevocationsResponse>.Iterator,
-        onKeyRevoked: @Sendable () async -> Void
+        _ followed: FollowedRevocations, _ first: Messages, onKeyRevoked: @Sendable () async -> Void
     ) async {
-        var messages: ServerStream<TokensWatchRevocationsResponse>.Iterator? = first
+        var messages: Messages? = first
         var failureCount = 0
         while !Task.isCancelled {
             do throws(Failure) {
-                if messages == nil { messages = try await follow(followed) }
+                if messages == nil { messages = try await open(followed, waits: true) }
                 while let message = try await messages?.next() {
                     followed.apply(message, at: .nowWithSleep)
                     failureCount = 0

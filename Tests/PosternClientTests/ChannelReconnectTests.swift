@@ -96,6 +96,22 @@ import Wire
         server.stop()
     }
 
+    @Test func `A lost answer outranks a later refusal that leaves no time to try again`() async throws {
+        let server = ScriptedServer { peer, connection in
+            peer.greet()
+            guard let request = peer.receiveRequest() else { return }
+            // The first connection breaks before the answer.
+            guard connection > 0 else { return }
+            peer.refuse(request.stream, Failure(.unavailable, "NODE_BEHIND", "Later.", retryAfter: .hours(1)))
+            while peer.receive() != nil {}
+        }
+        let channel = try Channel(address: server.address, credentials: .none)
+        let failure = await #expect(throws: Failure.self) { try await callNumbered(1, on: channel, idempotent: true) }
+        #expect(failure?.reason == "CONNECTION_LOST")
+        await channel.shutdown()
+        server.stop()
+    }
+
     @Test func `UNAVAILABLE is tried four times in all, other refusals once`() async throws {
         let attempts = Recording<Text>()
         let server = ScriptedServer { peer, _ in

@@ -210,6 +210,33 @@ extension ScriptedPeer {
         #expect(payloads.elements == [UsersImportRequest(tenantID: "first").encoded()])
     }
 
+    @Test(arguments: [false, true])
+    func `A stream that is given back is sent again, with its end`(isLeaving: Bool) async throws {
+        let attempts = Recording<UInt32>()
+        let server = ScriptedServer { peer, _ in
+            peer.greet()
+            while let request = peer.receiveRequest() {
+                guard peer.receive()?.header.flags == [.remoteClosed, .noData] else { return }
+                attempts.append(request.stream)
+                if attempts.elements.count > 1 {
+                    peer.send { $0.appendDataEnd(stream: request.stream) }
+                } else if isLeaving {
+                    peer.send { ControlFrame.goAway(lastStream: 0, .shutdown).append(to: &$0) }
+                } else {
+                    peer.send { ControlFrame.cancel(stream: request.stream, .refused).append(to: &$0) }
+                }
+            }
+        }
+        let channel = try Channel(address: server.address, credentials: .none)
+        let stream = try await UsersClient(channel: channel).import()
+        try await stream.send(UsersImportRequest(tenantID: "first"))
+        stream.finish()
+        for try await _ in stream { Issue.record("there was no answer") }
+        await channel.shutdown()
+        server.stop()
+        #expect(attempts.elements.count == 2)
+    }
+
     @Test func `A stream fails when the connection is lost`() async throws {
         let server = ScriptedServer { peer, _ in
             peer.greet()

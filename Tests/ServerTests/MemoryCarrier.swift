@@ -31,6 +31,12 @@ actor MemoryCarrier: CallCarrier {
         let ended = Promise<Outcome>()
     }
 
+    /// The answers of the present turn of the loop, and the most of any.
+    private struct Turns {
+        var answers = 0
+        var answersMax = 0
+    }
+
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     nonisolated let id: UInt64 = 0xFFFF_FFFF
@@ -41,6 +47,7 @@ actor MemoryCarrier: CallCarrier {
     private let router: Router
     private var calls: [UInt32: PendingCall] = [:]
     private var lastStream: UInt32 = 0
+    private var turns: Turns?
 
     init(router: Router, loop: EventLoop) {
         self.router = router
@@ -58,6 +65,26 @@ actor MemoryCarrier: CallCarrier {
             call, fullName, payload: opensEmpty ? [] : messages.first ?? [], kind: kind, authorization: authorization,
             idempotencyKey: idempotencyKey, timeoutNanoseconds: timeoutNanoseconds
         ).value()
+    }
+
+    /// Reads a stream's first answers. Returns how many it sent in all, and at most in one turn of the loop.
+    func readStream(
+        _ fullName: String, _ message: [UInt8], authorization: Text, answersMax: Int
+    ) async throws -> (count: Int, inOneTurn: Int) {
+        turns = Turns()
+        let call = PendingCall(inbox: [], answersMax: answersMax)
+        begin(call, fullName, payload: message, kind: .remoteClosed, authorization: authorization)
+        let count = try await call.ended.value().messages.count
+        return (count, turns?.answersMax ?? 0)
+    }
+
+    /// Counts an answer until the loop does something else: what is put behind the running task now.
+    private func noteAnswer() {
+        guard var turns else { return }
+        turns.answers += 1
+        turns.answersMax = max(turns.answersMax, turns.answers)
+        self.turns = turns
+        Task { self.turns?.answers = 0 }
     }
 
     /// Makes the same call twice, as if both requests had come in together. Only the second one names a position.
@@ -145,7 +172,10 @@ actor MemoryCarrier: CallCarrier {
         }
         var message = ByteBuffer()
         let (hasMessage, made) = try write(&message)
-        if hasMessage { calls[stream]?.outcome.messages.append(message.copyBytes()) }
+        if hasMessage {
+            calls[stream]?.outcome.messages.append(message.copyBytes())
+            noteAnswer()
+        }
         return made
     }
 

@@ -2,10 +2,12 @@ import Base
 import Crypto
 import Identity
 import Messages
-import Service
+import Reactor
 import Store
 import TestSupport
 import Testing
+
+@testable import Service
 
 /// What each watcher of revocations is told.
 extension RevocationTests {
@@ -100,6 +102,25 @@ extension RevocationTests {
                     server, "postern.v1.Tokens/WatchRevocations", TokensWatchRevocationsRequest(heartbeatSeconds: 301))
                 _ = try stream.next()
             }
+        }
+    }
+
+    @Test func aLongSnapshotLetsTheLoopGoOnAfterEachMessage() async throws {
+        try await withServer { server in
+            try await server.project.store.write { transaction in
+                for number in 1...1_234 as ClosedRange<Int64> {
+                    try transaction.put(
+                        Tables.revocations, SequenceKey(.empty, number),
+                        Revocation(kind: .session, uid: "ada", sessionID: Text("\(number)")))
+                    try transaction.put(Tables.revocationTenants, RevocationKey(number), [])
+                }
+            }
+            let carrier = MemoryCarrier(router: server.instance.router, loop: server.instance.loops.loops[0])
+            let key = server.adminKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) }
+            let read = try await carrier.readStream(
+                "postern.v1.Tokens/WatchRevocations", TokensWatchRevocationsRequest().encoded(), authorization: key,
+                answersMax: 3)
+            #expect(read == (3, 1))
         }
     }
 

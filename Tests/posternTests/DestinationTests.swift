@@ -102,6 +102,34 @@ import Testing
         }
     }
 
+    @Test func `A server that is marked as production is found in every spelling, and in a list`() throws {
+        func isMarked(_ server: String, by mark: String) throws -> Bool {
+            try Case(flagServer: server, productionServer: mark).destination().productionContext == "mark"
+        }
+        for (mark, servers) in [
+            ("a:7400", ["a:7400", "A:7400", " a:7400", "a:07400", "a:7400,b:1", "b:1,a:7400", "b:1, a:7400"]),
+            ("a:7400,b:7400", ["b:7400,a:7400", "b:7400", "a:7400, b:7400", "c:1,b:7400"]),
+            ("[::1]:1", ["[0:0:0:0:0:0:0:1]:1"]), ("127.0.0.1:1", ["localhost:1", "unix:/a,LocalHost:1"]),
+            ("unix:/A", ["unix:/A", "c:1,unix:/A"]),
+        ] {
+            for server in servers { #expect(try isMarked(server, by: mark), "\(server), \(mark)") }
+        }
+        for (mark, server) in [
+            ("a:7400", "a:7401"), ("a:7400", "aa:7400"), ("a:7400", "unix:/a:7400"), ("a:7400", "a"),
+            ("unix:/A", "unix:/a"), ("a:1,b:2", "a:2,b:1"),
+        ] {
+            #expect(try !isMarked(server, by: mark), "\(server), \(mark)")
+        }
+    }
+
+    @Test func `A list in another order is the same server, and a part of it is not`() throws {
+        func key(_ server: String) throws -> String? {
+            try Case(flagServer: server, environmentServer: "a:1, b:2", environmentKey: "ke").destination().keyFile
+        }
+        for server in ["a:1,b:2", "b:2,a:1", "B:2, A:1"] { #expect(try key(server) == "ke", "\(server)") }
+        for server in ["a:1", "a:1,b:2,c:3", "a:2,b:1"] { #expect(try key(server) == nil, "\(server)") }
+    }
+
     @Test func `A key that is of another server is not used, and that is said`() throws {
         let mixed = try Case(flagServer: "flag:1", environmentServer: "env:1", environmentKey: "ke").destination()
         let paths = try Case(flagServer: "unix:/A", environmentServer: "unix:/a", environmentKey: "ke").destination()

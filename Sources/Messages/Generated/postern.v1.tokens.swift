@@ -592,7 +592,8 @@ public struct TokensWatchRevocationsResponse: Message {
     public var revocations: [Revocation] = []
     /// The cursor with which a stream continues after this message.
     public var cursor: Text = .empty
-    /// The server's time. All revocations that were acknowledged before it have been sent, unless `continues` is set.
+    /// All revocations that were acknowledged before this time have been sent, unless `continues` is set. It is the server's
+    /// time, or, in a cluster, the time up to which the node knows everything: it stands still while the node is cut off.
     public var timeMicros: Int64 = 0
     /// If not UNSPECIFIED, this is the first message of a snapshot, and whatever was known before is void.
     public var snapshotReason: SnapshotReason = .unspecified

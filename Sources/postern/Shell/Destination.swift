@@ -21,7 +21,7 @@ struct Destination: Sendable, Equatable {
     let tls: TLSOptions?
     /// A key that was set for another server, for messages. Nil: there is no such key, or another key is used.
     let unusedKey: String?
-    /// The context that marks this server as production.
+    /// The context that marks this server as production, or one of the servers in the list.
     let productionContext: String?
 
     static let defaultServer = "127.0.0.1:7400"
@@ -77,8 +77,12 @@ struct Destination: Sendable, Equatable {
         self.keyFile = keyFile
         tls = usable.lazy.compactMap(\.tls).first
         unusedKey = keyFile != nil ? nil : places.first { $0.keyFile != nil }.map { Self.describe($0) }
-        let marked = contexts.contexts.filter { $0.isProduction && Self.isSame($0.server, server) }
-        productionContext = marked.first?.name
+        productionContext = Self.productionContext(of: server, in: contexts)
+    }
+
+    private static func productionContext(of server: String, in contexts: ContextFile) -> String? {
+        let asked = addresses(server)
+        return contexts.contexts.first { $0.isProduction && !addresses($0.server).isDisjoint(with: asked) }?.name
     }
 
     private static func describe(_ place: Place) -> String {
@@ -102,21 +106,34 @@ struct Destination: Sendable, Equatable {
 
     private static func isAddressOfThisMachine(_ server: String) -> Bool {
         if server.hasPrefix("unix:") { return true }
-        let address = canonical(server)
-        let host = address[..<(address.lastIndex(of: ":") ?? address.endIndex)]
-        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
         // A name that begins like an address may belong to anybody.
-        return IPAddress(String(isBracketed ? host.dropFirst().dropLast() : host))?.reach == .loopback
+        return IPAddress(split(server).host)?.reach == .loopback
     }
 
-    /// Names are not resolved: two names of one server count as two servers, and nothing is shared between them.
-    static func isSame(_ left: String, _ right: String) -> Bool { canonical(left) == canonical(right) }
+    /// Whether both name the same servers, in whatever order. Names are not resolved: two names of one server count as
+    /// two servers, and nothing is shared between them.
+    static func isSame(_ left: String, _ right: String) -> Bool { addresses(left) == addresses(right) }
+
+    /// The servers of a list, each in the one form that it is compared in.
+    private static func addresses(_ servers: String) -> Set<String> {
+        Set(servers.split(separator: ",").map { canonical(String($0.drop { $0 == " " })) })
+    }
 
     private static func canonical(_ server: String) -> String {
         // Paths distinguish upper and lower case.
-        if server.contains("unix:") { return server }
+        if server.hasPrefix("unix:") { return server }
+        let (host, port) = split(server)
+        return "\(IPAddress(host)?.description ?? host) \(UInt16(port).map { "\($0)" } ?? port)"
+    }
+
+    /// The host, without brackets, and the port.
+    private static func split(_ server: String) -> (host: String, port: String) {
         let text = server.lowercased()
-        return text.hasPrefix("localhost:") ? "127.0.0.1:" + text.dropFirst("localhost:".count) : text
+        let colon = text.lastIndex(of: ":") ?? text.endIndex
+        let host = text[..<colon]
+        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+        let name = String(isBracketed ? host.dropFirst().dropLast() : host)
+        return (name == "localhost" ? "127.0.0.1" : name, String(text[colon...].dropFirst()))
     }
 
     /// One line for people about the server that is about to be changed.

@@ -23,6 +23,13 @@ _MESSAGE_BYTES_MAX = 16 << 20
 
 _POSITION, _CONSISTENCY = "x-postern-position", "x-postern-consistency"
 
+# While calls are in flight, a silent connection is asked whether it is alive; the server allows a hundred PINGs a second.
+# gRPC would stop after two PINGs without data, and after an outage it would wait up to two minutes to connect again.
+_CHANNEL_OPTIONS: Sequence[Tuple[str, Any]] = (
+    ("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX), ("grpc.enable_retries", 0),
+    ("grpc.keepalive_time_ms", 10_000), ("grpc.keepalive_timeout_ms", 15_000),
+    ("grpc.http2.max_pings_without_data", 0), ("grpc.max_reconnect_backoff_ms", 5_000))
+
 Metadata = Sequence[Tuple[str, str]]
 
 
@@ -106,7 +113,7 @@ class Client:
         self._reads_own_writes, self._journal = reads_own_writes, _JournalMemory()
         self._authorization = authorization or (None if api_key is None else lambda: f"Bearer {api_key}")
         self.timeout = timeout
-        options: List[Tuple[str, Any]] = [("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX), ("grpc.enable_retries", 0)]
+        options: List[Tuple[str, Any]] = list(_CHANNEL_OPTIONS)
         if tls is not None and tls.server_name:
             options.append(("grpc.ssl_target_name_override", tls.server_name))
         if channel is not None:

@@ -73,7 +73,7 @@ class KeySet:
 
     def knows(self, token: str) -> bool:
         """Whether there is a key whose tokens begin as this one does. The signature is not checked."""
-        return self._entry_of(token.encode("utf-8", "replace")) is not None
+        return isinstance(token, str) and self._entry_of(token.encode("utf-8", "replace")) is not None
 
 
 class OfflineVerifier:
@@ -99,9 +99,11 @@ class OfflineVerifier:
         return decoded
 
     def _decoded(self, token: str) -> Optional[DecodedToken]:
+        if not isinstance(token, str):
+            return None
         try:
             raw = token.encode("ascii")
-        except (UnicodeEncodeError, AttributeError):
+        except UnicodeEncodeError:
             return None
         if len(raw) > TOKEN_BYTES_MAX:
             return None

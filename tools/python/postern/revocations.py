@@ -78,6 +78,51 @@ class RevocationState:
         return None
 
 
+class FeedClock:
+    """The server's time as the messages of a feed tell it, and how old what they tell may be. All in seconds.
+
+    The time goes on with a clock of this machine that cannot be set, from the highest time that was heard: a node of a
+    cluster that is cut off goes on sending messages, all with the time at which it was.
+    """
+
+    #: The server's clock was corrected, or this machine's clock runs too fast, if the feed told lower times for so long.
+    CORRECTION_TIME = 600.0
+
+    def __init__(self, server: float, local: float) -> None:
+        """Begins with the time of a first message. Each pair is a time that the server told, and our own when it came."""
+        self._base = self._newest = (server, local)
+        # Since a time at or above ours: the first one, and the one that predicts the highest time.
+        self._lower: Optional[Tuple[Tuple[float, float], Tuple[float, float]]] = None
+
+    @staticmethod
+    def _predicted(told: Tuple[float, float], now: float) -> float:
+        return told[0] + max(0.0, now - told[1])
+
+    def time(self, now: float) -> float:
+        return self._predicted(self._base, now)
+
+    def staleness(self, now: float) -> float:
+        """How long revocations may have been missed: since the last message, or since the time that it told."""
+        server, local = self._newest
+        return max(0.0, now - local, self.time(now) - server)
+
+    def hear(self, server: float, local: float) -> None:
+        told = self._newest = (server, local)
+        if server >= self.time(local):
+            self._base, self._lower = told, None
+            return
+        first, highest = self._lower or (told, told)
+        if server > self._predicted(highest, local):
+            highest = told
+        self._lower = (first, highest)
+        passed = local - first[1]
+        if passed >= self.CORRECTION_TIME:
+            # The time of a node that is cut off stands still. A server that lowers its own time lets it run at half speed.
+            if (server - first[0]) * 4 >= passed:
+                self._base = highest
+            self._lower = None
+
+
 class RevocationFeed:
     """The feed's contents, shared between the thread that follows it and those that verify."""
 
@@ -90,7 +135,7 @@ class RevocationFeed:
         self._incoming: Optional[RevocationState] = None
         self._cursor = ""
         self._is_complete = False
-        self._heard_at: Optional[Tuple[float, float]] = None
+        self._clock: Optional[FeedClock] = None
 
     @property
     def cursor(self) -> str:
@@ -122,7 +167,8 @@ class RevocationFeed:
             # While more messages follow, one of them may tell of a revocation of long ago.
             if not continues:
                 self._is_complete = True
-                self._heard_at = (server_time, now)
+                self._clock = self._clock or FeedClock(server_time, now)
+                self._clock.hear(server_time, now)
 
     def stream_ended(self) -> None:
         """Drops the snapshot that the ended stream left unfinished."""
@@ -130,13 +176,12 @@ class RevocationFeed:
             self._incoming = None
 
     def heard(self, now: float) -> Optional[Tuple[float, float]]:
-        """Seconds since the feed was heard, and the server's time now; None before the first snapshot is complete."""
+        """For how many seconds revocations may have been missed, and the server's time now; None before the first
+        snapshot is complete."""
         with self._lock:
-            if self._heard_at is None:
+            if self._clock is None:
                 return None
-            server_time, local = self._heard_at
-            staleness = max(0.0, now - local)
-            return staleness, server_time + staleness
+            return self._clock.staleness(now), self._clock.time(now)
 
     def refusal(self, token: DecodedToken) -> Optional[str]:
         with self._lock:

@@ -1,10 +1,11 @@
 """Verifies tokens inside a service, without a call per token: the server pushes its revocations."""
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
-from typing import Optional, Protocol, Iterator, Tuple, Union
+from typing import Callable, Iterator, Optional, Protocol, Tuple, Union
 
 from . import revocations
 from .errors import PosternError
@@ -13,6 +14,8 @@ from .revocations import Revocation, RevocationFeed
 
 #: For `TokenVerifier(tenants=…)`: every tenant in the credential's scope.
 ANY_TENANT = object()
+
+_log = logging.getLogger("postern")
 
 ID_TOKEN, SESSION_COOKIE = "id_token", "session_cookie"
 REFUSE, ACCEPT, ASK_SERVER = "refuse", "accept", "ask_server"
@@ -49,8 +52,8 @@ class TokenVerifier:
     The credential needs the role `verifier` and nothing more. One verifier serves a process; any thread may use it. Times
     are the server's, continued by a local clock that also counts sleep, so a wrong wall clock here changes nothing.
 
-    If the feed was not heard for `stale_after` seconds, `when_stale` decides: "refuse" (VERIFIER_STALE, the default),
-    "accept", or "ask_server" (one call per token).
+    If revocations may have been missed for `stale_after` seconds, `when_stale` decides: "refuse" (VERIFIER_STALE, the
+    default), "accept", or "ask_server" (one call per token).
     """
 
     def __init__(
@@ -78,15 +81,20 @@ class TokenVerifier:
         self._feed = RevocationFeed(retention, boot_time())
         self._stopped = threading.Event()
         self._stream: Optional[Feed] = None
-        first = self._open()
-        messages = iter(first)
-        while not self._feed.is_complete:
-            try:
-                self._take(next(messages))
-            except StopIteration:
-                raise PosternError("UNAVAILABLE", "STREAM_ENDED", "The server ended the feed.") from None
-        threading.Thread(target=self._follow, args=(messages,), name="postern-revocations", daemon=True).start()
-        threading.Thread(target=self._keep_keys_fresh, name="postern-keys", daemon=True).start()
+        # When the feed was opened, or a message came.
+        self._moved_at = boot_time()
+        self._start("watchdog", self._watch)
+        try:
+            messages = self._begin()
+        except BaseException:
+            self.close()
+            raise
+        self._start("revocations", self._follow, messages)
+        self._start("keys", self._keep_keys_fresh)
+
+    @staticmethod
+    def _start(name: str, target: Callable[..., None], *arguments: object) -> None:
+        threading.Thread(target=target, args=arguments, name=f"postern-{name}", daemon=True).start()
 
     def close(self) -> None:
         """Stops following the feed; the verifier goes stale."""
@@ -102,7 +110,8 @@ class TokenVerifier:
 
     @property
     def staleness(self) -> float:
-        """Seconds since the feed was heard: later revocations may be unknown here."""
+        """For how many seconds revocations may be unknown here: since the feed was heard, or since the time up to which
+        the server itself knew everything, if that is longer."""
         heard = self._feed.heard(boot_time())
         return heard[0] if heard else 0.0
 
@@ -112,7 +121,7 @@ class TokenVerifier:
         Raises `PosternError`: INVALID_ID_TOKEN or INVALID_SESSION_COOKIE, TOKEN_EXPIRED (metadata `cause` EXPIRED or
         REVOKED), TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE.
         """
-        if not self._tokens.keys.knows(token) and self._may_fetch():
+        if isinstance(token, str) and not self._tokens.keys.knows(token) and self._may_fetch():
             self._refresh()
         decoded, is_stale = self._check(token)
         if not is_stale or self._when_stale == ACCEPT:
@@ -169,10 +178,11 @@ class TokenVerifier:
             return True
 
     def _refresh(self) -> None:
-        """Fetches the keys. The present ones stay if that fails."""
+        """Fetches the keys. The present ones stay if that fails, for whatever reason."""
         try:
             keys = KeySet(self._source.published_keys(self._kind))
-        except (PosternError, ValueError):
+        except Exception as error:
+            self._note(error, "the keys were not fetched")
             return
         self._tokens.keys = keys
         with self._keys_lock:
@@ -184,13 +194,41 @@ class TokenVerifier:
 
     # The feed
 
-    def _open(self) -> Feed:
+    def _open(self) -> Iterator[object]:
+        self._moved_at = boot_time()
         self._stream = self._source.watch_revocations(
             self._tenant_id, self._any_tenant, self._feed.cursor, self._heartbeat, self._kind == SESSION_COOKIE)
-        return self._stream
+        if self._stopped.is_set():
+            self._stream.cancel()
+        return iter(self._stream)
 
-    def _take(self, message: object) -> bool:
-        """Takes in a message of the feed. Returns whether a signing key was revoked."""
+    def _begin(self) -> Iterator[object]:
+        """Reads the first snapshot."""
+        messages = self._open()
+        while not self._feed.is_complete:
+            try:
+                self._take(next(messages))
+            except StopIteration:
+                raise PosternError("UNAVAILABLE", "STREAM_ENDED", "The server ended the feed.") from None
+        return messages
+
+    def _watch(self) -> None:
+        """Cancels a feed that is silent for three heartbeats: its connection is dead, though nothing said so."""
+        while not self._stopped.wait(self._heartbeat / 2):
+            stream = self._stream
+            if stream is not None and boot_time() - self._moved_at > 3 * self._heartbeat:
+                self._moved_at = boot_time()
+                stream.cancel()
+
+    @staticmethod
+    def _note(error: Exception, what: str) -> None:
+        """Logs what is not of the server's making: without it, the application would only see the verifier go stale."""
+        if not isinstance(error, PosternError):
+            _log.warning("postern: %s", what, exc_info=error)
+
+    def _take(self, message: object) -> None:
+        """Takes in a message of the feed. A revoked key has a successor: the keys are fetched again."""
+        self._moved_at = boot_time()
         told = [
             Revocation(r.kind, r.tenant_id, r.uid, r.session_id, r.valid_after_micros, r.key_id)
             for r in message.revocations  # type: ignore[attr-defined]
@@ -201,20 +239,23 @@ class TokenVerifier:
             told, cursor=message.cursor, server_time=message.time_micros / MICROS,  # type: ignore[attr-defined]
             begins_snapshot=message.snapshot_reason != 0, continues=message.continues,  # type: ignore[attr-defined]
             only_tenant_id=only, now=boot_time())
-        return any(revocation.kind == revocations.SIGNING_KEY for revocation in told)
+        if any(revocation.kind == revocations.SIGNING_KEY for revocation in told):
+            self._refresh()
 
     def _follow(self, messages: Optional[Iterator[object]]) -> None:
         failures = 0
         while not self._stopped.is_set():
             try:
                 if messages is None:
-                    messages = iter(self._open())
+                    messages = self._open()
                 for message in messages:
                     failures = 0
-                    if self._take(message):
-                        self._refresh()
-            except PosternError:
+                    self._take(message)
+            except Exception as error:
                 failures += 1
+                self._note(error, "the feed of revocations was cut")
+                if self._stream is not None:
+                    self._stream.cancel()
             messages = None
             self._feed.stream_ended()
             # The first retries come quickly, because revocations are not heard meanwhile.

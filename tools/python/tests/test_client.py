@@ -7,6 +7,7 @@ from concurrent import futures
 import grpc
 
 import postern
+from postern.client import _CHANNEL_OPTIONS
 from postern.errors import error_of
 from postern.v1 import tokens_pb2, users_pb2
 
@@ -207,6 +208,31 @@ class ClientTests(unittest.TestCase):
         with self.assertRaises(postern.PosternError) as caught:
             list(self.client.tokens.watch_revocations())
         self.assertEqual(caught.exception.reason, "CALLER_UNAUTHENTICATED")
+
+    def test_a_dead_connection_and_the_end_of_an_outage_are_noticed_before_a_verifier_is_stale(self):
+        options = dict(_CHANNEL_OPTIONS)
+        dead_after = options["grpc.keepalive_time_ms"] + options["grpc.keepalive_timeout_ms"]
+        self.assertLess(dead_after, 30_000)
+        self.assertLess(options["grpc.max_reconnect_backoff_ms"], 10_000)
+
+    def test_after_an_outage_the_client_is_back_within_seconds(self):
+        self.server.script["Get"] = [self.ada]
+        self.client.users.get(uid="ada")
+        self.server.server.stop(None).wait()
+        for _ in range(3):
+            self.assertRaises(postern.PosternError, self.client.users.get, uid="ada", timeout=1)
+        again = grpc.server(futures.ThreadPoolExecutor(2), handlers=[self.server])
+        again.add_insecure_port(f"127.0.0.1:{self.server.port}")
+        again.start()
+        self.addCleanup(again.stop, None)
+        for _ in range(300):
+            try:
+                self.client.users.get(uid="ada", timeout=1)
+                break
+            except postern.PosternError:
+                time.sleep(0.1)
+        else:
+            self.fail("the client did not come back")
 
     def test_many_threads_share_a_client(self):
         self.server.script["Get"] = [self.ada]

@@ -1,6 +1,9 @@
 """The verifier without a server: every rule for tokens and revocations, with keys made here."""
 import json
+import logging
 import random
+import threading
+import time
 import unittest
 from base64 import urlsafe_b64encode
 from types import SimpleNamespace
@@ -12,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 import postern
 from postern import revocations
 from postern.jwt import KeySet, OfflineVerifier
-from postern.revocations import Revocation, RevocationState
+from postern.revocations import FeedClock, Revocation, RevocationState
 from postern.verifier import TokenVerifier
 
 ISSUER, AUDIENCE, NOW = "https://issuer.test/test", "test", 1_800_000_000
@@ -211,11 +214,46 @@ class RevocationTests(unittest.TestCase):
         self.assertEqual((feed.cursor, feed.heard(9)), ("6", (4, NOW + 4)))
 
 
+class FeedClockTests(unittest.TestCase):
+    """The table is also that of FeedClockTests.swift."""
+
+    #: (our time, the time that a message tells or None, the server's time now, staleness)
+    TABLE = {
+        "between messages the time goes on": [(10, 10, 10, 0), (15, None, 15, 5), (20, 20, 20, 0)],
+        "a server that is ahead is followed at once": [(10, 15, 15, 0), (20, 25, 25, 0)],
+        "a node that is cut off grows stale although it sends": [
+            (20, 15, 20, 5), (30, 15, 30, 15), (400, 15, 400, 385), (800, 15, 800, 785), (1_500, 15, 1_500, 1_485),
+            (1_510, 1_510, 1_510, 0)],
+        "a node that lags is as stale as it is late": [(320, 300, 320, 20), (330, 329, 330, 1), (340, 340, 340, 0)],
+        "after ten minutes a lower time is believed": [
+            (10, 1_010, 1_010, 0), (20, 20, 1_020, 1_000), (320, 320, 1_320, 1_000), (619, 619, 1_619, 1_000),
+            (620, 620, 620, 0), (630, 630, 630, 0)],
+        "a server that lowers its time runs at half speed": [
+            (10, 110, 110, 0), (20, 115, 120, 5), (320, 265, 420, 155), (620, 415, 715, 300), (630, 530, 725, 195)],
+    }
+
+    def test_the_time_goes_on_and_what_was_told_grows_old(self):
+        for name, rows in self.TABLE.items():
+            clock = FeedClock(0, 0)
+            for now, told, server_time, staleness in rows:
+                if told is not None:
+                    clock.hear(told, now)
+                self.assertEqual((clock.time(now), clock.staleness(now)), (server_time, staleness), f"{name}, {now}")
+
+    def test_a_clock_of_ours_that_runs_fast_makes_nothing_stale(self):
+        clock = FeedClock(0, 0)
+        for now in range(10, 100_000, 10):
+            clock.hear(now * 0.999, now)
+            self.assertLess(clock.staleness(now), 2)
+
+
 class FakeSource:
     """A server whose feed sends its first message, and then the messages that the test gives it."""
 
     def __init__(self, signer, time):
-        self.signer, self.time, self.asked, self.fetched = signer, time, [], 0
+        self.signer, self.time, self.asked, self.fetched, self.opened = signer, time, [], 0, 0
+        # What goes wrong in the application itself, as in a function `authorization`.
+        self.trouble, self.is_silent = None, False
         self.messages = [self.message(snapshot_reason=1)]
 
     def message(self, told=(), **changes):
@@ -229,12 +267,20 @@ class FakeSource:
 
     def published_keys(self, token_kind):
         self.fetched += 1
+        if self.trouble:
+            raise self.trouble
         return jwks(self.signer)
 
     def verify_token(self, token, *_):
         self.asked.append(token)
 
     def watch_revocations(self, *_):
+        self.opened += 1
+        if self.trouble:
+            raise self.trouble
+        if self.is_silent:
+            messages, self.messages = self.messages, []
+            return _SilentFeed(messages)
         if not self.messages:
             raise postern.PosternError("UNAVAILABLE", "", "away")
         messages, self.messages = self.messages, []
@@ -252,9 +298,32 @@ class _Feed:
         pass
 
 
+class _SilentFeed:
+    """Sends its messages, and then nothing until it is cancelled."""
+
+    def __init__(self, messages):
+        self.messages, self.cancelled = messages, threading.Event()
+
+    def __iter__(self):
+        yield from self.messages
+        if not self.cancelled.wait(60):
+            raise AssertionError("nobody cancelled the feed")
+        raise postern.PosternError("CANCELLED", "", "cancelled")
+
+    def cancel(self):
+        self.cancelled.set()
+
+
 class VerifierTests(unittest.TestCase):
     def setUp(self):
         self.signer = Signer("ES256")
+
+    def becomes(self, condition):
+        for _ in range(4_000):
+            if condition():
+                return
+            time.sleep(0.005)
+        self.fail("it did not happen")
 
     def verifier(self, **options):
         source = FakeSource(self.signer, NOW)
@@ -287,6 +356,56 @@ class VerifierTests(unittest.TestCase):
                 self.assertEqual(source.asked, [token])
             else:
                 self.assertRaises(postern.PosternError, verifier.verify, token)
+
+    def test_what_is_no_text_is_no_token(self):
+        verifier, source = self.verifier(key_refresh_floor=0.0)
+        for token in (None, b"a.b.c", self.signer.token().encode(), 7, ["a.b.c"]):
+            for verify in (verifier.verify, verifier.verify_now):
+                with self.assertRaises(postern.PosternError) as caught:
+                    verify(token)
+                self.assertEqual(caught.exception.reason, "INVALID_ID_TOKEN")
+        self.assertEqual(source.fetched, 1)
+
+    def test_trouble_of_the_application_ends_no_thread(self):
+        verifier, source = self.verifier(key_refresh_interval=0.01)
+        source.trouble = KeyError("no credential")
+        with self.assertLogs("postern", logging.WARNING):
+            opened, fetched = source.opened, source.fetched
+            self.becomes(lambda: source.opened > opened + 2 and source.fetched > fetched + 2)
+        self.assertGreater(verifier.staleness, 0)
+        source.messages = [source.message([Revocation(revocations.SESSION, session_id=SESSION)])]
+        token = self.signer.token()
+        self.assertEqual(verifier.verify_now(token).uid, "ada")
+        source.trouble = None
+
+        def is_revoked():
+            try:
+                verifier.verify_now(token)
+            except postern.PosternError as error:
+                return error.reason == "TOKEN_EXPIRED"
+        self.becomes(is_revoked)
+
+    def test_a_feed_that_is_silent_for_three_heartbeats_is_opened_again(self):
+        source = FakeSource(self.signer, NOW)
+        source.is_silent = True
+        verifier = TokenVerifier(source, tenants="acme", heartbeat=1)
+        self.addCleanup(verifier.close)
+        source.messages = [source.message([Revocation(revocations.SESSION, session_id=SESSION)])]
+        self.becomes(lambda: source.opened > 1)
+        self.becomes(lambda: not source.messages)
+
+    def test_a_first_feed_that_says_nothing_is_an_error(self):
+        source = FakeSource(self.signer, NOW)
+        source.is_silent, source.messages = True, []
+        with self.assertRaises(postern.PosternError):
+            TokenVerifier(source, tenants="acme", heartbeat=1)
+        self.assertEqual(source.opened, 1)
+
+    def test_a_key_that_the_first_message_revokes_has_its_successor_fetched(self):
+        source = FakeSource(self.signer, NOW)
+        source.messages = [source.message([Revocation(revocations.SIGNING_KEY, key_id="k0")], snapshot_reason=1)]
+        self.addCleanup(TokenVerifier(source, tenants="acme").close)
+        self.assertEqual(source.fetched, 2)
 
     def test_unknown_keys_are_fetched_for_once_per_floor(self):
         verifier, source = self.verifier(key_refresh_floor=0.0)

@@ -25,7 +25,8 @@ enum TokensWatchRevocations: ServerStreamMethod {
         while true {
             let isFull: Bool
             (place, isFull) = try await replies.send { [place] in try batch(feed, after: place, call) }
-            if !isFull { try await watch.next(timeout: heartbeat) }
+            // The calls of others are answered between two messages.
+            if isFull { await Task.yield() } else { try await watch.next(timeout: heartbeat) }
         }
     }
 
@@ -36,9 +37,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
         _ feed: RevocationFeed, after place: RevocationPlace, _ call: StreamCall
     ) throws -> (TokensWatchRevocationsResponse?, (last: RevocationPlace, isFull: Bool)) {
         try call.project.requireFresh()
-        // The time is taken before the read: changes that are acknowledged later come with the next message. Of other
-        // nodes of a cluster, this node may have missed the latest changes.
-        let time = call.now - call.project.store.staleness
+        let time = knownUntil(call)
         let batch = try call.project.store.read { transaction in
             try call.checkCaller(in: transaction)
             return try feed.revocations(in: transaction, after: place.sequence, limit: batchMax)
@@ -49,6 +48,10 @@ enum TokensWatchRevocations: ServerStreamMethod {
             continues: batch.count == batchMax)
         return (message, (last, batch.count == batchMax))
     }
+
+    /// The time up to which this node knows all revocations: of other nodes of a cluster, it may have missed the latest
+    /// changes. Taken before the read, so that changes which are acknowledged later come with a later message.
+    private static func knownUntil(_ call: StreamCall) -> Timestamp { call.now - call.project.store.staleness }
 
     /// Nil: all tenants.
     private static func scope(_ request: TokensWatchRevocationsRequest, _ call: StreamCall) throws -> Text? {
@@ -80,6 +83,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
                     return (message, pages)
                 }
                 isFirst = false
+                await Task.yield()
             } while !pages.isDone
             return last
         }
@@ -90,16 +94,19 @@ enum TokensWatchRevocations: ServerStreamMethod {
         case snapshot(RevocationSnapshot, last: RevocationPlace, SnapshotReason, Timestamp)
     }
 
+    // A cluster's stream begins once this node is at the journal's end, so the log is not behind a verifier that comes
+    // from another node.
     @inline(never)
     private static func resume(_ cursor: Text, _ feed: RevocationFeed, _ call: StreamCall) throws -> Start {
-        try call.project.store.read { transaction in
+        try call.project.requireFresh()
+        let time = knownUntil(call)
+        return try call.project.store.read { transaction in
             switch try feed.resume(cursor, in: transaction) {
             case .behind(let place): return .goOn(place)
             case .snapshot(let reason):
                 let last = try transaction.lastRevocationPlace()
-                let now = call.now
                 let snapshot = feed.snapshot(through: last.sequence, now: call.project.time.earliest)
-                return .snapshot(snapshot, last: last, reason, now)
+                return .snapshot(snapshot, last: last, reason, time)
             }
         }
     }
