@@ -107,4 +107,16 @@ import Testing
             #expect(try client.mails().count == 1)
         }
     }
+
+    @Test func theMailOfASignInLinkGoesToTheEmailAsTheAccountHasIt() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+            let uid = try #require(try client.signUp("ada@example.com").user).uid
+            try client.sendOob(.emailSignin, email: "ADA@Example.com")
+            let mail = try #require(try client.mails().first)
+            #expect(mail.message.to == "ada@example.com")
+            #expect(try client.signIn("ADA@Example.com", link: mail.code).user?.uid == uid)
+        }
+    }
 }
