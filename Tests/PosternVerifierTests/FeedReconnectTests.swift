@@ -32,23 +32,6 @@ import Transport
             "postern.v1.Project/RevokeSigningKey", ProjectRevokeSigningKeyRequest(keyID: keyID))
     }
 
-    private static func reason(_ verifier: TokenVerifier, _ token: Text) -> String {
-        do throws(Failure) {
-            _ = try verifier.verifyNow(token.string)
-            return ""
-        } catch {
-            return error.reason
-        }
-    }
-
-    private static func becomes(_ reason: String, _ verifier: TokenVerifier, _ token: Text) async throws {
-        for _ in 0..<2_000 {
-            if Self.reason(verifier, token) == reason { return }
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        Issue.record("the verifier says \(Self.reason(verifier, token)), not \(reason)")
-    }
-
     /// Runs `body` with a new server in the same place, whose port is not open yet, and with a verifier of the old one.
     private static func withRestart(
         _ options: ChannelOptions, _ body: @escaping @Sendable (TestServer, Kept, UInt16) async throws -> Void
@@ -80,7 +63,7 @@ import Transport
             try Self.revokeSigningKey(server)
             let listener = try server.listen(port: port)
             defer { listener.close() }
-            try await Self.becomes("INVALID_ID_TOKEN", kept.verifier, kept.token)
+            try await kept.verifier.becomes("INVALID_ID_TOKEN", kept.token)
         }
     }
 
@@ -104,8 +87,8 @@ import Transport
             let token = try Self.signUp(server, "bob@example.com")
             let listener = try server.listen(port: port)
             defer { listener.close() }
-            try await Self.becomes("", kept.verifier, token)
-            #expect(Self.reason(kept.verifier, kept.token) == "INVALID_ID_TOKEN")
+            try await kept.verifier.becomes("", token)
+            #expect(kept.verifier.reason(kept.token) == "INVALID_ID_TOKEN")
         }
     }
 }

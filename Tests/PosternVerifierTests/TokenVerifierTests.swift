@@ -45,24 +45,6 @@ import Transport
         }
     }
 
-    private static func reason(_ verifier: TokenVerifier, _ token: Text) -> String {
-        do throws(Failure) {
-            _ = try verifier.verifyNow(token.string)
-            return ""
-        } catch {
-            return error.reason
-        }
-    }
-
-    /// Waits until the verifier says `reason`. The feed takes milliseconds, but a loaded machine may need longer.
-    private static func becomes(_ reason: String, _ verifier: TokenVerifier, _ token: Text) async throws {
-        for _ in 0..<1_000 {
-            if Self.reason(verifier, token) == reason { return }
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        Issue.record("the verifier says \(Self.reason(verifier, token)), not \(reason)")
-    }
-
     @Test func aTokenIsVerifiedHereAndARevokedOneRefused() async throws {
         try await withServer { server in
             let scene = try Scene(server)
@@ -72,11 +54,11 @@ import Transport
             let verified = try verifier.verifyNow(ada.tokens!.idToken.string)
             #expect(verified.uid == ada.user!.uid)
             try scene.revoke(ada.user!.uid)
-            try await Self.becomes("TOKEN_EXPIRED", verifier, ada.tokens!.idToken)
-            #expect(Self.reason(verifier, bob.tokens!.idToken) == "")
+            try await verifier.becomes("TOKEN_EXPIRED", ada.tokens!.idToken)
+            #expect(verifier.reason(bob.tokens!.idToken) == "")
             let _: SessionsSignOutResponse = try scene.admin.call(
                 "postern.v1.Sessions/SignOut", SessionsSignOutRequest(idToken: bob.tokens!.idToken))
-            try await Self.becomes("TOKEN_EXPIRED", verifier, bob.tokens!.idToken)
+            try await verifier.becomes("TOKEN_EXPIRED", bob.tokens!.idToken)
             await scene.channel.shutdown()
         }
     }
@@ -87,7 +69,7 @@ import Transport
             let ada = try scene.signUp()
             try scene.revoke(ada.user!.uid)
             let verifier = try await TokenVerifier(channel: scene.channel)
-            #expect(Self.reason(verifier, ada.tokens!.idToken) == "TOKEN_EXPIRED")
+            #expect(verifier.reason(ada.tokens!.idToken) == "TOKEN_EXPIRED")
             await scene.channel.shutdown()
         }
     }
@@ -100,9 +82,9 @@ import Transport
             var options = VerifierOptions()
             options.heartbeat = .seconds(1)
             let verifier = try await TokenVerifier(channel: scene.channel, options: options)
-            #expect(Self.reason(verifier, ada.tokens!.idToken) == "")
+            #expect(verifier.reason(ada.tokens!.idToken) == "")
             server.clock.advance(by: .minutes(61))
-            try await Self.becomes("TOKEN_EXPIRED", verifier, ada.tokens!.idToken)
+            try await verifier.becomes("TOKEN_EXPIRED", ada.tokens!.idToken)
             await scene.channel.shutdown()
         }
     }
@@ -115,23 +97,23 @@ import Transport
             let own = try scene.signUp().tokens!.idToken
             let other = try scene.signUp(tenantID: "acme").tokens!.idToken
             let verifier = try await TokenVerifier(channel: scene.channel)
-            #expect(Self.reason(verifier, other) == "TENANT_ID_MISMATCH")
+            #expect(verifier.reason(other) == "TENANT_ID_MISMATCH")
             for token in ["", "a.b.c", Text("\(own)x"), Text("\(own).x")] as [Text] {
-                #expect(Self.reason(verifier, token) == "INVALID_ID_TOKEN")
+                #expect(verifier.reason(token) == "INVALID_ID_TOKEN")
             }
             // A token's header may contain anything.
             #expect(throws: Failure.self) { try verifier.verifyNow("a.b\0.c") }
             var options = VerifierOptions()
             options.tenants = .any
             let all = try await TokenVerifier(channel: scene.channel, options: options)
-            #expect(Self.reason(all, own) == "" && Self.reason(all, other) == "")
+            #expect(all.reason(own) == "" && all.reason(other) == "")
             let _: TenantsDeleteResponse = try scene.admin.call(
                 "postern.v1.Tenants/Delete", TenantsDeleteRequest(tenantID: "acme"))
-            try await Self.becomes("TENANT_NOT_FOUND", all, other)
+            try await all.becomes("TENANT_NOT_FOUND", other)
             try scene.setTenant("disable_auth") { $0.disableAuth = true }
-            try await Self.becomes("PROJECT_DISABLED", verifier, own)
+            try await verifier.becomes("PROJECT_DISABLED", own)
             try scene.setTenant("disable_auth") { $0.disableAuth = false }
-            try await Self.becomes("", verifier, own)
+            try await verifier.becomes("", own)
             await scene.channel.shutdown()
         }
     }
@@ -150,14 +132,14 @@ import Transport
             var options = VerifierOptions()
             options.tenants = .any
             let verifier = try await TokenVerifier(channel: channel, options: options)
-            #expect(Self.reason(verifier, try scene.signUp(tenantID: "acme").tokens!.idToken) == "")
+            #expect(verifier.reason(try scene.signUp(tenantID: "acme").tokens!.idToken) == "")
             // These verifiers are not told what was revoked there; without a name, the feed is that of the key's
             // tenant.
             let ofDefaultPool = try await TokenVerifier(channel: channel)
             for tenantID in ["other", ""] as [Text] {
                 let token = try scene.signUp(tenantID: tenantID).tokens!.idToken
                 for verifier in [verifier, ofDefaultPool] {
-                    #expect(Self.reason(verifier, token) == "TENANT_ID_MISMATCH")
+                    #expect(verifier.reason(token) == "TENANT_ID_MISMATCH")
                 }
             }
             await channel.shutdown()
@@ -175,9 +157,9 @@ import Transport
             let _: ProjectRotateSigningKeyResponse = try scene.admin.call(
                 "postern.v1.Project/RotateSigningKey", ProjectRotateSigningKeyRequest(algorithm: "EdDSA"))
             let token = try scene.signUp().tokens!.idToken
-            #expect(Self.reason(verifier, token) == "INVALID_ID_TOKEN")
+            #expect(verifier.reason(token) == "INVALID_ID_TOKEN")
             #expect(try await verifier.verify(token.string).uid.isEmpty == false)
-            #expect(Self.reason(verifier, token) == "")
+            #expect(verifier.reason(token) == "")
             await scene.channel.shutdown()
         }
     }
@@ -187,17 +169,17 @@ import Transport
             let scene = try Scene(server)
             let verifier = try await TokenVerifier(channel: scene.channel)
             let ada = try scene.signUp().tokens!
-            #expect(Self.reason(verifier, ada.idToken) == "")
+            #expect(verifier.reason(ada.idToken) == "")
             let keys: ProjectListSigningKeysResponse = try scene.admin.call(
                 "postern.v1.Project/ListSigningKeys", ProjectListSigningKeysRequest())
             let keyID = try #require(keys.keys.first { $0.tokenUse == .idToken }?.keyID)
             let _: ProjectRevokeSigningKeyResponse = try scene.admin.call(
                 "postern.v1.Project/RevokeSigningKey", ProjectRevokeSigningKeyRequest(keyID: keyID))
-            try await Self.becomes("INVALID_ID_TOKEN", verifier, ada.idToken)
+            try await verifier.becomes("INVALID_ID_TOKEN", ada.idToken)
             // This is done without `verify`, which would fetch the keys for an unknown one.
             let bob = try scene.signUp("bob@example.com").tokens!
-            try await Self.becomes("", verifier, bob.idToken)
-            #expect(Self.reason(verifier, ada.idToken) == "INVALID_ID_TOKEN")
+            try await verifier.becomes("", bob.idToken)
+            #expect(verifier.reason(ada.idToken) == "INVALID_ID_TOKEN")
             await scene.channel.shutdown()
         }
     }
@@ -212,10 +194,10 @@ import Transport
             var options = VerifierOptions()
             options.tokenKind = .sessionCookie
             let verifier = try await TokenVerifier(channel: scene.channel, options: options)
-            #expect(Self.reason(verifier, made.sessionCookie) == "")
-            #expect(Self.reason(verifier, ada.tokens!.idToken) == "INVALID_SESSION_COOKIE")
+            #expect(verifier.reason(made.sessionCookie) == "")
+            #expect(verifier.reason(ada.tokens!.idToken) == "INVALID_SESSION_COOKIE")
             try scene.revoke(ada.user!.uid)
-            try await Self.becomes("TOKEN_EXPIRED", verifier, made.sessionCookie)
+            try await verifier.becomes("TOKEN_EXPIRED", made.sessionCookie)
             await scene.channel.shutdown()
         }
     }
@@ -237,11 +219,11 @@ import Transport
             let bob = try scene.signUp("bob@example.com").tokens!.idToken
             switch policy {
             case .refuse:
-                #expect(Self.reason(verifier, token) == "VERIFIER_STALE")
+                #expect(verifier.reason(token) == "VERIFIER_STALE")
                 await #expect(throws: Failure.self) { _ = try await verifier.verify(bob.string) }
-            case .accept: #expect(Self.reason(verifier, token) == "")
+            case .accept: #expect(verifier.reason(token) == "")
             case .askServer:
-                #expect(Self.reason(verifier, bob) == "VERIFIER_STALE")
+                #expect(verifier.reason(bob) == "VERIFIER_STALE")
                 _ = try await verifier.verify(bob.string)
                 await #expect(throws: Failure.self) { _ = try await verifier.verify(token.string) }
             }
@@ -274,7 +256,7 @@ import Transport
                 kept.withLock { $0 = values }
             }
             let (verifier, channel, uid, token, adminKey) = try #require(kept.withLock { $0 })
-            #expect(Self.reason(verifier, token) == "")
+            #expect(verifier.reason(token) == "")
             try await withServer(
                 directory: directory, clock: clock, masterKey: masterKey, adminKey: adminKey
             ) { server in
@@ -282,7 +264,7 @@ import Transport
                 try Scene(server).revoke(uid)
                 let listener = try server.listen(port: port)
                 defer { listener.close() }
-                try await Self.becomes("TOKEN_EXPIRED", verifier, token)
+                try await verifier.becomes("TOKEN_EXPIRED", token)
             }
             await channel.shutdown()
         }

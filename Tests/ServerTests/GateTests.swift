@@ -146,7 +146,7 @@ import Wire
             let byRequest = try server.connect(authenticated: false)
             byRequest.apiKey = made.secretKey
             let byHello = try server.connect(authenticated: false)
-            let bearer = made.secretKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) }
+            let bearer = made.secretKey.bearer
             _ = try byHello.hello(WireHello(protocolVersion: 1, software: "raw", authorization: bearer))
             for client in [byRequest, byHello] {
                 let _: ProjectServerInfoResponse = try client.call(

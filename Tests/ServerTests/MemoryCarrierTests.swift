@@ -13,7 +13,7 @@ import Wire
     private static func withCarrier(_ body: (TestServer, MemoryCarrier, Text) async throws -> Void) async throws {
         try await withServer { server in
             let carrier = MemoryCarrier(router: server.instance.router, loop: server.instance.loops.loops[0])
-            let authorization = server.adminKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) }
+            let authorization = server.adminKey.bearer
             try await body(server, carrier, authorization)
         }
     }

@@ -74,7 +74,7 @@ import Wire
             let store = second.project.store
             let answers = try await carrier.callTwice(
                 "postern.v1.Users/Get", UsersGetRequest(uid: uid).encoded(),
-                authorization: second.adminKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) },
+                authorization: second.adminKey.bearer,
                 position: position
             ) { try? store.writeBlocking { _ in } }
             #expect(store.journalPosition?.text == position)
@@ -164,7 +164,7 @@ import Wire
     @Test func gRPCCarriesThePositionAsWell() async throws {
         try await withTwoServers { first, second in
             let (one, two) = (try GRPCCaller(port: first.port), try GRPCCaller(port: second.port))
-            let key = first.adminKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + $0) }
+            let key = first.adminKey.bearer
             let credential = OutgoingMetadata.Entry(key: "authorization", value: key)
             for number in 1...3 {
                 let request = signUp(Text("user\(number)@example.com"))

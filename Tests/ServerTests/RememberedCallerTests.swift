@@ -45,7 +45,7 @@ import Wire
             case .empty: return ""
             case .wrong: return "Bearer pk_abcdefghijkl_0123456789012345678901234567890123456789012"
             case .ada, .bob, .all:
-                return secrets[shown]?.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) }
+                return secrets[shown]?.bearer
             }
         }
     }

@@ -107,16 +107,9 @@ extension RevocationTests {
 
     @Test func aLongSnapshotLetsTheLoopGoOnAfterEachMessage() async throws {
         try await withServer { server in
-            try await server.project.store.write { transaction in
-                for number in 1...1_234 as ClosedRange<Int64> {
-                    try transaction.put(
-                        Tables.revocations, SequenceKey(.empty, number),
-                        Revocation(kind: .session, uid: "ada", sessionID: Text("\(number)")))
-                    try transaction.put(Tables.revocationTenants, RevocationKey(number), [])
-                }
-            }
+            try await RevocationTests.fillLog(of: server)
             let carrier = MemoryCarrier(router: server.instance.router, loop: server.instance.loops.loops[0])
-            let key = server.adminKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) }
+            let key = server.adminKey.bearer
             let read = try await carrier.readStream(
                 "postern.v1.Tokens/WatchRevocations", TokensWatchRevocationsRequest().encoded(), authorization: key,
                 answersMax: 3)

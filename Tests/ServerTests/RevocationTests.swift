@@ -235,18 +235,23 @@ import Testing
         }
     }
 
+    /// Puts 1,234 revocations of sessions into the log.
+    static func fillLog(of server: TestServer) async throws {
+        try await server.project.store.write { transaction in
+            for number in 1...1_234 as ClosedRange<Int64> {
+                try transaction.put(
+                    Tables.revocations, SequenceKey(.empty, number),
+                    Revocation(
+                        kind: .session, uid: "ada", sessionID: Text("\(number)"),
+                        timeMicros: server.clock.clock.now().microseconds))
+                try transaction.put(Tables.revocationTenants, RevocationKey(number), [])
+            }
+        }
+    }
+
     @Test func aLongSnapshotComesInPieces() async throws {
         try await withServer { server in
-            try await server.project.store.write { transaction in
-                for number in 1...1_234 as ClosedRange<Int64> {
-                    try transaction.put(
-                        Tables.revocations, SequenceKey(.empty, number),
-                        Revocation(
-                            kind: .session, uid: "ada", sessionID: Text("\(number)"),
-                            timeMicros: server.clock.clock.now().microseconds))
-                    try transaction.put(Tables.revocationTenants, RevocationKey(number), [])
-                }
-            }
+            try await Self.fillLog(of: server)
             for anyTenant in [false, true] {
                 let stream = try Self.watch(server, anyTenant: anyTenant)
                 var ids: [Text] = []

@@ -194,7 +194,7 @@ public final class RawClient {
     /// The metadata, with the client's key unless it names another one.
     private func credential(and metadata: [OutgoingMetadata.Entry]) -> [OutgoingMetadata.Entry] {
         guard let apiKey, !metadata.contains(where: { $0.key == "authorization" }) else { return metadata }
-        let key = apiKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) }
+        let key = apiKey.bearer
         return metadata + [OutgoingMetadata.Entry(key: "authorization", value: key)]
     }
 

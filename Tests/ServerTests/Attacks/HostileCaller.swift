@@ -180,7 +180,7 @@ final class HostileCaller {
         let isStream = method.isClientStreaming || method.isServerStreaming
         let kind: StreamKind = method.isClientStreaming ? .remoteOpen : isStream ? .remoteClosed : .unary
         var buffer = ByteBuffer()
-        let key = adminKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) }
+        let key = adminKey.bearer
         buffer.appendRequest(
             stream: stream, kind: kind, service: Text(method.service), method: Text(method.name),
             timeoutNanoseconds: 10_000_000_000,

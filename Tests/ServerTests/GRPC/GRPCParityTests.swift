@@ -65,7 +65,7 @@ import Wire
             let caller = try GRPCCaller(port: server.port)
             let key = OutgoingMetadata.Entry(
                 key: "authorization",
-                value: server.adminKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) })
+                value: server.adminKey.bearer)
             let requestID = OutgoingMetadata.Entry(key: "x-request-id", value: "parity")
             var count = 0
             for method in PublishedMethod.all where !method.isRequestStreaming && !method.isResponseStreaming {

@@ -70,12 +70,17 @@ enum AccountsSendOobCode: SlowMethod {
 
     private static func verification(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
         let enrolling = try call.enrollingUser(idToken: request.idToken)
-        let user = enrolling.account.user
-        if user.email.isEmpty { throw Failure.missingEmail }
-        var order = OobOrder(.verifyEmail, email: user.email)
-        order.requireAsker = { try enrolling.requireStillProved(settings: call.settings, now: call.now, in: $0) }
+        if enrolling.account.user.email.isEmpty { throw Failure.missingEmail }
+        return order(.verifyEmail, askedBy: enrolling, call)
+    }
+
+    /// A code for the user who asks for it.
+    private static func order(_ type: OobRequestType, askedBy asker: EnrollingUser, _ call: Call) -> OobOrder {
+        let user = asker.account.user
+        var order = OobOrder(type, email: user.email)
         order.uid = user.uid
         order.displayName = user.displayName
+        order.requireAsker = { try asker.requireStillProved(settings: call.settings, now: call.now, in: $0) }
         return order
     }
 
@@ -92,10 +97,7 @@ enum AccountsSendOobCode: SlowMethod {
         // A user who has to enroll a second factor needs a verified email for that.
         if user.email.isEmpty, !enrolling.isStopped { throw Failure.missingEmail }
         try enrolling.requireRecentLogin(settings: call.settings, now: call.now)
-        var order = OobOrder(.verifyAndChangeEmail, email: user.email)
-        order.requireAsker = { try enrolling.requireStillProved(settings: call.settings, now: call.now, in: $0) }
-        order.uid = user.uid
-        order.displayName = user.displayName
+        var order = order(.verifyAndChangeEmail, askedBy: enrolling, call)
         order.newEmail = newEmail.address
         if Email(stored: user.email) != newEmail {
             if !call.settings.hasEmailPrivacy { try await call.chargeProbe(address: address) }
