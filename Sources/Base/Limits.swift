@@ -131,8 +131,14 @@ public struct Limits: Sendable {
     public var outboundRequestsPerTenantMax = 8
     /// The processor time, per ten seconds, for documents and keys that the identity providers of one tenant publish.
     public var providerKeyTimePerTenantMax = Duration.milliseconds(100)
+    /// The writes of one commit: at most this many, and no further one begins after this time.
     public var writeBatchMax = 512
-    public var writeQueueMax = 8_192
+    public var writeBatchTimeMax = Duration.milliseconds(10)
+    /// A write that changes many users or tenants begins no further one after this many, or this many changed records.
+    public var sliceItemsMax = 50
+    public var sliceChangesMax = 500
+    /// The writes that may wait. One tenant takes half of the free places at most.
+    public var writeQueueMax = 16_384
     /// The space that a full store keeps free for deleting and revoking: a sixteenth of its size, within these two
     /// bounds.
     public var storeReserveMin = 2 << 20
@@ -223,6 +229,8 @@ public struct Limits: Sendable {
     // Quotas: docs/decisions/0019-quotas.md says why these numbers
     /// The bytes that a tenant's rows may take. Whatever the value here, the limit is at most an eighth of the map.
     public var tenantStoredBytesMax = 8 << 30
+    /// The least that changes which end something may add beyond a tenant's bytes.
+    public var tenantReserveMin = 1 << 20
     /// The changes per second by end users of one tenant. Here and below, four seconds' worth may come at once.
     public var mutationsPerTenantPerSecond = 1_000
     /// The changes per second by one API key or service account that acts for end users.

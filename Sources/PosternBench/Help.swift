@@ -210,6 +210,7 @@ enum Help {
                   --connections N        without a credential (1000)
                   --rate N               the first tenant's requests a second (50)
                   --p99-max N            milliseconds (250)
+                  --attack TEXT          only the attacks with this in their names (all)
                   -o table|json          (table)
             """
         ),

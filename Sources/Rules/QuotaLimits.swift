@@ -17,9 +17,12 @@ public struct QuotaLimits: Sendable {
         self.mapByteCount = mapByteCount
     }
 
-    public func storedBytes(_ settings: TenantSettings) -> Int64 {
+    /// `withReserve`: an eighth more, and not less than `Limits.tenantReserveMin`, for changes that end something and
+    /// leave events and revocations.
+    public func storedBytes(_ settings: TenantSettings, withReserve: Bool = false) -> Int64 {
         let standard = min(limits.tenantStoredBytesMax, mapByteCount / 8)
-        return Self.value(settings.quotas.storedBytes, Int64(standard))
+        let limit = Self.value(settings.quotas.storedBytes, Int64(standard))
+        return withReserve ? limit + max(limit / 8, Int64(limits.tenantReserveMin)) : limit
     }
 
     public func mutationsPerSecond(_ settings: TenantSettings) -> Int64 {

@@ -34,21 +34,20 @@ extension Admission {
         try project.store.read { transaction in
             try project.tenants.quotas.admit(
                 caller, settings: settings, isAboutTenant: method.tenant == .request,
-                isAlwaysAllowed: method.allowedBeyondQuota && purpose >= .relief,
-                in: transaction)
+                for: method.allowedBeyondQuota ? purpose : .growth, in: transaction)
         }
     }
 }
 
 extension WaitingCall {
-    /// Runs a change, whose writes are for `purpose`, and charges its caller for the writes, also if it fails after the
-    /// commit.
+    /// Runs a call, whose writes are for `purpose` and wait in the tenant's line, and charges its caller for the writes
+    /// of a change, also if it fails after the commit.
     func charging<Result: Sendable>(
         _ purpose: WritePurpose = .growth, _ body: () async throws -> Result
     ) async throws -> Result {
-        guard method.mutation, let caller else { return try await body() }
-        let meter = WriteMeter(deadline: deadline)
-        defer { project.tenants.quotas.charge(caller, settings: settings, meter) }
+        guard method.mutation else { return try await body() }
+        let meter = WriteMeter(tenant: settings.tenantID, deadline: deadline)
+        defer { if let caller { project.tenants.quotas.charge(caller, settings: settings, meter) } }
         return try await WriteMeter.$current.withValue(meter) {
             if purpose == .growth { return try await body() }
             return try await WritePurpose.$current.withValue(purpose) { try await body() }

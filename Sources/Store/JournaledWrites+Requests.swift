@@ -29,7 +29,8 @@ extension JournaledWrites {
         }
         while !part.isEmpty {
             let attempt = writer.attempt(part)
-            if case .ready(let raw) = attempt {
+            if case .ready(let raw, let done) = attempt {
+                part = done
                 if writer.batch.hasEntry, refuseForClock(raw, part) { continue }
                 if let smaller = tooLarge(raw, part) {
                     part = smaller
@@ -103,7 +104,9 @@ extension JournaledWrites {
         decided = []
         // The queue may never be empty, and other nodes keep the journal's entries until this one has synced.
         if writer.isSyncDue, Instant.now >= writer.nextSync { writer.sync() }
-        if !waiting.isEmpty { handle(.requestsCame) }
+        // What this entry had no room or no time for is the next of its tenants, and no longer before everybody else.
+        writer.queue.putBack(waiting[...])
+        waiting = []
     }
 
     /// Commits the rows that each node has for itself, without an entry.

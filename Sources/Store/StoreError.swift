@@ -24,7 +24,7 @@ public enum StoreError: Error, Equatable, Sendable {
     case full
     /// The data file was deleted or replaced under the running server: writes are refused, reads go on for a while.
     case removed
-    /// `Limits.writeQueueMax` writes are waiting already.
+    /// So many writes of the tenant are waiting already that it may take no further place (`Limits.writeQueueMax`).
     case overloaded
     /// The deadline of the call passed before its write was made: it was not made, and never will be.
     case overdue

@@ -23,6 +23,8 @@ public struct StoreStatistics: Sendable, Equatable {
     public var reruns: UInt64
     /// Writes that were refused because the store is full.
     public var refusals: UInt64
+    /// The most records that one write changed. All others wait while it runs.
+    public var largestWrite: Int64
     /// Whether the store takes fewer writes than usual, or none.
     public var isDegraded: Bool
     /// Writes and syncs of the witness that failed.
@@ -44,7 +46,8 @@ extension Store {
                 queuedWrites: queuedWriteCount,
                 batches: counters.batches.value, commits: counters.commits.value, writes: counters.writes.value,
                 writeErrors: counters.failures.value, reruns: counters.reruns.value,
-                refusals: counters.refusals.value, isDegraded: counters.troubles.value != 0,
+                refusals: counters.refusals.value, largestWrite: counters.largestWrite.value,
+                isDegraded: counters.troubles.value != 0,
                 witnessErrors: counters.witnessFailures.value)
         }
     }

@@ -1,7 +1,8 @@
 public import Base
 import Synchronization
 
-/// Counts what the writes of one call added to the store, whatever code made them on the call's behalf.
+/// Counts what the writes of one call added to the store, whatever code made them on the call's behalf, and says whose
+/// they are.
 ///
 /// A task-local value: every `Store.write` of the call's task and its children counts here, so that no handler can
 /// forget to. Written by the writer's thread at the commit, before the write is answered.
@@ -14,7 +15,12 @@ public final class WriteMeter: Sendable {
     /// The end of the call. A write that waited longer for the journal of a cluster is not made.
     let deadline: Instant
 
-    public init(deadline: Instant = .distantFuture) { self.deadline = deadline }
+    /// The tenant that the call is about. The call's writes wait in this tenant's line.
+    let tenant: Text
+
+    public init(tenant: Text = .empty, deadline: Instant = .distantFuture) {
+        (self.tenant, self.deadline) = (tenant, deadline)
+    }
 
     /// The bytes that committed writes added to tenants' rows, less the bytes that they removed.
     public var byteCount: Int64 { bytes.load(ordering: .relaxed) }

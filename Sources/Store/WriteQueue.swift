@@ -2,10 +2,11 @@ import Base
 import Glibc
 import Synchronization
 
-/// The bounded queue in front of the writer: first in, first out, a whole batch at a time.
+/// The bounded queue in front of the writer: fair between tenants, first in, first out within one (`WriteLines`), a
+/// whole batch at a time.
 final class WriteQueue: Sendable {
     private struct State {
-        var waiting: [WriteRequest] = []
+        var waiting: WriteLines
         var refusal: StoreError?
         /// The number of requests at which the sleeping writer is woken. Nil while it is awake.
         var countAwaited: Int?
@@ -19,25 +20,23 @@ final class WriteQueue: Sendable {
         case closed
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let wakeup = WakeSignal()
-    private let countMax: Int
     /// Signalled instead of `wakeup` if the writer sleeps on it.
     private let alarm: EventDescriptor?
 
     init(countMax: Int, alarm: EventDescriptor? = nil) {
-        self.countMax = countMax
+        self.state = Mutex(State(waiting: WriteLines(countMax: countMax)))
         self.alarm = alarm
     }
 
     var count: Int { state.withLock { $0.waiting.count } }
 
-    /// Throws `.overloaded`, or the error with which the queue was closed.
+    /// Throws `.overloaded` if the request's tenant may take no further place, or the error with which the queue was closed.
     func add(_ request: WriteRequest) throws(StoreError) {
         let (refusal, mustWake) = state.withLock { state -> (StoreError?, Bool) in
             if let refusal = state.refusal { return (refusal, false) }
-            guard state.waiting.count < countMax else { return (.overloaded, false) }
-            state.waiting.append(request)
+            guard state.waiting.add(request) else { return (.overloaded, false) }
             if !request.mayBePutOff { state.urgentCount += 1 }
             guard let awaited = state.countAwaited, state.waiting.count >= awaited || state.urgentCount > 0 else {
                 return (nil, false)
@@ -109,14 +108,27 @@ final class WriteQueue: Sendable {
     func takeNow(countMax: Int) -> Taken? { state.withLock { takeNow(&$0, countMax) } }
 
     private func takeNow(_ state: inout State, _ countMax: Int) -> Taken? {
-        guard !state.waiting.isEmpty else {
+        guard state.waiting.count > 0 else {
             if state.refusal != nil { return .closed }
             state.countAwaited = 1
             return nil
         }
-        let batch = Array(state.waiting.prefix(countMax))
-        state.waiting.removeFirst(batch.count)
-        state.urgentCount = state.waiting.count { !$0.mayBePutOff }
+        let batch = state.waiting.take(countMax: countMax)
+        state.urgentCount -= Self.urgentCount(of: batch[...])
         return .batch(batch)
     }
+
+    /// Takes requests back that did not run: they are the next ones of their tenants. Also after `close`.
+    func putBack(_ requests: ArraySlice<WriteRequest>) {
+        for request in requests { request.forgetRun() }
+        state.withLock { state in
+            state.waiting.putBack(requests)
+            state.urgentCount += Self.urgentCount(of: requests)
+        }
+    }
+
+    /// Notes that requests which were taken are finished, and charges their tenants with what they took.
+    func ended(_ requests: ArraySlice<WriteRequest>) { state.withLock { $0.waiting.ended(requests) } }
+
+    private static func urgentCount(of requests: ArraySlice<WriteRequest>) -> Int { requests.count { !$0.mayBePutOff } }
 }

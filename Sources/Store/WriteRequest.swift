@@ -18,6 +18,14 @@ final class WriteRequest: @unchecked Sendable {
     private let meter = WriteMeter.current
     /// The bytes that the last run added to tenants' rows. Nil if it changed nothing.
     var addedByteCount: Int64?
+    /// The changes of the last run.
+    var changeCount = 0
+    /// The nanoseconds that the last run took, and its share of the commit.
+    var cost: Int64 = 0
+    /// The tenant on whose behalf the request is made; empty for the server's own work.
+    var tenant: Text { meter?.tenant ?? .empty }
+    /// Where it was taken from, until it has ended. Used under the queue's lock.
+    var line: WriteLines.Line?
 
     private let body: @Sendable (borrowing WriteTransaction) throws -> Void
     /// Nil once the request is finished.
@@ -68,6 +76,9 @@ final class WriteRequest: @unchecked Sendable {
 
     /// Whether the last run changed anything.
     var isChanging: Bool { addedByteCount != nil }
+
+    /// The request is to run as if it had not run before.
+    func forgetRun() { (isExcluded, error, cost) = (false, nil, 0) }
 
     /// Notes that the last run was committed.
     func count() {

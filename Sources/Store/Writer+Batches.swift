@@ -5,8 +5,8 @@ extension Writer {
     private static let rerunsMax = 4
 
     enum Attempt {
-        /// The bodies ran, and there is room for their changes. The transaction is open.
-        case ready(OpaquePointer)
+        /// The bodies of these first requests ran, and there is room for their changes. The transaction is open.
+        case ready(OpaquePointer, ArraySlice<WriteRequest>)
         /// Aborted: the request at `index` threw after a change.
         case excluded(index: Int)
         /// Aborted: the writes for `purpose` would take too much of the reserve.
@@ -23,21 +23,27 @@ extension Writer {
         case over
     }
 
-    /// Runs, commits and finishes `requests`.
-    func perform(_ requests: [WriteRequest]) {
+    /// Runs, commits and finishes `requests`, or gives the last of them back to the queue. Returns how many it finished.
+    func perform(_ requests: [WriteRequest]) -> Int {
         var parts = [requests[...]]
-        while let part = parts.popLast() { parts += performPart(part) }
+        var putBackCount = 0
+        while let part = parts.popLast() { parts += performPart(part, &putBackCount) }
+        return requests.count - putBackCount
     }
 
-    /// Finishes `part`, or returns the parts it has to be split into, the last one first.
-    private func performPart(_ part: ArraySlice<WriteRequest>) -> [ArraySlice<WriteRequest>] {
+    /// Finishes `part` and gives the queue back what it had no time for, or returns the parts it has to be split into,
+    /// the last one first.
+    private func performPart(_ part: ArraySlice<WriteRequest>, _ putBackCount: inout Int) -> [ArraySlice<WriteRequest>] {
         var rerunCount = 0
         while true {
             var attempt = attempt(part)
-            if case .ready(let raw) = attempt {
+            if case .ready(let raw, let done) = attempt {
                 do throws(StoreError) {
-                    try commit(raw, part)
-                    finish(part)
+                    try commit(raw, done)
+                    finish(done)
+                    let rest = part[done.endIndex...]
+                    queue.putBack(rest)
+                    putBackCount += rest.count
                     return []
                 } catch {
                     attempt = .failed(error)
@@ -97,12 +103,16 @@ extension Writer {
             try rehearse(part)
             let raw = try begin()
             do throws(StoreError) {
-                if let index = try run(part, in: WriteTransaction(raw: raw, environment: environment, batch: batch)) {
+                let transaction = WriteTransaction(raw: raw, environment: environment, batch: batch)
+                let done: ArraySlice<WriteRequest>
+                switch try run(part, in: transaction) {
+                case .done(let ran): done = ran
+                case .threw(let index):
                     mdb_txn_abort(raw)
                     return .excluded(index: index)
                 }
                 if batch.changeCount > 0 || space.isInTrouble {
-                    let purpose = purpose(of: part)
+                    let purpose = purpose(of: done)
                     let verdict = try space.admit(raw, purpose: purpose, changeCount: batch.changeCount)
                     if case .refused(let wasShort) = verdict {
                         mdb_txn_abort(raw)
@@ -113,7 +123,7 @@ extension Writer {
                         try environment.configuration.beforeCommit?(list)
                     }
                 }
-                return .ready(raw)
+                return .ready(raw, done)
             } catch {
                 mdb_txn_abort(raw)
                 throw error
@@ -123,9 +133,14 @@ extension Writer {
         }
     }
 
-    /// Commits the transaction that `attempt` left open, and announces it.
+    /// Commits the transaction that `attempt` left open, and announces it. Each request of `part` costs its share of
+    /// the time, by its changes.
     func commit(_ raw: OpaquePointer, _ part: ArraySlice<WriteRequest>) throws(StoreError) {
+        let begin = Instant.now
         try commit(raw, for: purpose(of: part))
+        guard batch.changeCount > 0 else { return }
+        let nanosecondsPerChange = Instant.now.nanoseconds(since: begin) / Int64(batch.changeCount)
+        for request in part { request.cost += nanosecondsPerChange * Int64(request.changeCount) }
     }
 
     func commit(_ raw: OpaquePointer, for purpose: WritePurpose) throws(StoreError) {
@@ -155,39 +170,63 @@ extension Writer {
         part.reduce(.removal) { $1.isChanging && !$1.isExcluded ? min($0, $1.purpose) : $0 }
     }
 
-    /// The index of a request that threw after a change; nil if the transaction can be committed.
-    func run(
-        _ part: ArraySlice<WriteRequest>, in transaction: borrowing WriteTransaction
-    ) throws(StoreError) -> Int? {
+    enum Run {
+        /// These first requests ran, or were left out: all, or those that the batch had time for.
+        case done(ArraySlice<WriteRequest>)
+        /// The request at this index threw after a change.
+        case threw(Int)
+    }
+
+    /// Runs the bodies of `part` until the batch has taken `Limits.writeBatchTimeMax`; one at least.
+    func run(_ part: ArraySlice<WriteRequest>, in transaction: borrowing WriteTransaction) throws(StoreError) -> Run {
+        let begin = Instant.now
+        let end = begin.advanced(by: environment.limits.writeBatchTimeMax)
+        var (now, done) = (begin, part)
         for index in part.indices where !part[index].isExcluded {
             let request = part[index]
-            let changesBefore = batch.changeCount
-            let addedBefore = batch.addedByteCount
-            do {
-                request.error = nil
-                batch.isGrowth = false
-                try request.run(in: transaction)
-            } catch {
-                request.error = error
+            try run(request, in: transaction)
+            let ended = Instant.now
+            if request.isExcluded {
+                // All that ran before it runs again because of it.
+                request.cost = ended.nanoseconds(since: begin)
+                return .threw(index)
             }
-            request.isGrowth = batch.isGrowth
-            if let failure = batch.failure { throw failure }
-            if request.error != nil, batch.changeCount != changesBefore {
-                request.isExcluded = true
-                return index
+            request.cost = ended.nanoseconds(since: now)
+            now = ended
+            if now >= end {
+                done = part[...index]
+                break
             }
-            request.addedByteCount =
-                batch.changeCount == changesBefore ? nil : batch.addedByteCount - addedBefore
         }
         try transaction.finishBatch()
-        return nil
+        return .done(done)
+    }
+
+    /// Runs one body. Excludes a request that threw after a change.
+    private func run(_ request: WriteRequest, in transaction: borrowing WriteTransaction) throws(StoreError) {
+        let changesBefore = batch.changeCount
+        let addedBefore = batch.addedByteCount
+        batch.isGrowth = false
+        request.error = nil
+        do {
+            try request.run(in: transaction)
+        } catch {
+            request.error = error
+        }
+        request.isGrowth = batch.isGrowth
+        if let failure = batch.failure { throw failure }
+        request.changeCount = batch.changeCount - changesBefore
+        request.isExcluded = request.error != nil && request.changeCount > 0
+        request.addedByteCount = request.changeCount > 0 ? batch.addedByteCount - addedBefore : nil
     }
 
     func finish(_ part: ArraySlice<WriteRequest>) {
         counters.batches.add()
         counters.writes.add(UInt64(part.count))
+        queue.ended(part)
         for request in part {
             if request.error == nil { request.count() }
+            if request.changeCount > counters.largestWrite.value { counters.largestWrite.set(Int64(request.changeCount)) }
             request.finish()
         }
     }
@@ -198,6 +237,7 @@ extension Writer {
             queue.close(with: error)
             environment.report(error)
         }
+        queue.ended(part)
         for request in part {
             request.error = error
             request.finish()

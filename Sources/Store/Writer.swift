@@ -78,9 +78,9 @@ final class Writer: @unchecked Sendable {
             switch queue.take(countMax: limits.writeBatchMax, deadline: isSyncDue ? nextSync : nil) {
             case .batch(let requests):
                 let begin = Instant.now
-                perform(requests)
+                let finishedCount = perform(requests)
                 patience = min(.nanoseconds(Instant.now.nanoseconds(since: begin) / 8), Self.patienceMax)
-                countExpected = min(requests.count + queue.count, limits.writeBatchMax)
+                countExpected = min(finishedCount + queue.count, limits.writeBatchMax)
                 if isSyncDue, Instant.now >= nextSync { sync() }
             case .timedOut:
                 sync()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Store
 
-private struct Refused: Error, Equatable {}
+struct Refused: Error, Equatable {}
 
 @Suite struct WriterTests {
     @Test func aWriteReturnsItsBodysResultOnceItCanBeRead() async throws {
@@ -150,24 +150,32 @@ private struct Refused: Error, Equatable {}
 
     @Test func theQueueIsBounded() throws {
         try withTemporaryStore(tables: testTables) {
-            $0.limits.writeQueueMax = 3
+            $0.limits.writeQueueMax = 4
         } _: { store in
             let gate = WriterGate()
             let outcomes = WriteOutcomes()
             try gate.close(store)
-            for number in 0..<3 {
-                try store.write { _ in
-                } completion: {
-                    outcomes.record(number, $0)
+            for (number, tenant) in (["", "", "a", "b"] as [Text]).enumerated() {
+                try WriteMeter.$current.withValue(WriteMeter(tenant: tenant)) {
+                    try store.write({ _ in }, completion: { outcomes.record(number, $0) })
+                }
+                // One tenant has half of the places.
+                guard number == 1 else { continue }
+                #expect(throws: StoreError.overloaded) {
+                    try store.write { _ in
+                    } completion: { _ in
+                    }
                 }
             }
-            #expect(throws: StoreError.overloaded) {
-                try store.write { _ in
-                } completion: { _ in
+            WriteMeter.$current.withValue(WriteMeter(tenant: "c")) {
+                #expect(throws: StoreError.overloaded) {
+                    try store.write { _ in
+                    } completion: { _ in
+                    }
                 }
             }
             gate.open()
-            #expect(outcomes.wait(for: 3).allSatisfy { $0.error == nil })
+            #expect(outcomes.wait(for: 4).allSatisfy { $0.error == nil })
             try store.writeBlocking { _ in }
         }
     }

@@ -80,7 +80,7 @@ public func withServer<Result: Sendable>(
     configuration.store.runWritesTwiceIfAsked()
     try configuration.useJournalIfAsked(masterKey: masterKey)
     let instance = try Instance(configuration, masterKey: masterKey, log: log) { _ in }
-    let result: Swift.Result<Result, any Error>
+    var result: Swift.Result<Result, any Error>
     do {
         let firstKey = try await instance.start()
         guard let key = adminKey ?? firstKey else { preconditionFailure("a restart needs the admin key of before") }
@@ -91,6 +91,7 @@ public func withServer<Result: Sendable>(
             instance: instance, address: listener.address, adminKey: key, clock: clock, masterKey: masterKey,
             directory: directory)
         do { result = .success(try await body(server)) } catch { result = .failure(error) }
+        if case .success = result, let longWrite = LongWrite(in: instance.project.store) { result = .failure(longWrite) }
         listener.close()
     } catch {
         await closeOnThread(instance)
@@ -110,4 +111,16 @@ private func closeOnThread(_ instance: Instance) async {
     }
     try? await done.value()
     thread.join()
+}
+
+/// A single write changed so many records that everybody else waited for it. Long changes are made in slices:
+/// `Store.write(each:)`.
+public struct LongWrite: Error {
+    public let changeCount: Int64
+    private static let changesMax: Int64 = 1_200
+
+    fileprivate init?(in store: Store) {
+        guard let statistics = try? store.statistics(), statistics.largestWrite > Self.changesMax else { return nil }
+        changeCount = statistics.largestWrite
+    }
 }

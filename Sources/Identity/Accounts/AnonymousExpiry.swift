@@ -36,14 +36,10 @@ public final class AnonymousExpiry: Sendable {
         let (found, next) = try candidates(after: last, now: now)
         state.withLock { $0.place = next }
         guard !found.isEmpty else { return }
-        let count = try await users.changing(found) {
-            try await resources.store.write { transaction in
-                try found.reduce(into: 0) { count, key in
-                    if try transaction.expireAnonymousUser(key, now: now) { count += 1 }
-                }
-            }
+        let isDeleted = try await users.changing(each: found, key: { $0 }) { transaction, key in
+            try transaction.expireAnonymousUser(key, now: now)
         }
-        expiredCount.add(UInt64(count))
+        expiredCount.add(UInt64(isDeleted.count { $0 }))
     }
 
     /// Rows whose user seems to be unused or no longer anonymous, and the row after which to look next.

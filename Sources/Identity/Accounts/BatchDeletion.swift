@@ -4,9 +4,6 @@ import Rules
 import Store
 
 extension UserDirectory {
-    /// Few enough for one write: each user may have a hundred sessions, which are deleted too.
-    private static var sliceCount: Int { 50 }
-
     /// Deletes users, some in each write. Users that are deleted stay deleted when the call ends early.
     public func delete(
         _ uids: [Text], tenantID: Text, force: Bool, validateOnly: Bool, origin: Origin
@@ -23,39 +20,23 @@ extension UserDirectory {
                 answer.reject(index, uid, .namedTwice)
             }
         }
-        var rest = wanted[...]
-        while !rest.isEmpty {
-            try Task.checkCancellation()
-            let slice = Array(rest.prefix(Self.sliceCount))
-            rest = rest.dropFirst(slice.count)
-            let refusals = try await delete(slice.map(\.key), force: force, validateOnly: validateOnly, origin: origin)
-            for ((index, key), refusal) in zip(slice, refusals) {
-                if let refusal {
-                    answer.reject(index, key.uid, refusal)
-                } else {
-                    answer.deletedCount += 1
-                }
+        let now = resources.clock.now()
+        let refusals = try await changing(each: wanted.map(\.key), key: { $0 }, for: .removal) {
+            transaction, key -> Failure? in
+            guard let account = try transaction.reading.account(key) else { return .userNotFound }
+            guard force || account.user.disabled else { return .userNotDisabled }
+            if !validateOnly { try transaction.remove(account, origin: origin, now: now) }
+            return nil
+        }
+        for ((index, key), refusal) in zip(wanted, refusals) {
+            if let refusal {
+                answer.reject(index, key.uid, refusal)
+            } else {
+                answer.deletedCount += 1
             }
         }
         answer.rejections.sort { $0.index < $1.index }
         return answer
-    }
-
-    /// Why each user was not deleted; nil for those that were.
-    private func delete(
-        _ keys: [UserKey], force: Bool, validateOnly: Bool, origin: Origin
-    ) async throws -> [Failure?] {
-        let now = resources.clock.now()
-        return try await changing(keys) {
-            try await resources.store.write(for: .removal) { transaction in
-                try keys.map { key in
-                    guard let account = try transaction.reading.account(key) else { return Failure.userNotFound }
-                    guard force || account.user.disabled else { return .userNotDisabled }
-                    if !validateOnly { try transaction.remove(account, origin: origin, now: now) }
-                    return nil
-                }
-            }
-        }
     }
 }
 

@@ -4,9 +4,6 @@ public import Rules
 import Store
 
 extension UserDirectory {
-    /// Few enough for one write: each user may have a hundred sessions, which end too.
-    private static var sliceCount: Int { 50 }
-
     private enum Outcome: Sendable {
         case changed, unchanged
         /// The user was deleted meanwhile, or no longer matches the query.
@@ -28,21 +25,18 @@ extension UserDirectory {
             return (try page.users.map { try User(decoding: $0).uid }, page.rowReadCount, page.last)
         }
         var answer = UsersUpdateManyResponse(scanned: Int32(clamping: scanned))
-        for start in stride(from: 0, to: uids.count, by: Self.sliceCount) {
-            try Task.checkCancellation()
-            let slice = uids[start..<min(start + Self.sliceCount, uids.count)].map { UserKey(tenantID, $0) }
-            let outcomes = try await update(slice, query, by: patch, validateOnly: validateOnly, origin: origin)
-            for (index, outcome) in outcomes.enumerated() {
-                switch outcome {
-                case .changed: answer.changedCount += 1
-                case .unchanged: answer.unchangedCount += 1
-                case .left: break
-                case .refused(let failure):
-                    answer.rejections.append(
-                        BatchRejection(
-                            index: Int32(clamping: start + index), uid: slice[index].uid,
-                            reason: Text(failure.reason), message: Text(failure.message)))
-                }
+        let outcomes = try await update(
+            uids.map { UserKey(tenantID, $0) }, query, by: patch, validateOnly: validateOnly, origin: origin)
+        for (index, outcome) in outcomes.enumerated() {
+            switch outcome {
+            case .changed: answer.changedCount += 1
+            case .unchanged: answer.unchangedCount += 1
+            case .left: break
+            case .refused(let failure):
+                answer.rejections.append(
+                    BatchRejection(
+                        index: Int32(clamping: index), uid: uids[index], reason: Text(failure.reason),
+                        message: Text(failure.message)))
             }
         }
         return (answer, next)
@@ -53,23 +47,19 @@ extension UserDirectory {
     ) async throws -> [Outcome] {
         let now = resources.clock.now()
         let limits = resources.limits
-        return try await changing(keys) {
-            try await resources.store.write { transaction in
-                try keys.map { key in
-                    guard let account = try transaction.reading.account(key),
-                        try account.user.encoded().withUnsafeBytes({ try query.filter.matches($0) })
-                    else { return .left }
-                    let wanted: AdminChange?
-                    do throws(Failure) {
-                        wanted = try patch.change(of: account.user, limits: limits)
-                    } catch {
-                        return .refused(error)
-                    }
-                    guard let wanted else { return .unchanged }
-                    if !validateOnly { _ = try transaction.administer(key, wanted, origin: origin, now: now) }
-                    return .changed
-                }
+        return try await changing(each: keys, key: { $0 }) { transaction, key in
+            guard let account = try transaction.reading.account(key),
+                try account.user.encoded().withUnsafeBytes({ try query.filter.matches($0) })
+            else { return .left }
+            let wanted: AdminChange?
+            do throws(Failure) {
+                wanted = try patch.change(of: account.user, limits: limits)
+            } catch {
+                return .refused(error)
             }
+            guard let wanted else { return .unchanged }
+            if !validateOnly { _ = try transaction.administer(key, wanted, origin: origin, now: now) }
+            return .changed
         }
     }
 }

@@ -67,6 +67,22 @@ extension UserDirectory {
         return try result.get()
     }
 
+    /// Runs `body` for each of `items`, in writes that are short enough for the others who wait. Each item is about the
+    /// user with the key that `key` gives. Items of earlier writes stay changed if a later one fails.
+    func changing<Item: Sendable, Value: Sendable>(
+        each items: [Item], key: (Item) -> UserKey, for purpose: WritePurpose = .growth,
+        _ body: @escaping @Sendable (borrowing WriteTransaction, Item) throws -> Value
+    ) async throws -> [Value] {
+        var values: [Value] = []
+        while values.count < items.count {
+            let slice = Array(items[values.count...].prefix(resources.limits.sliceItemsMax))
+            values += try await changing(slice.map(key)) {
+                try await resources.store.write(each: slice, for: purpose, body)
+            }
+        }
+        return values
+    }
+
     /// Does not compare the keys' bytes: a request may name a user by more bytes than a key holds.
     private static func isBefore(_ one: UserKey, _ other: UserKey) -> Bool {
         guard one.tenant == other.tenant else { return one.tenant.bytes.lexicographicallyPrecedes(other.tenant.bytes) }

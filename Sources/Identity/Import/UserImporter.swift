@@ -4,7 +4,7 @@ public import Messages
 public import Rules
 import Store
 
-/// One import: checks each row on its own, writes a batch in one transaction, counts the results of the rows.
+/// One import: checks each row on its own, writes a batch in a few transactions, counts the results of the rows.
 ///
 /// A row that is refused changes nothing and is reported with its index over the whole import; the other rows are
 /// imported.
@@ -33,7 +33,8 @@ public struct UserImporter: Sendable {
         self.origin = origin
     }
 
-    /// Imports one batch durably. The counts are of all batches so far, the rejections are of this batch.
+    /// Imports one batch durably; of a batch that fails, the first users may be imported. The counts are of all batches
+    /// so far, the rejections are of this batch.
     public mutating func importBatch(_ request: UsersImportRequest) async throws -> UsersImportResponse {
         try await hashes.add(request.hashSpecs, validateOnly: validateOnly, limits: resources.limits)
         let first = progress.checkpoint
@@ -53,13 +54,9 @@ public struct UserImporter: Sendable {
             }
         }
         let (onConflict, origin, validateOnly) = (onConflict, origin, validateOnly)
-        let results = try await self.users.changing(rows.map(\.account.key)) { [rows] in
-            try await resources.store.write { transaction in
-                try rows.map { row in
-                    try transaction.importRow(
-                        row, onConflict: onConflict, validateOnly: validateOnly, origin: origin, now: now)
-                }
-            }
+        let results = try await users.changing(each: rows, key: \.account.key) { transaction, row in
+            try transaction.importRow(
+                row, onConflict: onConflict, validateOnly: validateOnly, origin: origin, now: now)
         }
         for (row, result) in zip(rows, results) {
             switch result {

@@ -49,14 +49,16 @@ public final class QuotaLedger: Sendable {
 
     /// QUOTA_EXCEEDED for a change that the caller or the tenant may not make now.
     ///
-    /// `isAlwaysAllowed`: the change ends or removes something. Such changes have a reserve of the caller's rates, as
-    /// large as the burst, so that growth keeps nobody from revoking.
+    /// Changes for `relief` and `removal` have reserves, so that growth keeps nobody from revoking: as much again of the
+    /// caller's rates, and an eighth of the tenant's bytes. What removes rows needs no bytes and is asked for none; neither is a
+    /// project-admin who revokes, because nobody else can once a tenant's own admins have spent the reserve.
     public func admit(
-        _ caller: Caller, settings: TenantSettings, isAboutTenant: Bool, isAlwaysAllowed: Bool,
+        _ caller: Caller, settings: TenantSettings, isAboutTenant: Bool, for purpose: WritePurpose,
         in transaction: borrowing ReadTransaction
     ) throws {
-        if isAboutTenant, !isAlwaysAllowed {
-            let limit = limits.storedBytes(settings)
+        let hasReserve = purpose >= .relief
+        if isAboutTenant, purpose < (caller.has(.projectAdmin) ? .relief : .removal) {
+            let limit = limits.storedBytes(settings, withReserve: hasReserve)
             let used = try transaction.usage(ofTenant: settings.tenantID).byteCount
             if used >= limit { throw refuse(.tenantStoredBytes, settings, limit: limit, used: used, wait: nil) }
         }
@@ -65,9 +67,9 @@ public final class QuotaLedger: Sendable {
         let refusal = state.withLock { state -> Refusal? in
             for rates in self.rates(of: caller) {
                 let account = account(rates, in: &state, now: now)
-                if let refusal = self.refusal(rates, account, isAlwaysAllowed: isAlwaysAllowed) { return refusal }
+                if let refusal = self.refusal(rates, account, for: purpose) { return refusal }
             }
-            guard !isAlwaysAllowed, !caller.has(.tenantAdmin) else { return nil }
+            guard !hasReserve, !caller.has(.tenantAdmin) else { return nil }
             let rate = limits.mutationsPerSecond(settings)
             let bucket = tenantAccount(of: settings, in: &state, now: now).mutations
             return Refusal(.tenantMutations, bucket, size: rate * QuotaLimits.burstSeconds, perSecond: Double(rate))
@@ -187,18 +189,20 @@ extension QuotaLedger {
         return [own, shared]
     }
 
-    private func refusal(_ rates: Rates, _ account: CallerAccount, isAlwaysAllowed: Bool) -> Refusal? {
+    private func refusal(_ rates: Rates, _ account: CallerAccount, for purpose: WritePurpose) -> Refusal? {
         let rate = rates.mutationsPerSecond
-        let burst = rate * QuotaLimits.burstSeconds
-        let reserve = isAlwaysAllowed ? -Double(burst) : 0
+        let (burst, hourly) = (rate * QuotaLimits.burstSeconds, rates.bytesPerHour)
+        let hasReserve = purpose >= .relief
         if let refusal = Refusal(
-            .callerMutations, account.mutations, size: burst, perSecond: Double(rate), floor: reserve)
+            .callerMutations, account.mutations, size: burst, perSecond: Double(rate),
+            floor: hasReserve ? -Double(burst) : 0)
         {
             return refusal
         }
-        let hourly = rates.bytesPerHour
-        if isAlwaysAllowed { return nil }
-        return Refusal(.callerWrittenBytes, account.bytes, size: hourly, perSecond: Double(hourly) / 3_600)
+        if purpose == .removal { return nil }
+        return Refusal(
+            .callerWrittenBytes, account.bytes, size: hourly, perSecond: Double(hourly) / 3_600,
+            floor: hasReserve ? -Double(hourly) : 0)
     }
 
     private func size(_ rate: Int64) -> Double { Double(rate * QuotaLimits.burstSeconds) }

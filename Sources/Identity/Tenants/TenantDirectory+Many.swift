@@ -4,9 +4,6 @@ public import Rules
 public import Store
 
 extension TenantDirectory {
-    /// Few enough for one write.
-    private static var sliceCount: Int { 50 }
-
     /// Changes the settings of the next tenants after `last` that match the query, at most `countMax`. Returns the
     /// changes of each tenant, and the tenant after which to go on; nil when none is left.
     ///
@@ -21,24 +18,17 @@ extension TenantDirectory {
             try $0.tenantIDs(query, after: last, bounds: PageBounds(itemMax: countMax, limits: limits))
         }
         let now = resources.clock.now()
-        var results: [TenantUpdateResult] = []
-        for start in stride(from: 0, to: ids.count, by: Self.sliceCount) {
-            try Task.checkCancellation()
-            let slice = ids[start..<min(start + Self.sliceCount, ids.count)]
-            results += try await resources.store.write { transaction in
-                try slice.compactMap { tenantID in
-                    // Another call may have changed or deleted the tenant meanwhile.
-                    guard let record = try transaction.get(Tables.tenants, TenantPrefix(tenantID)), !record.deleted,
-                        let tenant = record.tenant, query.matches(tenant)
-                    else { return nil }
-                    let changed = try ChangedTenant(record, by: change, limits: limits, now: now)
-                    guard !changed.change.paths.isEmpty else { return TenantUpdateResult(tenantID: tenantID) }
-                    if !validateOnly { try transaction.put(changed, origin: origin, now: now) }
-                    return TenantUpdateResult(tenantID: tenantID, change: changed.change)
-                }
-            }
+        let results = try await resources.store.write(each: ids) { transaction, tenantID -> TenantUpdateResult? in
+            // Another call may have changed or deleted the tenant meanwhile.
+            guard let record = try transaction.get(Tables.tenants, TenantPrefix(tenantID)), !record.deleted,
+                let tenant = record.tenant, query.matches(tenant)
+            else { return nil }
+            let changed = try ChangedTenant(record, by: change, limits: limits, now: now)
+            guard !changed.change.paths.isEmpty else { return TenantUpdateResult(tenantID: tenantID) }
+            if !validateOnly { try transaction.put(changed, origin: origin, now: now) }
+            return TenantUpdateResult(tenantID: tenantID, change: changed.change)
         }
-        return (results, next)
+        return (results.compactMap(\.self), next)
     }
 
     /// The settings of a template, a tenant from which others take theirs. TEMPLATE_NOT_FOUND.

@@ -13,6 +13,8 @@ struct HostileCommand {
     private let connections: Int
     private let canaryPerSecond: Int
     private let slowestMilliseconds: Int
+    /// A part of the names of the attacks to make; empty for all.
+    private let attack: String
     private let format: OutputFormat
 
     /// The canary's requests. A sign-in hashes a password; the others are calls that services make on every request.
@@ -31,6 +33,7 @@ struct HostileCommand {
         connections = try arguments.number("--connections", default: 1_000, in: 1...10_000)
         canaryPerSecond = try arguments.number("--rate", default: 50, in: 1...10_000)
         slowestMilliseconds = try arguments.number("--p99-max", default: 250, in: 1...60_000)
+        attack = arguments.text("--attack") ?? ""
         format = try arguments.choice("-o", default: OutputFormat.table)
         try arguments.finish()
     }
@@ -43,7 +46,7 @@ struct HostileCommand {
             address: scene.address, authorization: scene.canary.authorization, tenantID: scene.canary.tenantID)
         let begin = Instant.now.advanced(by: Self.warmup)
         let end = begin.advanced(by: .seconds(Int64(seconds)))
-        let attacks = attacks(scene).map { RunningAttack($0, until: end) }
+        let attacks = attacks(scene).filter { attack.isEmpty || $0.name.contains(attack) }.map { RunningAttack($0, until: end) }
         var failure: BenchError?
         let newcomerThread = OSThread(name: "newcomer") { newcomer.run(from: begin, until: end) }
         do throws(BenchError) {
@@ -87,7 +90,7 @@ struct HostileCommand {
         var attacks: [any Attack] = [
             AppKeyFlood(scene: scene, numbers: numbers), AppKeyFlood(scene: scene, numbers: numbers),
             LongPasswords(scene: scene), ManyStreams(scene: scene), TenantAdminFlood(scene: scene),
-            CostlyHashes(scene: scene), UnreadAnswers(scene: scene),
+            ImportFlood(scene: scene), CostlyHashes(scene: scene), UnreadAnswers(scene: scene),
             NeverReadingListers(scene: scene, count: Self.listers),
             AnonymousConnections(scene: scene, count: connections),
         ]

@@ -48,6 +48,35 @@ struct TenantAdminFlood: Attack {
     }
 }
 
+/// Imports of as many users as a batch may have, on as many streams as a connection may have, again and again.
+struct ImportFlood: Attack {
+    let name = "tenant-admin: imports"
+    let scene: HostileScene
+
+    private static let usersPerBatch = 500
+    private static let inFlight = 64
+
+    func run(_ answers: Answers, until isOver: () -> Bool) throws {
+        let party = scene.hostileAdmin
+        let connection = try Connection(to: scene.address, authorization: party.authorization, from: "127.0.0.4")
+        let batches = (0..<Self.inFlight).map { Self.batch($0, party.tenantID) }
+        try connection.flood(inFlight: Self.inFlight, answers, until: isOver) { call, stream, buffer in
+            buffer.appendRequest(stream: stream, kind: .remoteOpen, service: "postern.v1.Users", method: "Import") {
+                $0.append(contentsOf: batches[call % batches.count])
+            }
+            buffer.appendDataEnd(stream: stream)
+        }
+    }
+
+    private static func batch(_ number: Int, _ tenantID: Text) -> [UInt8] {
+        var request = UsersImportRequest(tenantID: tenantID, onConflict: .replace)
+        request.users = (0..<usersPerBatch).map { user in
+            ImportUser(uid: Text("i\(number)-\(user)"), email: Text("i\(number)-\(user)@hostile.example"))
+        }
+        return request.encoded()
+    }
+}
+
 /// Forty users whose imported password hashes cost as much as an import allows, then all of them sign in, again and
 /// again.
 struct CostlyHashes: Attack {

@@ -70,14 +70,10 @@ extension SecondFactorEnrollments {
             guard let next = slice.next else { break }
             last = next
             let now = resources.clock.now()
-            count += try await users.changing(slice.users) {
-                try await resources.store.write(for: .removal) { transaction in
-                    try slice.users.reduce(into: Int64(0)) { count, key in
-                        count += try transaction.endSessionsWithoutFactor(
-                            of: key, settings: settings, origin: origin, now: now)
-                    }
-                }
+            let counts = try await users.changing(each: slice.users, key: { $0 }, for: .removal) { transaction, key in
+                try transaction.endSessionsWithoutFactor(of: key, settings: settings, origin: origin, now: now)
             }
+            count += counts.reduce(0, +)
         }
         let (now, ended) = (resources.clock.now(), count)
         try await resources.store.write(for: .removal) { transaction in

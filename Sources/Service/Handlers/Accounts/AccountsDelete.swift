@@ -2,9 +2,12 @@ import Base
 import Identity
 import Messages
 import Rules
+import Store
 
 /// postern.v1.Accounts/Delete
 enum AccountsDelete: SlowMethod {
+    static func purpose(of request: AccountsDeleteRequest, _ rule: MethodDescriptor) -> WritePurpose { .removal }
+
     static func handle(_ request: AccountsDeleteRequest, _ call: Call) async throws -> AccountsDeleteResponse {
         let endUserRequest = call.endUserRequest(idToken: request.idToken)
         if try call.project.repeatedChanges.isDeletion(endUserRequest) { return AccountsDeleteResponse() }

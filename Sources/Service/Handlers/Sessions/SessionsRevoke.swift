@@ -2,10 +2,13 @@ import Base
 import Identity
 import Messages
 import Rules
+import Store
 import Tokens
 
 /// postern.v1.Sessions/Revoke
 enum SessionsRevoke: SlowMethod {
+    static func purpose(of request: SessionsRevokeRequest, _ rule: MethodDescriptor) -> WritePurpose { .removal }
+
     static func handle(_ request: SessionsRevokeRequest, _ call: Call) async throws -> SessionsRevokeResponse {
         let verified = try call.verifiedUser(idToken: request.idToken)
         let owner = call.userSession(verified.account.user.uid)

@@ -7,6 +7,8 @@ import Tokens
 
 /// postern.v1.Sessions/SignOut
 enum SessionsSignOut: SlowMethod {
+    static func purpose(of request: SessionsSignOutRequest, _ rule: MethodDescriptor) -> WritePurpose { .removal }
+
     static func handle(_ request: SessionsSignOutRequest, _ call: Call) async throws -> SessionsSignOutResponse {
         if try await call.project.secondFactorEnrollments.end(request.idToken, settings: call.settings) {
             return SessionsSignOutResponse()

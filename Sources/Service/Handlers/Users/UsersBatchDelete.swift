@@ -2,9 +2,12 @@ import Base
 import Identity
 import Messages
 import Rules
+import Store
 
 /// postern.v1.Users/BatchDelete
 enum UsersBatchDelete: SlowMethod {
+    static func purpose(of request: UsersBatchDeleteRequest, _ rule: MethodDescriptor) -> WritePurpose { .removal }
+
     static func handle(_ request: UsersBatchDeleteRequest, _ call: Call) async throws -> UsersBatchDeleteResponse {
         guard request.uids.count <= call.limits.administration.batchDeleteMax else {
             throw Failure.invalid(

@@ -1,0 +1,58 @@
+import Base
+import Identity
+import Messages
+import Store
+import TestSupport
+import Testing
+
+/// One tenant's admin wants the store's only writer for himself.
+@Suite struct WriterAttackTests {
+    private static let streamCount = 16
+    private static let batchCount = 3
+    private static let usersPerBatch = 500
+
+    /// Imports until the batches are done. Every batch brings new users.
+    private static func flood(_ server: TestServer, _ number: Int) throws {
+        let client = try server.client(as: .tenantAdmin, of: "flood")
+        for batch in 0..<batchCount {
+            let users = (0..<usersPerBatch).map { ImportUser(uid: Text("u\(number)-\(batch)-\($0)")) }
+            let answer = try ImportTests.importing(client, users, tenantID: "flood")
+            #expect(answer.createdCount == usersPerBatch)
+        }
+        client.close()
+    }
+
+    /// How many users were imported while each call of the other tenant waited, in ascending order.
+    private static func waits(_ server: TestServer) async throws -> [Int] {
+        let store = server.project.store
+        let client = try server.connect()
+        return try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<streamCount { group.addTask { try flood(server, number) } }
+            var waits: [Int] = []
+            func count() throws -> Int { try store.read { try $0.count(Tables.users) } }
+            let all = streamCount * batchCount * usersPerBatch
+            while try count() < all + waits.count, waits.count < 100_000 {
+                let before = try count()
+                let _: UsersCreateResponse = try client.call(
+                    "postern.v1.Users/Create", UsersCreateRequest(tenantID: "victim", uid: Text("v\(waits.count)")))
+                waits.append(try count() - before - 1)
+                await Task.yield()
+            }
+            try await group.waitForAll()
+            return waits.sorted()
+        }
+    }
+
+    @Test(.timeLimit(.minutes(3)))
+    func `Sixteen imports at once do not come before another tenant's change`() async throws {
+        try await withServer { server in
+            for tenantID in ["flood", "victim"] as [Text] { try server.makeTenant(tenantID) }
+            let waits = try await Self.waits(server)
+            let (half, most) = (waits[waits.count / 2], waits.last ?? 0)
+            print("\(waits.count) changes meanwhile: half of them waited for \(half) users at most, all for \(most)")
+            // A slice that runs, one in the same batch, and what is imported before the test looks again. A batch of
+            // each stream would be 8,000 users.
+            #expect(waits.count > 10 && half <= 200 && most <= 1_000)
+        }
+    }
+}
