@@ -21,12 +21,12 @@ private struct VerifiedBefore: EnteringMethod {
     }
     func throttle(_ credential: VerifiedCustomToken, _ attempt: SignInAttempt) -> SignInThrottle { .unguessable }
     func prove(_ credential: VerifiedCustomToken, _ attempt: SignInAttempt) async -> VerifiedCustomToken { token }
+    func unprovedEmail(in proof: VerifiedCustomToken, _ attempt: SignInAttempt) -> Email? { nil }
     func refusedEndUser(_ proof: VerifiedCustomToken) -> RefusedEndUser { RefusedEndUser() }
     func choose(
         _ proof: VerifiedCustomToken, known: Account?, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction
     ) -> NamedAccount { method.choose(proof, known: known, settings: settings, now: now, in: transaction) }
-
     func decide(
         _ proof: VerifiedCustomToken, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction

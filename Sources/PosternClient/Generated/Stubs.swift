@@ -883,6 +883,10 @@ public struct AccountsClient: Sendable {
     /// verified. Any other provider is refused with ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL and a pending token in the
     /// metadata. With id_token: PROVIDER_ALREADY_LINKED, CREDENTIAL_ALREADY_IN_USE (metadata `detail`, pending token),
     /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN; an anonymous user keeps its uid. docs/linking.md has the whole table.
+    ///
+    /// If the provider is not trusted for the identity's email, the answer tells whether the email has an account. Too many
+    /// such questions from the end user's address are refused with TOO_MANY_ATTEMPTS_TRY_LATER, for free emails as for
+    /// taken ones. A sign-in that makes an account, or enters the account that has the identity, is none.
     public func signInWithIdp(_ request: AccountsSignInWithIdpRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsSignInWithIdpResponse
     {

@@ -29,6 +29,10 @@ public protocol SignInMethod: Sendable {
     /// Proves the credential. Runs before any transaction, and again where the account changed meanwhile in a way that
     /// makes the proof old (`AccountMoved.proofIsOld`).
     func prove(_ credential: Credential, _ attempt: SignInAttempt) async throws -> Proof
+
+    /// The email of which the answer tells whether it has an account, though the proof does not show that the user owns
+    /// it. Nil if there is no such email, or if `throttle` charges the question already.
+    func unprovedEmail(in proof: Proof, _ attempt: SignInAttempt) throws -> Email?
 }
 
 /// The result of proving an end user by a method.

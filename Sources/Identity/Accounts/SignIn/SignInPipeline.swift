@@ -11,7 +11,8 @@ import Store
 /// 4. the form of the request
 /// 5. a recent login, to link
 /// 6. the throttle
-/// 7. the proof; then the tenant's hooks
+/// 7. the proof; the charge, where the answer tells of an email that the proof does not show to be the end user's; then
+///    the tenant's hooks
 /// 8. inside one transaction: the account that is entered, made or linked to, the second factor, the session; where a
 ///    second factor has to be shown first, the pending sign-in, which `SecondFactorSignIns` finishes
 /// 9. the tokens; where a toggle refused, its record

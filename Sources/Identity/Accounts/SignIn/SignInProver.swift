@@ -44,7 +44,9 @@ struct SignInProver: Sendable {
             let proof = if let kept { kept } else { try await method.prove(credential, attempt) }
             kept = proof
             do {
-                return (try await use(proof, FirstFactor(start: proof.start)), proof)
+                return try await charged(method, proof, attempt) {
+                    (try await use(proof, FirstFactor(start: proof.start)), proof)
+                }
             } catch let moved as AccountMoved {
                 if moved.proofIsOld { kept = nil }
                 throw moved
@@ -77,6 +79,26 @@ struct SignInProver: Sendable {
             }
             return try await body()
         }
+    }
+
+    /// Runs the use of a proof; charges it where the answer tells whether an email has an account. Nothing has looked
+    /// for the email yet, so that a free and a taken email are refused alike. TOO_MANY_ATTEMPTS_TRY_LATER,
+    /// SERVER_OVERLOADED.
+    private func charged<Method: SignInMethod>(
+        _ method: Method, _ proof: Method.Proof, _ attempt: SignInAttempt,
+        _ body: () async throws -> (signedIn: SignedIn, proof: Method.Proof)
+    ) async throws -> (signedIn: SignedIn, proof: Method.Proof) {
+        guard let email = try method.unprovedEmail(in: proof, attempt) else { return try await body() }
+        return try await guesses.probing(
+            of: attempt.request, address: attempt.address,
+            isGivenBack: { result in
+                switch result {
+                case .success(let done): Email(stored: done.signedIn.user.email) == email
+                // The attempt begins again, and is charged again.
+                case .failure(is AccountMoved): true
+                case .failure: attempt.gaveEmail(result)
+                }
+            }, body)
     }
 
     private func guessed<Proof>(

@@ -31,6 +31,8 @@ public struct AnonymousSignUp: CreatingMethod {
 
     public func prove(_ credential: Credential, _ attempt: SignInAttempt) async -> Proof { Proof() }
 
+    public func unprovedEmail(in proof: Proof, _ attempt: SignInAttempt) -> Email? { nil }
+
     public func decide(_ proof: Proof, making account: Account, now: Timestamp) -> Account { account }
 
     public func refusedEndUser(_ limits: Limits) -> RefusedEndUser { RefusedEndUser() }

@@ -32,6 +32,8 @@ public struct CustomTokenSignIn: EnteringMethod, ReauthenticatingMethod {
         credential
     }
 
+    public func unprovedEmail(in proof: VerifiedCustomToken, _ attempt: SignInAttempt) -> Email? { nil }
+
     public func choose(
         _ proof: VerifiedCustomToken, known: Account?, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction

@@ -60,6 +60,8 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         return Proof(email: credential)
     }
 
+    public func unprovedEmail(in proof: Proof, _ attempt: SignInAttempt) -> Email? { nil }
+
     public func choose(
         _ proof: Proof, known: Account?, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction

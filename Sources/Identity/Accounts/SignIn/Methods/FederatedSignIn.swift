@@ -6,8 +6,8 @@ public import Store
 /// Signing in with the statement of an identity provider, or with an earlier one (a pending token).
 ///
 /// Refusals, in order: INVALID_DISPLAY_NAME, to link CREDENTIAL_TOO_OLD_LOGIN_AGAIN, MISSING_CREDENTIAL,
-/// OPERATION_NOT_ALLOWED, INVALID_PENDING_TOKEN and the refusals of `IdentityProviders.prove`, then those of
-/// `LinkDecision`.
+/// OPERATION_NOT_ALLOWED, INVALID_PENDING_TOKEN and the refusals of `IdentityProviders.prove`,
+/// TOO_MANY_ATTEMPTS_TRY_LATER, then those of `LinkDecision`.
 public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod {
     public static let name = SignInMethodName.federatedSignIn
 
@@ -41,6 +41,20 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
             return try providers.stillProved(identity, tenantID: attempt.tenantID)
         }
         return try await providers.prove(credential, settings: attempt.settings, now: now, deadline: attempt.deadline)
+    }
+
+    /// A provider that is not trusted for the email may let its users claim any email. An identity that has an account
+    /// enters it whatever the email is, and the signed-in user's own email is no question.
+    public func unprovedEmail(in proof: FederatedIdentity, _ attempt: SignInAttempt) throws -> Email? {
+        guard !proof.isEmailTrusted, let email = Email(stored: proof.email) else { return nil }
+        switch attempt.purpose {
+        case .enter:
+            let name = IdentityName(proof.entry)
+            let owner = try attempt.resources.store.read { try $0.owner(of: name, tenantID: attempt.tenantID) }
+            return owner == nil ? email : nil
+        case .link: return Email(stored: attempt.user?.account.user.email ?? .empty) == email ? nil : email
+        case .reauthenticate: return nil
+        }
     }
 
     public func choose(

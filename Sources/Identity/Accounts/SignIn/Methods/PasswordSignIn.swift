@@ -57,6 +57,8 @@ public struct PasswordSignIn: EnteringMethod, ReauthenticatingMethod {
         return proof
     }
 
+    public func unprovedEmail(in proof: Proof, _ attempt: SignInAttempt) -> Email? { nil }
+
     public func choose(
         _ proof: Proof, known: Account?, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction

@@ -73,6 +73,8 @@ public struct PasswordSignUp: CreatingMethod, LinkingMethod {
         return Proof(email: credential.email, hash: hash)
     }
 
+    public func unprovedEmail(in proof: Proof, _ attempt: SignInAttempt) -> Email? { nil }
+
     public func decide(_ proof: Proof, making account: Account, now: Timestamp) -> Account {
         var account = account
         account.user.email = proof.email.address

@@ -76,6 +76,8 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
         }
     }
 
+    public func unprovedEmail(in proof: Proof, _ attempt: SignInAttempt) -> Email? { nil }
+
     public func choose(
         _ proof: Proof, known: Account?, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction
