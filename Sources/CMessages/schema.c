@@ -2410,9 +2410,10 @@ static const PosternField postern__store__v1__pending_account_change__fields[] =
     [3] = {"kind", 0, postern_v1_EventKind__values, 5, 0, 0, 2, 3, 0},
     [4] = {"detail", 0, 0, 9, 2, 0, 3, 0, 0},
     [5] = {"ends_sessions", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 4, 1, 0},
+    [6] = {"proves_email", 0, 0, 4, 0, 0, 5, 0, 0},
 };
 const PosternSchema postern__store__v1__pending_account_change__table = {
-    &postern__store__v1__pending_account_change__descriptor, postern__store__v1__pending_account_change__fields, 6, 0, 0,
+    &postern__store__v1__pending_account_change__descriptor, postern__store__v1__pending_account_change__fields, 7, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_pending_sign_in__fields[] = {

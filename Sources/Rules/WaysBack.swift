@@ -66,6 +66,15 @@ public enum ProofOfUnprovedEmail: Sendable {
 }
 
 extension Account {
+    /// Takes the account back for the person who proved its email: removes the factors that were enrolled since the
+    /// email was another, whose mails went elsewhere, and all recovery codes, because whoever got in then may have
+    /// renewed them. Changes nothing if the email had been proved before (nil), or was never another.
+    public mutating func takeBack(after proof: ProofOfUnprovedEmail?) {
+        guard case .takesOver(let way?)? = proof else { return }
+        user.secondFactors.removeAll { $0.enrolledAtMicros >= way.createdAtMicros }
+        user.recoveryCodeCount = 0
+    }
+
     /// Takes the email away. The account goes back to `former` if there is one. Password and other ways to sign in
     /// stay: an account without an email keeps its password for the next email.
     public mutating func giveUpEmail(for former: Text?, isVerified: Bool) {

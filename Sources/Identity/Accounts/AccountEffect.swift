@@ -10,6 +10,9 @@ public struct AccountEffect: Sendable {
     public var detail: Text
     /// Ends the account's sessions for this reason, and refuses every older token.
     public var endsSessions: SessionEnd?
+    /// The proof of the account's email, if it takes the account back. The secrets and codes that are void then are
+    /// removed when the effect is written, not before: a sign-in that waits for a second factor may never be finished.
+    private(set) var emailProof: ProofOfUnprovedEmail?
 
     public init(
         _ account: Account, kind: EventKind = .signedIn, detail: Text = .empty, endsSessions: SessionEnd? = nil
@@ -22,6 +25,14 @@ public struct AccountEffect: Sendable {
 }
 
 extension AccountEffect {
+    /// The same effect by a person who proved the account's email, which takes the account back.
+    func takingBack(after proof: ProofOfUnprovedEmail?) -> AccountEffect {
+        var effect = self
+        effect.account.takeBack(after: proof)
+        effect.emailProof = proof
+        return effect
+    }
+
     /// The same effect with the answer of the tenant's hooks applied to the account. An account that the hooks disable
     /// loses its sessions.
     func changed(by hooks: HookAnswer) -> AccountEffect {

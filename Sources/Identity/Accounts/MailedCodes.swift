@@ -39,15 +39,15 @@ public struct MailedCodes: Sendable {
             let taken = try transaction.takeOobCode(code, type, tenantID: settings.tenantID, now: now)
             if type == .rejectEmail { return try transaction.rejecting(taken, in: current) }
             if type == .revertSecondFactorAddition { return try transaction.reverting(taken, in: current) }
-            var changed = try current.applying(taken)
+            let changed = try current.applying(taken)
             try transaction.noteApplied(taken, to: current)
             if type == .recoverEmail {
-                try transaction.takeBack(&changed, by: taken)
                 try transaction.releaseUnproved(
                     taken.email, for: current.user.uid, tenantID: settings.tenantID, origin: origin, now: now)
-            } else {
-                try transaction.putWayBack(wayBack, from: changed, to: current, limits: limits, now: now)
+                return AccountEffect(changed, kind: type.eventKind, endsSessions: .signedOut)
+                    .takingBack(after: .takesOver(taken))
             }
+            try transaction.putWayBack(wayBack, from: changed, to: current, limits: limits, now: now)
             return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .signedOut)
         }
         if wayBack != nil { mailer.wakeNow() }
@@ -72,9 +72,9 @@ public struct MailedCodes: Sendable {
                 // A disabled account keeps its email, and the way back belongs to its owner.
                 if case .isAnothers? = proof { throw Failure.invalidOobCode }
                 let taken = try transaction.takeOobCode(code, .passwordReset, tenantID: settings.tenantID, now: now)
-                var (changed, removed) = try current.resetting(passwordHash: passwordHash, by: taken, now: now)
-                try transaction.takeBack(&changed, after: proof)
+                let (changed, removed) = try current.resetting(passwordHash: passwordHash, by: taken, now: now)
                 return AccountEffect(changed, kind: .passwordReset, detail: removed, endsSessions: .passwordChanged)
+                    .takingBack(after: proof)
             }
         }
     }

@@ -105,17 +105,12 @@ extension WriteTransaction {
         try removeOobCodes(OobSubjectKey(key.tenant, subject: OobCodes.subject(uid: key.uid)), where: isVoid)
     }
 
-    /// Takes the account back for the person who proved its email: removes the factors that were enrolled since the
-    /// email was another, whose mails went elsewhere, and voids the codes that are void by now. Changes nothing if the
-    /// email had been proved before (nil). The caller writes the account.
-    func takeBack(_ account: inout Account, after proof: ProofOfUnprovedEmail?) throws {
+    /// Removes what a proof of the account's email removes besides the account's own fields (`Account.takeBack`): the
+    /// secrets of its former factors, and the codes that are void by now. The caller writes the account.
+    func takeBack(_ account: Account, after proof: ProofOfUnprovedEmail?) throws {
         guard case .takesOver(let way)? = proof else { return }
-        if let way { try takeBack(&account, by: way) } else { try removeOobCodes(of: account.key) }
-    }
-
-    /// The same for a person who proved an address by its way back.
-    func takeBack(_ account: inout Account, by way: StoredOobCode) throws {
-        try removeFactors(enrolledSince: Timestamp(microseconds: way.createdAtMicros), from: &account)
+        guard let way else { return try removeOobCodes(of: account.key) }
+        try removeFormerSecrets(of: account)
         try removeOobCodes(of: account.key) { WaysBack.isVoid($0, onceProved: way) }
     }
 

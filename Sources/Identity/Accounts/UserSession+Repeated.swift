@@ -36,7 +36,8 @@ extension UserSession {
             guard let kind = try transaction.get(Tables.pendingSignIns, TenantHashKey(key.tenant, id))?.kind else {
                 throw Failure.alreadyDone
             }
-            let (pending, account) = try transaction.pendingSignIn(id, kind, tenantID: key.tenant, now: now)
+            var (pending, account) = try transaction.pendingSignIn(id, kind, tenantID: key.tenant, now: now)
+            account.takeBack(after: try transaction.emailProof(keptBy: pending, account, now: now))
             return SignInPending(id: id, kind: kind, user: account.user, provider: pending.signInProvider)
         }
     }

@@ -294,6 +294,9 @@ public struct PendingAccountChange: Message {
     public var kind: EventKind = .unspecified
     public var detail: Text = .empty
     public var endsSessions: SessionEnd = .unspecified
+    /// The sign-in proved the account's email, which nobody had proved before, and takes the account back. What that
+    /// means is decided again when the sign-in is finished.
+    public var provesEmail: Bool = false
 
     public init() {}
 
@@ -302,13 +305,15 @@ public struct PendingAccountChange: Message {
         account: StoredUser? = nil,
         kind: EventKind = .unspecified,
         detail: Text = .empty,
-        endsSessions: SessionEnd = .unspecified
+        endsSessions: SessionEnd = .unspecified,
+        provesEmail: Bool = false
     ) {
         self.accountHash = accountHash
         self.account = account
         self.kind = kind
         self.detail = detail
         self.endsSessions = endsSessions
+        self.provesEmail = provesEmail
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -318,6 +323,7 @@ public struct PendingAccountChange: Message {
         @inlinable public static var kind: Int { 3 }
         @inlinable public static var detail: Int { 4 }
         @inlinable public static var endsSessions: Int { 5 }
+        @inlinable public static var provesEmail: Int { 6 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -337,6 +343,7 @@ extension PendingAccountChange: ConvertibleToC {
         self.kind = enumeration(source.pointee.kind.rawValue)
         self.detail = Text(copying: source.pointee.detail)
         self.endsSessions = enumeration(source.pointee.ends_sessions.rawValue)
+        self.provesEmail = source.pointee.proves_email != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__PendingAccountChange>, arena: Arena) {
@@ -345,5 +352,6 @@ extension PendingAccountChange: ConvertibleToC {
         target.pointee.kind = Postern__V1__EventKind(rawValue: UInt32(self.kind.rawValue))
         target.pointee.detail = arena.copy(self.detail)
         target.pointee.ends_sessions = Postern__Store__V1__SessionEnd(rawValue: UInt32(self.endsSessions.rawValue))
+        target.pointee.proves_email = self.provesEmail ? 1 : 0
     }
 }

@@ -121,7 +121,8 @@ extension WriteTransaction {
         _ code: [UInt8], of account: inout Account, secrets: FactorSecrets
     ) throws -> Bool {
         let key = account.key
-        guard var stored = try get(Tables.secondFactors, key) else { return false }
+        // A sign-in that takes the account back leaves it no recovery codes.
+        guard account.user.recoveryCodeCount > 0, var stored = try get(Tables.secondFactors, key) else { return false }
         let tag = secrets.tag(ofRecoveryCode: code, of: key)
         let left = stored.recoveryCodes.filter { !constantTimeEqual($0, tag) }
         guard left.count < stored.recoveryCodes.count else { return false }

@@ -41,13 +41,16 @@ extension WriteTransaction {
         try put(Tables.secondFactors, account.key, stored)
     }
 
-    /// Removes the factors that were enrolled since `time`, and all recovery codes: whoever got in then may have
-    /// renewed them. The caller writes the account.
-    func removeFactors(enrolledSince time: Timestamp, from account: inout Account) throws {
-        for factor in account.user.secondFactors where factor.enrolledAtMicros >= time.microseconds {
-            try removeFactor(factor.factorID, from: &account)
+    /// Removes the secrets of factors that the account does not list any more, and all recovery codes.
+    func removeFormerSecrets(of account: Account) throws {
+        guard !account.user.secondFactors.isEmpty else {
+            try delete(Tables.secondFactors, account.key)
+            return
         }
-        try removeRecoveryCodes(from: &account)
+        guard var stored = try get(Tables.secondFactors, account.key) else { return }
+        stored.totps.removeAll { totp in !account.user.secondFactors.contains { $0.factorID == totp.factorID } }
+        stored.recoveryCodes = []
+        try put(Tables.secondFactors, account.key, stored)
     }
 
     private func removeRecoveryCodes(from account: inout Account) throws {

@@ -92,11 +92,15 @@ public struct SecondFactorSignIns: Sendable {
         return id
     }
 
+    /// A pending sign-in and its account, with the factors that can finish it.
     private func pending(
         _ id: [UInt8], _ settings: TenantSettings
     ) throws -> (pending: StoredPendingSignIn, account: Account) {
-        try resources.store.read {
-            try $0.pendingSignIn(id, .factor, tenantID: settings.tenantID, now: resources.clock.now())
+        let now = resources.clock.now()
+        return try resources.store.read {
+            var (pending, account) = try $0.pendingSignIn(id, .factor, tenantID: settings.tenantID, now: now)
+            account.takeBack(after: try $0.emailProof(keptBy: pending, account, now: now))
+            return (pending, account)
         }
     }
 }
@@ -140,15 +144,16 @@ extension UserSession {
         let issue: SignInIssue<FinishedSignIn>
         do {
             issue = try await write(for: .session, mayBePutOff: true) { transaction in
-                var (pending, account) = try transaction.reading.pendingSignIn(
+                var (pending, current) = try transaction.reading.pendingSignIn(
                     id, .factor, tenantID: tenantID, now: now)
+                var account = current
+                account.takeBack(after: try transaction.reading.emailProof(keptBy: pending, current, now: now))
                 if claim.countsTry {
                     try transaction.requireRoom(budget, now: now)
                     try transaction.countTry(&pending, id: id, tenantID: tenantID)
                 }
                 let sessionID = pending.sessionID.isEmpty ? newID : pending.sessionID
                 return try transaction.onceIssuing(session: sessionID, origin, now: now) {
-                    let current = account
                     guard let proved = try transaction.judge(claim, of: &account, secrets: secrets, now: now) else {
                         try transaction.noteWrong(pending, id: id, budget, request, now: now)
                         return .refused(.invalidVerificationCode)
@@ -185,7 +190,7 @@ extension WriteTransaction {
     /// Begins the session of a pending sign-in, or makes the login of its session recent, and changes the account as
     /// the sign-in would have.
     ///
-    /// `account` is `current` after the factor was used up.
+    /// `account` is `current` after the factor was used up, without the factors that the sign-in removes.
     func finish(
         _ pending: StoredPendingSignIn, id sessionID: [UInt8], with factor: ProvedFactor, _ account: Account,
         _ current: Account, _ request: EndUserRequest, sessionsMax: Int, now: Timestamp
@@ -195,7 +200,8 @@ extension WriteTransaction {
         let isAgain = !pending.sessionID.isEmpty
         let plain = AccountEffect(
             account, kind: isAgain ? .reauthenticated : .signedIn, detail: isAgain ? pending.signInProvider : .empty)
-        let effect = try pending.change?.effect(on: account) ?? plain
+        let proof = try reading.emailProof(keptBy: pending, current, now: now)
+        let effect = try pending.change?.effect(on: current, shown: account, proof) ?? plain
         if factor.id.isEmpty {
             try appendEvent(
                 .recoveryCodeUsed, tenantID: current.key.tenant, uid: current.key.uid, origin: origin, now: now)

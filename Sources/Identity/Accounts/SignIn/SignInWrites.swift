@@ -93,6 +93,7 @@ extension WriteTransaction {
     ) throws -> Account {
         var changed = effect.account
         if let end = effect.endsSessions { changed.revokeTokens(end, now: now) }
+        try takeBack(changed, after: effect.emailProof)
         try replace(
             current, by: changed, origin: origin, kind: effect.kind, detail: effect.detail, now: now)
         if let end = effect.endsSessions {
@@ -139,7 +140,22 @@ extension WriteTransaction {
         }
         pending.tokensValidAfterMicros = account.user.tokensValidAfterMicros
         try putPendingSignIn(pending, id: id, tenantID: entry.key.tenant)
-        return SignInPending(id: id, kind: kind, user: account.user, provider: first.start.provider)
+        var user = account.user
+        user.secondFactors = entry.effect.account.user.secondFactors
+        return SignInPending(id: id, kind: kind, user: user, provider: first.start.provider)
+    }
+}
+
+extension ReadTransaction {
+    /// The proof of the account's email that a pending sign-in keeps, with its meaning now: the way back may be used or
+    /// expired. Nil if it keeps none. ACCOUNT_CHANGED when the account is not the prover's any more.
+    func emailProof(
+        keptBy pending: StoredPendingSignIn, _ account: Account, now: Timestamp
+    ) throws -> ProofOfUnprovedEmail? {
+        guard pending.change?.provesEmail == true else { return nil }
+        let proof = try proofOfUnprovedEmail(account, now: now)
+        guard case .takesOver? = proof else { throw Failure.accountChangedMeanwhile }
+        return proof
     }
 }
 
@@ -147,19 +163,24 @@ extension PendingAccountChange {
     init(_ effect: AccountEffect, of account: Account) {
         self.init(
             accountHash: Self.hash(account), account: effect.account.record, kind: effect.kind, detail: effect.detail,
-            endsSessions: effect.endsSessions ?? .unspecified)
+            endsSessions: effect.endsSessions ?? .unspecified, provesEmail: effect.emailProof != nil)
     }
 
     /// The kept change, over the account as it is now. ACCOUNT_CHANGED when somebody else changed it meanwhile.
-    func effect(on account: Account) throws -> AccountEffect {
+    ///
+    /// `shown` is the account after the factor was used up; `proof` is what the transaction finds for `provesEmail`.
+    func effect(on account: Account, shown: Account, _ proof: ProofOfUnprovedEmail?) throws -> AccountEffect {
         guard let stored = self.account, constantTimeEqual(accountHash, Self.hash(account)) else {
-            throw Failure(.accountChanged, "The account was changed meanwhile; sign in again.")
+            throw Failure.accountChangedMeanwhile
         }
         var changed = try Account(stored)
-        changed.knownAddresses = account.knownAddresses
-        changed.user.recoveryCodeCount = account.user.recoveryCodeCount
+        // The addresses of an account that is taken back may be a stranger's.
+        if !provesEmail { changed.knownAddresses = account.knownAddresses }
+        changed.user.secondFactors = account.user.secondFactors
+        changed.user.recoveryCodeCount = shown.user.recoveryCodeCount
         return AccountEffect(
-            changed, kind: kind, detail: detail, endsSessions: endsSessions == .unspecified ? nil : endsSessions)
+            changed, kind: kind, detail: detail, endsSessions: endsSessions == .unspecified ? nil : endsSessions
+        ).takingBack(after: proof)
     }
 
     /// The hash of the account without the fields that every sign-in changes.
@@ -170,4 +191,9 @@ extension PendingAccountChange {
         account.knownAddresses = KnownAddresses()
         return Digest.sha256(account.record.encoded())
     }
+}
+
+extension Failure {
+    static let accountChangedMeanwhile = Failure(
+        .accountChanged, "The account was changed meanwhile; sign in again.")
 }

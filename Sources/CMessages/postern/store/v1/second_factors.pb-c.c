@@ -449,7 +449,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_pending_sign_in__des
   (ProtobufCMessageInit) postern__store__v1__stored_pending_sign_in__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__pending_account_change__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__store__v1__pending_account_change__field_descriptors[6] =
 {
   {
     "account_hash",
@@ -511,6 +511,18 @@ static const ProtobufCFieldDescriptor postern__store__v1__pending_account_change
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "proves_email",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__PendingAccountChange, proves_email),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__pending_account_change__field_indices_by_name[] = {
   1,   /* field[1] = account */
@@ -518,11 +530,12 @@ static const unsigned postern__store__v1__pending_account_change__field_indices_
   3,   /* field[3] = detail */
   4,   /* field[4] = ends_sessions */
   2,   /* field[2] = kind */
+  5,   /* field[5] = proves_email */
 };
 static const ProtobufCIntRange postern__store__v1__pending_account_change__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__pending_account_change__descriptor =
 {
@@ -532,7 +545,7 @@ const ProtobufCMessageDescriptor postern__store__v1__pending_account_change__des
   "Postern__Store__V1__PendingAccountChange",
   "postern.store.v1",
   sizeof(Postern__Store__V1__PendingAccountChange),
-  5,
+  6,
   postern__store__v1__pending_account_change__field_descriptors,
   postern__store__v1__pending_account_change__field_indices_by_name,
   1,  postern__store__v1__pending_account_change__number_ranges,

@@ -129,7 +129,7 @@ extension WriteTransaction {
         let removed = account.keepOnlyProved(by: nil)
         account.signsInByEmailLink = true
         account.deriveProviders()
-        try takeBack(&account, after: proof)
         return AccountEffect(account, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
+            .takingBack(after: proof)
     }
 }

@@ -166,8 +166,8 @@ extension WriteTransaction {
         case .takeOver:
             let proof = try reading.proofOfUnprovedEmail(current, now: now)
             let removed = changed.keepOnlyProved(by: identity)
-            try takeBack(&changed, after: proof)
             return AccountEffect(changed, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
+                .takingBack(after: proof)
         case .create, .createReleasing, .needsLinking: throw AccountMoved()
         }
     }

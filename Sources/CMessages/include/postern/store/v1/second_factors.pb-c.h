@@ -105,10 +105,11 @@ struct  Postern__Store__V1__PendingAccountChange
   Postern__V1__EventKind kind;
   ProtobufCBinaryData detail;
   Postern__Store__V1__SessionEnd ends_sessions;
+  protobuf_c_boolean proves_email;
 };
 #define POSTERN__STORE__V1__PENDING_ACCOUNT_CHANGE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__pending_account_change__descriptor) \
-    , {0,NULL}, NULL, POSTERN__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED }
+    , {0,NULL}, NULL, POSTERN__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0 }
 
 
 /* Postern__Store__V1__StoredSecondFactors methods */
