@@ -21,7 +21,14 @@ extension SecondFactorEnrollments {
         _ sessionInfo: Secret, code: Secret, displayName: Text, _ request: EndUserRequest
     ) async throws -> FinalizedEnrollment {
         _ = try request.address()
-        if let again = try await answerAgain(to: request) { return finalized(again, request) }
+        return try await answeringAgain({ try await answerAgain(to: request).map { finalized($0, request) } }) {
+            try await enroll(sessionInfo, code: code, displayName: displayName, request)
+        }
+    }
+
+    private func enroll(
+        _ sessionInfo: Secret, code: Secret, displayName: Text, _ request: EndUserRequest
+    ) async throws -> FinalizedEnrollment {
         try SecondFactorRules.checkOpen(request.settings)
         let user = try mayEnroll(request)
         try VerificationCodes.checkForm(sessionInfo, code)

@@ -45,14 +45,12 @@ public struct SecondFactorSignIns: Sendable {
         guard let shown else { throw Failure.invalid(.missingCredential, field: "proof", "is required") }
         try shown.checkForm()
         let id = try pendingID(in: credential, request.settings)
-        let signedIn: SignedIn
-        if let again = try await users.answerAgain(to: request, resources) {
-            signedIn = again
-        } else {
+        let signedIn = try await answeringAgain({ try await users.answerAgain(to: request, resources) }) {
             let (_, account) = try pending(id, request.settings)
             do {
-                signedIn = try await finish(id, shown, account, request, address)
+                let signedIn = try await finish(id, shown, account, request, address)
                 counts.note(shown, nil)
+                return signedIn
             } catch let failure as Failure {
                 counts.note(shown, failure)
                 throw failure
@@ -102,6 +100,22 @@ public struct SecondFactorSignIns: Sendable {
             account.takeBack(after: try $0.emailProof(keptBy: pending, account, now: now))
             return (pending, account)
         }
+    }
+}
+
+/// Runs a request that uses its credential up, unless the same request was done before; then its answer is `earlier`.
+///
+/// A request that is sent twice at once asks twice: the one that comes second fails, at any step, because the other one
+/// has used the credential up meanwhile.
+func answeringAgain<Answer>(
+    _ earlier: () async throws -> Answer?, _ body: () async throws -> Answer
+) async throws -> Answer {
+    if let again = try await earlier() { return again }
+    do {
+        return try await body()
+    } catch let failure as Failure {
+        if let again = try await earlier() { return again }
+        throw failure
     }
 }
 
