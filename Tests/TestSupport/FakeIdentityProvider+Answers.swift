@@ -7,6 +7,7 @@ import Synchronization
 /// The provider's endpoints.
 extension FakeIdentityProvider {
     func answer(_ request: FakeHTTPServer.Request) -> FakeHTTPServer.Reply {
+        state.withLock({ $0.onRequest })(request.path)
         switch state.withLock({ $0.misbehaviour }) {
         case .none: return endpoint(request)
         case .down: return json(["error": "temporarily_unavailable"], status: 503)
@@ -171,6 +172,7 @@ extension FakeIdentityProvider {
         ])
     }
 
+    /// A user without an email stands for a token without the scope user:email; `shown_email` is on the user's page.
     private func gitHub(_ request: FakeHTTPServer.Request) -> FakeHTTPServer.Reply {
         guard let user = grant(request)?.user, let id = Int64(user.subject.string) else {
             return json(["message": "Bad credentials"], status: 401)
@@ -178,7 +180,8 @@ extension FakeIdentityProvider {
         if request.path == "/user" {
             return json([
                 "id": .integer(id), "login": "octocat", "name": .string(user.name),
-                "avatar_url": .string(user.picture), "email": .null,
+                "avatar_url": .string(user.picture),
+                "email": user.claims.first { $0.name == "shown_email" }?.value ?? .null,
             ])
         }
         if user.email.isEmpty { return json(["message": "Not Found"], status: 404) }

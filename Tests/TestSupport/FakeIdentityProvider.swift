@@ -76,6 +76,7 @@ public final class FakeIdentityProvider: Sendable {
         var discoveryJWKS: Text?
         var keyIssuers: [Text: Text] = [:]
         var otherKeys: [JSONValue] = []
+        var onRequest: @Sendable (_ path: String) -> Void = { _ in }
         /// RS256 keys take long to make: one is made for all tests.
         static let rsa = SigningKey.generate(.rs256)
     }
@@ -127,6 +128,11 @@ public final class FakeIdentityProvider: Sendable {
 
     /// These keys are published besides, as they are.
     public func setOtherKeys(_ keys: [JSONValue]) { state.withLock { $0.otherKeys = keys } }
+
+    /// What else happens at each request, before it is answered.
+    public func onRequest(_ body: @escaping @Sendable (_ path: String) -> Void) {
+        state.withLock { $0.onRequest = body }
+    }
 
     /// The issuer that a key in the set says it is for.
     public func setIssuer(ofKey keyID: Text, _ issuer: Text) { state.withLock { $0.keyIssuers[keyID] = issuer } }

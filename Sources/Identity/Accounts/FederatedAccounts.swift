@@ -4,6 +4,18 @@ import Rules
 import Store
 
 extension ReadTransaction {
+    /// Requires, in the transaction that acts on a proved identity, that its provider is configured as it was when the
+    /// identity was proved: an admin may have disabled or deleted the provider meanwhile, or trust it less.
+    ///
+    /// OPERATION_NOT_ALLOWED. Throws `AccountMoved` for another configuration, under which the identity has to be
+    /// proved again.
+    func requireStillProved(_ identity: FederatedIdentity, tenantID: Text) throws {
+        let provider = try enabledProvider(identity.providerID, tenantID: tenantID)
+        guard provider.updatedAtMicros == identity.providerUpdatedAt.microseconds else {
+            throw AccountMoved(proofIsOld: true)
+        }
+    }
+
     /// The account that has this identity, and the account whose primary email the identity names. Mostly both are the
     /// same account, which the transaction may have read already as `known`: it is read at most once.
     func accounts(

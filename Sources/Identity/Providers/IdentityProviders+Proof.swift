@@ -52,11 +52,7 @@ extension IdentityProviders {
     /// OPERATION_NOT_ALLOWED for a provider that is not configured or not enabled.
     func enabledConfiguration(_ providerID: Text, tenantID: Text) throws -> ProviderConfiguration {
         guard let configuration = try configuration(providerID, tenantID: tenantID), configuration.provider.enabled
-        else {
-            throw Failure(
-                .operationNotAllowed,
-                "The provider \(providerID) is not enabled for this tenant; an admin can do that.")
-        }
+        else { throw Failure.providerNotEnabled(providerID) }
         return configuration
     }
 
@@ -99,6 +95,15 @@ extension IdentityProviders {
     }
 }
 
+extension ReadTransaction {
+    /// A provider with which users may sign in, as it is in this transaction. OPERATION_NOT_ALLOWED.
+    func enabledProvider(_ providerID: Text, tenantID: Text) throws -> Provider {
+        let stored = try get(Tables.providers, TenantTextKey(tenantID, providerID))
+        guard let provider = stored?.provider, provider.enabled else { throw Failure.providerNotEnabled(providerID) }
+        return provider
+    }
+}
+
 extension ProviderProof {
     /// Nil for a credential that no provider could prove.
     fileprivate init?(_ credential: IdpCredential) {
@@ -131,6 +136,11 @@ extension FederatedIdentity {
 extension Failure {
     /// How soon a provider that failed may be asked again.
     private static let retryInterval = Duration.seconds(10)
+
+    fileprivate static func providerNotEnabled(_ providerID: Text) -> Failure {
+        Failure(
+            .operationNotAllowed, "The provider \(providerID) is not enabled for this tenant; an admin can do that.")
+    }
 
     init(_ error: FederationError, providerID: Text) {
         let provider = Entry("provider_id", providerID.string)

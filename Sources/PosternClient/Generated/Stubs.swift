@@ -1117,8 +1117,9 @@ public struct AccountsClient: Sendable {
     /// Sends the code of a phone factor to its number, for FinalizeMfaSignIn. An authenticator app needs no start.
     ///
     /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, INVALID_MFA_PENDING_CREDENTIAL (its form),
-    /// MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE, INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, MFA_ENROLLMENT_NOT_FOUND
-    /// (also: not a phone), then those of SendVerificationCode.
+    /// MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE, INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, OPERATION_NOT_ALLOWED (the
+    /// sign-in began with a provider that is not enabled any more), MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then
+    /// those of SendVerificationCode.
     public func startMfaSignIn(_ request: AccountsStartMfaSignInRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsStartMfaSignInResponse
     {
@@ -1130,8 +1131,9 @@ public struct AccountsClient: Sendable {
     /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, MISSING_CREDENTIAL (no proof), MISSING_MFA_ENROLLMENT_ID,
     /// MISSING_VERIFICATION_CODE, INVALID_CODE (its form), INVALID_MFA_PENDING_CREDENTIAL (not this tenant's, used, older
     /// than five minutes, five codes were wrong, or the account's sessions were ended meanwhile), USER_DISABLED,
-    /// MFA_ENROLLMENT_NOT_FOUND, TOO_MANY_ATTEMPTS_TRY_LATER (too many wrong codes for the account), of an SMS
-    /// INVALID_SESSION_INFO and SESSION_EXPIRED, INVALID_CODE (wrong, or used before), ACCOUNT_CHANGED.
+    /// OPERATION_NOT_ALLOWED (the sign-in began with a provider that is not enabled any more), MFA_ENROLLMENT_NOT_FOUND,
+    /// TOO_MANY_ATTEMPTS_TRY_LATER (too many wrong codes for the account), of an SMS INVALID_SESSION_INFO and
+    /// SESSION_EXPIRED, INVALID_CODE (wrong, or used before), ACCOUNT_CHANGED.
     public func finalizeMfaSignIn(_ request: AccountsFinalizeMfaSignInRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsFinalizeMfaSignInResponse
     {

@@ -55,7 +55,8 @@ struct PendingSignIns: Sendable {
 
 extension ReadTransaction {
     /// A pending sign-in and its account. INVALID_MFA_PENDING_CREDENTIAL when it is used, expired or of another kind,
-    /// when the account's sessions were ended since, or when it waits for an enrolment that is done; USER_DISABLED.
+    /// when the account's sessions were ended since, or when it waits for an enrolment that is done; USER_DISABLED;
+    /// OPERATION_NOT_ALLOWED when it began with a provider that is not enabled any more.
     func pendingSignIn(
         _ id: [UInt8], _ kind: PendingSignInKind, tenantID: Text, now: Timestamp
     ) throws -> (pending: StoredPendingSignIn, account: Account) {
@@ -67,6 +68,8 @@ extension ReadTransaction {
         guard account.user.tokensValidAfterMicros == pending.tokensValidAfterMicros,
             kind == .factor || account.user.secondFactors.isEmpty
         else { throw Failure.invalidPendingSignIn }
+        let provider = pending.signInProvider
+        if KnownProvider.isID(provider) { _ = try enabledProvider(provider, tenantID: tenantID) }
         return (pending, account)
     }
 }

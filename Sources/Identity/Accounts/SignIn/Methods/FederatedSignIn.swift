@@ -72,6 +72,7 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         in transaction: borrowing WriteTransaction
     ) throws -> AccountEffect {
         let key = moment.key
+        try transaction.reading.requireStillProved(proof, tenantID: key.tenant)
         try transaction.useProof(of: proof, tenantID: key.tenant)
         if let account { return try transaction.effect(of: choice, on: account, identity: proof, now: moment.now) }
         if case .createReleasing = choice {
@@ -89,6 +90,7 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         _ proof: FederatedIdentity, linkingTo account: Account, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction
     ) throws -> AccountEffect {
+        try transaction.reading.requireStillProved(proof, tenantID: moment.key.tenant)
         let (owner, emailOwner) = try transaction.reading.accounts(
             of: proof, tenantID: moment.key.tenant, known: account)
         do throws(Failure) {
@@ -107,6 +109,7 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         _ proof: FederatedIdentity, of account: Account, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction
     ) throws {
+        try transaction.reading.requireStillProved(proof, tenantID: moment.key.tenant)
         let owner = try transaction.reading.accounts(of: proof, tenantID: moment.key.tenant).owner
         guard owner?.user.uid == account.user.uid else { throw Failure.userMismatch }
         try transaction.useProof(of: proof, tenantID: moment.key.tenant)
