@@ -59,7 +59,8 @@ struct UserInfo: Sendable {
         return profile
     }
 
-    /// docs.github.com/rest/users/emails: the profile's email is the one that its owner shows, verified or not.
+    /// docs.github.com/rest/users/emails: the profile's email is the one that its owner shows, verified or not. Only
+    /// the list tells whether an email is verified, and a token without the scope user:email gets no list.
     private func gitHub(
         _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
     ) async throws -> ProviderProfile {
@@ -68,6 +69,7 @@ struct UserInfo: Sendable {
         profile.displayName = claims["name"]?.text ?? claims["login"]?.text ?? .empty
         profile.photoURL = claims["avatar_url"]?.text ?? .empty
         profile.email = claims["email"]?.text ?? .empty
+        profile.isEmailVerified = profile.email.isEmpty ? nil : false
         let request = HTTPRequest(
             try configuration.url(Text(unchecked: url.text.bytes + Array("/emails".utf8))),
             fields: [ProviderRequests.json, try ProviderRequests.bearer(token)], policy: configuration.policy)

@@ -122,6 +122,19 @@ import Testing
         }
     }
 
+    /// A page's email is shown by its owner, and the page does not say whether it is verified.
+    @Test(arguments: [TrustLevel.unspecified, .always])
+    func `The email of a GitHub page is trusted at no level of trust`(level: TrustLevel) async throws {
+        try await withFederation { fixture in
+            let configuration = fixture.configuration("github.com") { $0.trust = ProviderTrust(level: level) }
+            let shown = User("3", claims: [.init("shown_email", "victim@example.com")])
+            let (profile, isEmailTrusted) = try await fixture.client.prove(
+                .accessToken(fixture.provider.accessToken(shown)), nonce: "", configuration, now: fixture.now,
+                deadline: .now.advanced(by: .seconds(20)))
+            #expect(profile.email == "victim@example.com" && profile.isEmailVerified == false && !isEmailTrusted)
+        }
+    }
+
     @Test func appleHasNoAccessTokensToAskWith() async throws {
         try await withFederation { fixture in
             let token = fixture.provider.accessToken(.ann)

@@ -254,7 +254,9 @@ public struct ProviderTrust: Message {
     /// With TRUST_LEVEL_DOMAINS: exactly these, in lower case.
     public var domains: [Text] = []
     /// A claim that must be there as well. Unset: email_verified for google.com and yahoo.com, the personal accounts' tid
-    /// for microsoft.com. An email that the provider calls unverified is never trusted, whatever is set here.
+    /// for microsoft.com. An email that the provider calls unverified is never trusted, whatever is set here. Nor is
+    /// the email that github.com gives for an access token without the scope user:email: the user's page shows it, and does
+    /// not tell whether it is verified.
     public var requiredClaim: RequiredClaim?
 
     public init() {}
