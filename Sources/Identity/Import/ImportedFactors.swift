@@ -32,7 +32,13 @@ struct ImportedFactors: Sendable {
                 guard !factor.phoneNumber.isEmpty, row.totpSecret.isEmpty else {
                     throw Self.invalid("of the kind PHONE need a phone_number and no secret")
                 }
-                try Values.checkPhoneNumber(factor.phoneNumber)
+                // As at an enrolment: no code could be sent to another number.
+                guard let number = PhoneNumber(factor.phoneNumber) else {
+                    throw Failure.invalid(
+                        .invalidPhoneNumber, field: "second_factors",
+                        "need a phone_number with a country's calling code and of a length that exists there")
+                }
+                factor.phoneNumber = number.text
             case .totp:
                 guard Self.totpSecretByteCounts.contains(row.totpSecret.byteCount), factor.phoneNumber.isEmpty else {
                     throw Self.invalid("of the kind TOTP need a totp_secret of 10 to 64 bytes")

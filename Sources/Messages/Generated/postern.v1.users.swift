@@ -2743,7 +2743,8 @@ extension ImportUser: ConvertibleToC {
 }
 
 public struct ImportSecondFactor: Message {
-    /// Without a factor_id the server makes one.
+    /// Without a factor_id the server makes one. A phone_number is one to which a code could be sent, as for
+    /// Accounts.StartMfaEnrollment; else the row is rejected with INVALID_PHONE_NUMBER.
     public var factor: SecondFactor?
     /// For TOTP: 10 to 64 bytes, not encoded.
     public var totpSecret: Secret = .empty
