@@ -140,8 +140,8 @@ extension User {
 }
 
 extension TokenSet {
-    /// True if a custom token began the session.
-    var isOfCustomToken: Bool {
-        (try? IDTokenPayload(idToken))?.signInProvider == "custom"
+    /// True if the session began without credentials.
+    var areAnonymous: Bool {
+        (try? IDTokenPayload(idToken))?.signInProvider == "anonymous"
     }
 }

@@ -80,8 +80,9 @@ public final class User: Sendable, Identifiable {
     public var photoURL: String? { account.photoURL.stringOrNil }
     /// The user's phone number in E.164 form. Nil: none.
     public var phoneNumber: String? { account.phoneNumber.stringOrNil }
-    /// True if this session is the only way into the account: no provider is linked, and no custom token made it.
-    public var isAnonymous: Bool { state.withLock { $0.account.providers.isEmpty && !$0.tokens.isOfCustomToken } }
+    /// True if this session is the only way into the account: it began anonymously, and no provider is linked. The
+    /// server has the same rule. A user whose last provider was removed is not anonymous, nor is a custom token's user.
+    public var isAnonymous: Bool { state.withLock { $0.account.providers.isEmpty && $0.tokens.areAnonymous } }
     /// "Firebase", as in FirebaseAuth. The linked providers are in `providerData`.
     public var providerID: String { "Firebase" }
     /// The ways to sign in that are linked to the account.

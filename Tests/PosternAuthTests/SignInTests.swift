@@ -48,6 +48,21 @@ import Testing
         }
     }
 
+    /// An admin takes away the only identity of a user who signed in with it. The server does not treat the session as
+    /// that of an anonymous user, and neither does the client.
+    @Test func `A user whose only provider an admin removed is not anonymous`() async throws {
+        try await Application.run { application in
+            let auth = try application.auth()
+            let user = try await auth.signIn(with: application.credential(.google())).user
+            _ = try await UsersClient(channel: application.admin).unlink(
+                UsersUnlinkRequest(uid: Text(user.uid), providerID: "google.com"))
+            try await user.reload()
+            #expect(user.providerData.isEmpty && !user.isAnonymous)
+            let guest = try await auth.signInAnonymously().user
+            #expect(guest.isAnonymous && guest.uid != user.uid)
+        }
+    }
+
     @Test func `A provider's identity signs in, and fills the profile`() async throws {
         try await Application.run { application in
             let result = try await application.auth().signIn(with: application.credential(.google()))

@@ -21,7 +21,7 @@ public struct User: Message {
     public var phoneNumber: Text = .empty
     /// A disabled user cannot sign in, refresh or use a token.
     public var disabled: Bool = false
-    /// The ways to sign in. None: the user is anonymous.
+    /// The ways to sign in. None: the user is anonymous, signs in with custom tokens, or lost the last way.
     public var providers: [ProviderInfo] = []
     /// A JSON object of at most 1,000 bytes that goes into every ID token; empty = none.
     public var customClaimsJSON: [UInt8] = []
