@@ -1080,8 +1080,8 @@ public struct AccountsClient: Sendable {
     }
 
     /// Enrolls the factor whose code is shown. The session continues with new tokens, which say that it showed the factor,
-    /// and every other session of the user ends. With an enrollment credential, the session begins. The user is sent a
-    /// mail with a link that removes the factor again.
+    /// and every other session of the user ends. With an enrollment credential, the session begins, and other sessions go
+    /// on. The user is sent a mail with a link that removes the factor again.
     ///
     /// Checks in order: those of StartMfaEnrollment up to SECOND_FACTOR_LIMIT_EXCEEDED, MISSING_SESSION_INFO,
     /// MISSING_VERIFICATION_CODE, INVALID_DISPLAY_NAME, INVALID_SESSION_INFO (not one of this user's, used, begun anew, or
