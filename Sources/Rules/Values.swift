@@ -136,7 +136,8 @@ public enum Values {
         return email
     }
 
-    /// Checks in this order: CLAIMS_TOO_LARGE, INVALID_CLAIMS (not a JSON object), FORBIDDEN_CLAIM (a reserved name).
+    /// Checks in this order: CLAIMS_TOO_LARGE (as they were written), INVALID_CLAIMS (not a JSON object),
+    /// CLAIMS_TOO_LARGE (as a token has them), FORBIDDEN_CLAIM (a reserved name).
     public static func checkCustomClaims(
         _ json: [UInt8], field: String = "custom_claims_json", limits: Limits
     ) throws(Failure) {
@@ -147,6 +148,11 @@ public enum Values {
         guard let value = try? JSONValue(parsing: json, maxDepth: 5), case .object(let members) = value else {
             throw .invalid(
                 .invalidClaims, field: field, "must be a JSON object, without duplicate keys, nested 5 deep at most")
+        }
+        // A token may need more bytes than the text for the same number or character: 1e15, \b.
+        guard value.serialized().count <= limits.customClaimsMax else {
+            throw .invalid(
+                .claimsTooLarge, field: field, "must have at most \(limits.customClaimsMax) bytes, as a token has them")
         }
         for member in members where reservedClaims.contains(member.name) {
             throw .invalid(.forbiddenClaim, field: field, "must not set the reserved claim \(member.name)")

@@ -28,6 +28,7 @@ public actor TokenSigner {
     nonisolated let pool: WorkerPool
     nonisolated let clock: Clock
     nonisolated let random: RandomSource
+    private nonisolated let tokenByteCountMax: Int
     /// The number of the newest key that has signed here, and the time of the latest token, rounded up to a minute. A
     /// clock that is set back must not undo them.
     private nonisolated let newestSigned = Atomic<Int64>(.min)
@@ -45,7 +46,7 @@ public actor TokenSigner {
 
     public init(
         use: TokenUse, store: Store, sealing: SealingKey, pool: WorkerPool, loop: EventLoop, clock: Clock,
-        random: RandomSource
+        random: RandomSource, limits: Limits = Limits()
     ) {
         self.use = use
         self.store = store
@@ -54,6 +55,7 @@ public actor TokenSigner {
         self.loop = loop
         self.clock = clock
         self.random = random
+        self.tokenByteCountMax = limits.tokenMax
         // If anybody changes the keys, even on another node, they are known here before the change is acknowledged.
         store.follow([SigningTables.keys.declaration], as: use == .sessionCookie ? "cookie keys" : "token keys") {
             [weak self] _ in try self?.refresh()
@@ -89,14 +91,18 @@ public actor TokenSigner {
         }
     }
 
-    /// Signs an ID token. Throws the signing pool's error if the pool is full or the deadline has passed.
+    /// Signs an ID token that is not longer than what is accepted. CLAIMS_TOO_LARGE if the claims that cannot be left
+    /// out are too long together. Throws the signing pool's error if the pool is full or the deadline has passed.
     public nonisolated func sign(_ claims: IDTokenClaims, deadline: Instant) async throws -> Text {
         let held = held.withLock { $0 }
         guard let entry = held.published.signingEntry(at: claims.issuedAt, hasSigned: newestSignedSequence),
             let key = held.privateKeys[entry.id]
         else { throw Failure(.noSigningKey, "The server has no signing key yet; try again.") }
         noteSigning(by: entry.times, at: claims.issuedAt)
-        let signedBytes = entry.tokenPrefix + Base64.url.encode(claims.payload())
+        let signatureMax = (key.signatureByteCount * 4 + 2) / 3
+        let encodedMax = max(0, tokenByteCountMax - entry.tokenPrefix.count - 1 - signatureMax)
+        guard let payload = claims.payload(byteCountMax: encodedMax * 3 / 4) else { throw Self.claimsTooLarge }
+        let signedBytes = entry.tokenPrefix + Base64.url.encode(payload)
         let signature =
             switch entry.publicKey.algorithm {
             case .rs256: try await pool.run(deadline: deadline, isShort: true) { key.sign(signedBytes) }
@@ -104,6 +110,10 @@ public actor TokenSigner {
             }
         return Text(unchecked: signedBytes + [UInt8(ascii: ".")] + Base64.url.encode(signature))
     }
+
+    private static let claimsTooLarge = Failure(
+        .claimsTooLarge,
+        "The claims of the user and of the session do not fit into a token together; an admin can shorten them.")
 
     // MARK: What was signed
 

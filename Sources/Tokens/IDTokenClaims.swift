@@ -85,6 +85,40 @@ public struct IDTokenClaims: Sendable, Equatable {
         return json.bytes
     }
 
+    /// The JWT's payload, or nil if it cannot have at most `byteCountMax` bytes.
+    ///
+    /// What an application can do without is left out, one after the other and only as far as needed: `picture`; the
+    /// identities of providers, from the last to the first, and the one that the user signed in with at the end;
+    /// `name`. Claims that somebody set are never left out, because a service may decide by them.
+    package func payload(byteCountMax: Int) -> [UInt8]? {
+        var claims = self
+        var bytes = claims.payload()
+        while bytes.count > byteCountMax {
+            guard claims.leaveOneOut() else { return nil }
+            bytes = claims.payload()
+        }
+        return bytes
+    }
+
+    /// False if nothing is left that can be left out.
+    private mutating func leaveOneOut() -> Bool {
+        if !photoURL.isEmpty {
+            photoURL = .empty
+            return true
+        }
+        let left = identities.lastIndex { $0.providerID != Self.emailIdentity && $0.providerID != signInProvider }
+        if let index = left ?? identities.lastIndex(where: { $0.providerID != Self.emailIdentity }) {
+            identities.remove(at: index)
+            return true
+        }
+        guard !displayName.isEmpty else { return false }
+        displayName = .empty
+        return true
+    }
+
+    /// The name under which `firebase.identities` lists the email.
+    package static let emailIdentity: Text = "email"
+
     /// The custom claims that go into the token. A custom `name` or `picture` overrides the profile's, as in Firebase.
     /// Claims of `ownNames` are left out: a token must not have a claim twice, nor an email for a user who has none.
     private func customMembers() -> [JSONValue.Member] {

@@ -57,6 +57,29 @@ import Testing
                 + #""google.com":["1","2"]},"sign_in_provider":"password","tenant":"acme"}}"#)
     }
 
+    @Test func `What can be left out goes one by one, and claims that somebody set stay`() throws {
+        let large = claims { claims in
+            claims.email = "ada@example.com"
+            claims.displayName = "Ada"
+            claims.photoURL = "https://p.test/a"
+            claims.signInProvider = "b.test"
+            claims.identities = ["email", "a.test", "b.test", "c.test"].map {
+                .init(providerID: $0, identifiers: ["1"])
+            }
+            claims.customClaims = utf8(#"{"role":"admin"}"#)
+        }
+        let optional = ["picture", "c.test", "a.test", "b.test", "name"]
+        var payload = large.payload()
+        #expect(large.payload(byteCountMax: payload.count) == payload)
+        for count in 1...optional.count {
+            payload = try #require(large.payload(byteCountMax: payload.count - 1))
+            let text = String(decoding: payload, as: UTF8.self)
+            #expect(optional.filter { !text.contains("\"\($0)\":") } == Array(optional.prefix(count)))
+            #expect(text.contains(#""role":"admin""#) && text.contains(#""email":["1"]"#))
+        }
+        #expect(large.payload(byteCountMax: payload.count - 1) == nil)
+    }
+
     @Test func anAnonymousUserSaysSo() throws {
         #expect(try json(claims { $0.signInProvider = "anonymous" })["provider_id"] == "anonymous")
         #expect(try json(claims())["provider_id"] == nil)

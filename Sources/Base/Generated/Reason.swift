@@ -246,7 +246,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case invalidLocale = 103
     /// The claims are not a JSON object, have a key twice, or are nested more than 5 deep.
     case invalidClaims = 104
-    /// The claims have more than 1,000 bytes. Keep in the token what every request needs, and the rest in a database.
+    /// The claims have more than 1,000 bytes, or all claims of a session do not fit into a token. Keep in the token
+    /// what every request needs, and the rest in a database.
     case claimsTooLarge = 105
     /// The claims set a name that is reserved, for example `sub`. Choose another name.
     case forbiddenClaim = 106

@@ -94,6 +94,14 @@ public final class SigningKey: Sendable {
         return Secret(copying: UnsafeRawBufferPointer(start: output, count: count))
     }
 
+    /// The bytes of each signature in JWS form.
+    public var signatureByteCount: Int {
+        switch algorithm {
+        case .rs256: Int(EVP_PKEY_get_size(key.pointer))
+        case .es256, .edDSA: 64
+        }
+    }
+
     /// The signature in JWS form: RS256 as long as the modulus, ES256 and EdDSA 64 bytes.
     public func sign(_ message: UnsafeRawBufferPointer) -> [UInt8] {
         guard let signature = signature(over: message) else { OpenSSL.fail("sign") }

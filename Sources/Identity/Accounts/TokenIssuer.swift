@@ -73,7 +73,9 @@ public final class TokenIssuer: Sendable {
     /// The email, and each provider's identifiers; "password" is the email again and is left out.
     private static func identities(of user: User) -> [IDTokenClaims.Identity] {
         var identities: [IDTokenClaims.Identity] = []
-        if !user.email.isEmpty { identities.append(.init(providerID: "email", identifiers: [user.email])) }
+        if !user.email.isEmpty {
+            identities.append(.init(providerID: IDTokenClaims.emailIdentity, identifiers: [user.email]))
+        }
         for provider in user.providers where provider.providerID != ProviderInfo.password {
             identities.append(.init(providerID: provider.providerID, identifiers: [provider.rawID]))
         }

@@ -23,7 +23,8 @@ public struct User: Message {
     public var disabled: Bool = false
     /// The ways to sign in. None: the user is anonymous, signs in with custom tokens, or lost the last way.
     public var providers: [ProviderInfo] = []
-    /// A JSON object of at most 1,000 bytes that goes into every ID token; empty = none.
+    /// A JSON object of at most 1,000 bytes that goes into every ID token; empty = none. The object as a token has it counts
+    /// as well, which may be longer: there, 1e15 is 1000000000000000.0.
     public var customClaimsJSON: [UInt8] = []
     public var createdAtMicros: Int64 = 0
     public var lastSignInAtMicros: Int64 = 0
@@ -226,7 +227,8 @@ extension ProviderInfo: ConvertibleToC {
 
 /// The tokens that a sign-in returns.
 public struct TokenPair: Message {
-    /// A JWT (RFC 7519) that says who the user is; docs/protocol.md lists its claims.
+    /// A JWT (RFC 7519) that says who the user is, of at most 8,192 bytes; docs/protocol.md lists its claims, and which of
+    /// them a large account's token leaves out.
     public var idToken: Text = .empty
     /// An opaque token that is used once; the answer to the refresh holds its successor.
     public var refreshToken: Text = .empty
