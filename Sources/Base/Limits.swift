@@ -123,12 +123,13 @@ public struct Limits: Sendable {
     /// `allow_costly_hashes`.
     public var importedHashMemoryMax = 128 << 20
     public var importedHashTimeMax = Duration.milliseconds(250)
-    public var blockingQueueMax = 256
+    public var blockingQueueMax = 1_024
     public var signingQueueMax = 4_096
-    /// The threads that call other servers, and how many requests and mails one tenant may have running or waiting
-    /// there.
-    public var outboundWorkers = 16
+    /// The threads that call other servers; how many requests and mails one tenant may have running or waiting there;
+    /// and how long one may wait for a thread.
+    public var outboundWorkers = 32
     public var outboundRequestsPerTenantMax = 8
+    public var outboundWaitMax = Duration.seconds(3)
     /// The processor time, per ten seconds, for documents and keys that the identity providers of one tenant publish.
     public var providerKeyTimePerTenantMax = Duration.milliseconds(100)
     /// The writes of one commit: at most this many, and no further one begins after this time.

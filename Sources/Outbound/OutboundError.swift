@@ -17,6 +17,6 @@ public enum OutboundError: Error, Sendable, Equatable {
     case redirected
     /// The connection broke, or the answer did not follow the protocol.
     case broken
-    /// Too many requests and mails of this tenant are already under way. The server was not asked.
+    /// Too many requests and mails of this tenant, or of all tenants, are already under way. The server was not asked.
     case overloaded
 }

@@ -1,34 +1,51 @@
-import Base
+public import Base
 import Reactor
 import Synchronization
 
 /// The places of each tenant among the requests and mails that are under way, so that a tenant whose servers hang takes
-/// no threads from the other tenants. The clients of one pool share them. Any thread.
+/// no threads from the other tenants. How many of them run at a time is the pool's matter (`WorkerShares`); the others
+/// wait there for a short time. The clients of one pool share the places. Any thread.
 public final class TenantPlaces: Sendable {
     private let countMax: Int
+    private let waitMax: Duration
     private let counts = Mutex<[Text: Int]>([:])
 
-    /// `perTenant`: how many requests and mails together one tenant may have waiting or running.
-    public init(perTenant countMax: Int) { self.countMax = countMax }
+    /// `perTenant`: how many requests and mails together one tenant may have waiting or running. `waitMax`: how long
+    /// one may wait for a thread.
+    public init(perTenant countMax: Int, waitMax: Duration = Limits().outboundWaitMax) {
+        (self.countMax, self.waitMax) = (countMax, waitMax)
+    }
 
     /// Runs `work` on a thread of `pool`, in a place of `tenant`.
     ///
     /// The place is taken until the work has ended or will never begin. A caller that no longer waits does not give it
     /// back, because the work still holds its thread. When the answer comes, the place is free again.
     ///
-    /// - Throws: `OutboundError.overloaded` if the tenant has no place left; what the work throws; the pool's errors.
+    /// - Throws: `OutboundError.overloaded` if the tenant has no place left, or too many wait, or it has waited for too
+    ///   long; what the work throws; the pool's other errors.
     func run<Value: Sendable>(
         on pool: WorkerPool, tenant: Text, deadline: Instant, _ work: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
         try take(tenant)
         let place = TenantPlace { [self] in giveBack(tenant) }
         defer { place.leave() }
-        return try await pool.run(tenant: tenant, deadline: deadline) {
-            // The caller went away just when the work's turn came.
-            guard place.begin() else { throw CancellationError() }
-            defer { place.end() }
-            return try work()
+        let beginBy = Instant.now.advanced(by: waitMax)
+        do {
+            return try await pool.run(tenant: tenant, deadline: min(deadline, beginBy)) {
+                // The caller went away just when the work's turn came.
+                guard place.begin() else { throw CancellationError() }
+                defer { place.end() }
+                return try work()
+            }
+        } catch let failure as Failure where isRefusal(failure, of: place, beginBy: beginBy, deadline) {
+            throw OutboundError.overloaded
         }
+    }
+
+    /// Whether the pool refused the work because too much waits, and not because the caller's time is over.
+    private func isRefusal(_ failure: Failure, of place: TenantPlace, beginBy: Instant, _ deadline: Instant) -> Bool {
+        guard !place.hasBegun else { return false }
+        return failure.is(.serverOverloaded) || (failure.is(.deadlineExceeded) && beginBy < deadline)
     }
 
     private func take(_ tenant: Text) throws(OutboundError) {
@@ -66,6 +83,8 @@ private final class TenantPlace: Sendable {
             return stage == .running
         }
     }
+
+    var hasBegun: Bool { stage.withLock { $0 != .waiting } }
 
     func end() { giveBack(unless: .givenBack) }
 

@@ -10,6 +10,9 @@ struct WorkQueue: Sendable {
         var memoryMax = Int.max
         /// While work waits, the answers of this many works are given together at most.
         var answersTogetherMax = 1
+        /// Whether the tenants share the workers as `WorkerShares` says, and pay for the time that their works have a
+        /// worker instead of the processor time.
+        var sharesWorkers = false
     }
 
     /// Calling it answers the caller of a work.
@@ -27,6 +30,8 @@ struct WorkQueue: Sendable {
     private let limits: Limits
     private var queue = FairQueue<Work>()
     private var admission: WorkAdmission
+    /// Nil unless `Limits.sharesWorkers`.
+    private var shares: WorkerShares?
     /// Workers that came for work and found none that may begin beside the running works.
     private var turnedAwayCount = 0
     private(set) var counts = WorkerPoolCounts()
@@ -51,6 +56,7 @@ struct WorkQueue: Sendable {
         self.name = name
         self.limits = limits
         self.admission = WorkAdmission(workers: limits.workers, memoryMax: limits.memoryMax)
+        self.shares = limits.sharesWorkers ? WorkerShares(workers: limits.workers) : nil
     }
 
     /// Queues `work`, or throws the reason against it. `expired` gets work that left to make room; the caller fails it.
@@ -83,6 +89,7 @@ struct WorkQueue: Sendable {
                 continue
             }
             admission.began(work, passedOver: passedOver)
+            shares?.began(work, now: now)
             queue.began(tenant: work.tenant, cost: work.cost.nanoseconds)
             batch.next = work
             batch.givesWayUntil = demand.givingWay(work, lane, now: now)
@@ -100,15 +107,20 @@ struct WorkQueue: Sendable {
     /// The first work in turn that may begin or has expired. `passedOver` is the first before it that lacks memory.
     private mutating func popFirst(now: Instant, _ lane: WorkLane) -> (work: Work, passedOver: Work?)? {
         let admission = admission
+        let shares = shares?.admission(now: now)
         var passedOver: Work?
-        func mayBegin(_ work: Work) -> Bool {
+        func mayBegin(_ work: Work, runningCount: Int) -> Bool {
             guard lane.takes(work) else { return false }
-            if work.deadline <= now || admission.admits(work) { return true }
+            if work.deadline <= now { return true }
+            if let shares, !shares.admits(work.tenant, runningCount: runningCount) { return false }
+            if admission.admits(work) { return true }
             if passedOver == nil && !admission.hasMemory(for: work) { passedOver = work }
             return false
         }
-        let fair = queue.popFirst { mayBegin($0) && admission.isWithinShare(runningCount: $1) }
-        guard let work = fair ?? queue.popFirst(where: { work, _ in mayBegin(work) }) else { return nil }
+        let fair = queue.popFirst {
+            mayBegin($0, runningCount: $1) && admission.isWithinShare(runningCount: $1)
+        }
+        guard let work = fair ?? queue.popFirst(where: { mayBegin($0, runningCount: $1) }) else { return nil }
         return (work, passedOver)
     }
 
@@ -142,8 +154,10 @@ struct WorkQueue: Sendable {
         stalls.ended(work)
         demand.ended(work, lane: lane, use: use)
         admission.ended(work)
+        shares?.ended(work, nanoseconds: use.nanoseconds)
         queue.ended(
-            tenant: work.tenant, cost: work.cost.nanoseconds, actual: use.processorNanoseconds)
+            tenant: work.tenant, cost: work.cost.nanoseconds,
+            actual: shares == nil ? use.processorNanoseconds : use.nanoseconds)
         counts.running -= 1
         counts.done += 1
         updateCounts()
@@ -226,10 +240,19 @@ struct WorkQueue: Sendable {
     }
 
     private func isFull(for tenant: Text) -> Bool {
-        queue.count >= limits.queueMax || queue.count(of: tenant) >= limits.queueMaxPerTenant
+        let waitingCount = queue.count(of: tenant)
+        if queue.count >= limits.queueMax || waitingCount >= limits.queueMaxPerTenant { return true }
+        // The places of the queue are shared as the workers are, so that those who come late find one.
+        return limits.sharesWorkers && waitingCount > 0 && 2 * waitingCount >= limits.queueMax - queue.count
     }
 
-    private mutating func removeExpired(now: Instant) -> [Work] {
+    /// When an idle worker should take out works whose deadline has passed. Nil: nothing waits, or the works that wait
+    /// are begun as soon as a worker is idle.
+    var nextExpiry: Instant? { limits.sharesWorkers && queue.count > 0 ? earliestDeadline : nil }
+
+    /// Takes out the works whose deadline has passed; the caller fails them.
+    mutating func removeExpired(now: Instant) -> [Work] {
+        guard earliestDeadline <= now else { return [] }
         var earliest = Instant.distantFuture
         let expired = queue.removeAll { work in
             if work.deadline <= now { return true }

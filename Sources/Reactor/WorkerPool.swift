@@ -11,6 +11,9 @@ import Synchronization
 /// has to wait longer than `longBacklog`, a worker gives up to `answersTogetherMax` answers of short works at once.
 /// Answers of hashes are given together for another reason: see `WorkQueue.group`.
 public final class WorkerPool: Sendable {
+    /// The "tenant" of the server's own work, such as a backup, in a pool of tenants' work: no tenant has such an id.
+    public static let ownWork: Text = "(server)"
+
     static let answersTogetherMax = 8
     static let longBacklog = Duration.milliseconds(2)
 
@@ -48,14 +51,17 @@ public final class WorkerPool: Sendable {
     private let threads: Mutex<[OSThread]>
 
     /// `queueMax` counts waiting work, not running work; `memoryMax` bounds the memory of running work, in bytes.
+    /// `sharesWorkers`: for works that wait for servers which the tenants name. Such a tenant has only a share of the
+    /// workers, which shrinks as other tenants want some (`WorkerShares`); its other works wait, also while workers are
+    /// idle.
     public init(
         name: String, workers: Int, queueMax: Int, queueMaxPerTenant: Int, memoryMax: Int = .max,
-        priority: WorkerPriority = .lowered(by: 0), idling: WorkerIdling? = nil
+        sharesWorkers: Bool = false, priority: WorkerPriority = .lowered(by: 0), idling: WorkerIdling? = nil
     ) {
         precondition(workers > 0 && queueMax > 0 && queueMaxPerTenant > 0, "a pool needs workers and room")
         let limits = WorkQueue.Limits(
             workers: workers, queueMax: queueMax, queueMaxPerTenant: queueMaxPerTenant, memoryMax: memoryMax,
-            answersTogetherMax: priority.getsSpareTime ? Self.answersTogetherMax : 1)
+            answersTogetherMax: priority.getsSpareTime ? Self.answersTogetherMax : 1, sharesWorkers: sharesWorkers)
         let roles = priority.roles(workers: workers)
         let shared = Shared(WorkQueue(name: name, limits: limits), roles)
         self.shared = shared
@@ -186,6 +192,11 @@ public final class WorkerPool: Sendable {
 
     private static func waitForWork(_ shared: Shared, _ lane: WorkLane, _ idling: WorkerIdling?) {
         let wakeup = shared.wakeup(of: lane)
+        while let expiry = shared.queue.withLock({ $0.nextExpiry }) {
+            let wait = Duration.nanoseconds(max(0, expiry.nanoseconds(since: .now)))
+            if wakeup.wait(for: min(wait, .seconds(1))) { return }
+            for work in shared.queue.withLock({ $0.removeExpired(now: .now) }) { work.fail(Failure.workExpired) }
+        }
         while lane == .first, let stall = shared.queue.withLock({ $0.nextStall }) {
             let now = Instant.now
             if now >= stall || wakeup.wait(for: .nanoseconds(stall.nanoseconds(since: now))) { return }
@@ -199,8 +210,12 @@ public final class WorkerPool: Sendable {
 
     /// The next work that is still in time, and the time until which it gives way. Work that is too late fails.
     private static func next(_ shared: Shared, _ lane: WorkLane) -> (Work?, givesWayUntil: Instant?) {
-        let (batch, hasDueAnswers) = shared.queue.withLock { ($0.take(now: .now, lane: lane), $0.hasDueAnswers) }
+        let (batch, hasDueAnswers, mustExpire) = shared.queue.withLock {
+            ($0.take(now: .now, lane: lane), $0.hasDueAnswers, $0.nextExpiry != nil)
+        }
         for work in batch.expired { work.fail(Failure.workExpired) }
+        // Another worker takes over to look at the deadlines of the works that wait.
+        if batch.next != nil && mustExpire { shared.wakeup(of: lane).signal() }
         if hasDueAnswers { giveDueAnswers(shared) }
         return (batch.next, batch.givesWayUntil)
     }

@@ -178,7 +178,8 @@ extension Instance.Configuration {
 
     /// A tenant's requests and mails share its places, because they share the threads.
     fileprivate func makeClients(_ pool: WorkerPool) -> (HTTPClient, SMTPClient) {
-        let places = TenantPlaces(perTenant: limits.outboundRequestsPerTenantMax)
+        let places = TenantPlaces(
+            perTenant: limits.outboundRequestsPerTenantMax, waitMax: limits.outboundWaitMax)
         return (
             HTTPClient(pool: pool, places: places, certificateFile: certificateFile),
             SMTPClient(pool: pool, places: places, certificateFile: certificateFile)
@@ -198,7 +199,7 @@ extension Instance.Configuration {
     fileprivate func makeOutboundPool() -> WorkerPool {
         WorkerPool(
             name: "outbound", workers: limits.outboundWorkers, queueMax: limits.blockingQueueMax,
-            queueMaxPerTenant: limits.outboundRequestsPerTenantMax, priority: .lowered(by: 5))
+            queueMaxPerTenant: limits.outboundRequestsPerTenantMax, sharesWorkers: true, priority: .lowered(by: 5))
     }
 
     /// Hashes give way to the loops: a hash takes 5 ms, a lookup 10 µs.

@@ -7,11 +7,12 @@ import Store
 /// Delivers the messages in the outbox, mail and SMS, by SMTP or webhook, at least once: a message is sent when the
 /// server accepted it.
 ///
-/// Runs on one loop; each delivery on the blocking pool. A tenant has few deliveries running at a time, so a tenant
-/// whose server hangs does not hold up the others. A failed delivery is retried with back-off, and given up after
-/// `attemptsMax` attempts. A message that could not be tried, because too much of its tenant is on its way, waits some
-/// seconds and has lost no attempt. Everything about a delivery is in the store, so a stop loses nothing. In a cluster
-/// each message is claimed before it is sent (`MailClaim`).
+/// Runs on one loop; each delivery on the blocking pool, which shares its threads between the tenants. A tenant has few
+/// deliveries under way, and fewer while many tenants have some, so that tenants whose servers hang do not hold up the
+/// others. A failed delivery is retried with back-off, and given up after `attemptsMax` attempts. A message that could
+/// not be tried, because too much is on its way, waits some seconds and has lost no attempt. Everything about a
+/// delivery is in the store, so a stop loses nothing. In a cluster each message is claimed before it is sent
+/// (`MailClaim`).
 public actor Mailer {
     nonisolated let loop: EventLoop
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -37,7 +38,8 @@ public actor Mailer {
     nonisolated let wakeCount = Counter()
 
     public static let attemptsMax = 12
-    static let inFlightMax = 8
+    /// While many servers hang, most of them wait for a thread, and give up soon: they take memory, and no thread.
+    static let inFlightMax = 64
     static let inFlightPerTenantMax = 2
 
     init(
@@ -120,7 +122,7 @@ public actor Mailer {
         let due = try? resources.store.read { transaction in
             try transaction.dueMessages(
                 now: resources.clock.now(), after: lastTenant, limit: Self.inFlightMax - inFlightCount,
-                room: { resting.contains($0) ? 0 : Self.inFlightPerTenantMax - (inFlight[$0]?.count ?? 0) },
+                room: { room(for: $0) },
                 isTaken: { inFlight[$0.tenant]?.contains($0.messageID) == true })
         }
         guard let due, !due.isEmpty else { return }
@@ -134,6 +136,14 @@ public actor Mailer {
         } else {
             for key in due { Task(executorPreference: loop) { await self.deliver(key) } }
         }
+    }
+
+    /// How many more messages of the tenant may be on their way: a second one only while a quarter of the places is
+    /// free.
+    private func room(for tenant: Text) -> Int {
+        guard !resting.contains(tenant) else { return 0 }
+        let isCrowded = inFlightCount > Self.inFlightMax / 4 * 3
+        return (isCrowded ? 1 : Self.inFlightPerTenantMax) - (inFlight[tenant]?.count ?? 0)
     }
 
     /// Claims messages, and delivers those that no other node has claimed.

@@ -113,7 +113,7 @@ public final class Backup: Sendable {
     public func next() async throws -> [UInt8]? {
         let stream = try take()
         do {
-            let piece = try await pool.run(deadline: .distantFuture) { try stream.next() }
+            let piece = try await pool.run(tenant: WorkerPool.ownWork, deadline: .distantFuture) { try stream.next() }
             return goOn(with: stream, piece)
         } catch {
             end()

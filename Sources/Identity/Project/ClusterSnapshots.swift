@@ -22,7 +22,7 @@ public final class ClusterSnapshots: Sendable {
         guard let maker = maker.withLock({ $0 }) else {
             throw Failure(.notInCluster, "This server is in no cluster, so there is nobody to make a snapshot for.")
         }
-        let made = try await pool.run(deadline: deadline) { () throws(Failure) in
+        let made = try await pool.run(tenant: WorkerPool.ownWork, deadline: deadline) { () throws(Failure) in
             do {
                 return try maker()
             } catch {

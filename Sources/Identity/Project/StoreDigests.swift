@@ -21,6 +21,6 @@ public final class StoreDigests: Sendable {
             isRunning = true
         }
         defer { isRunning.withLock { $0 = false } }
-        return try await pool.run(deadline: deadline) { [store] in try store.digest() }
+        return try await pool.run(tenant: WorkerPool.ownWork, deadline: deadline) { [store] in try store.digest() }
     }
 }

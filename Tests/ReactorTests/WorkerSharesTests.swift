@@ -1,0 +1,123 @@
+import Base
+import Testing
+
+@testable import Reactor
+
+/// How the tenants of a pool share its workers while their works hold them for as long as they like.
+@Suite struct WorkerSharesTests {
+    private let start = Instant(nanoseconds: 1_000_000_000)
+
+    /// A pool of 16 workers without threads: works begin as soon as the rules let them.
+    private struct Scene {
+        var queue = WorkQueue(
+            name: "test",
+            limits: .init(workers: 16, queueMax: 64, queueMaxPerTenant: 16, sharesWorkers: true))
+        private(set) var running: [Work] = []
+
+        func count(of tenant: Text) -> Int { running.count { $0.tenant == tenant } }
+
+        /// Submits works of the tenant. Returns how many were refused.
+        @discardableResult
+        mutating func submit(_ tenant: Text, _ count: Int = 16, at now: Instant) -> Int {
+            var refusedCount = 0
+            for _ in 0..<count {
+                let work = Work(tenant: tenant, deadline: .distantFuture, execute: { {} }, fail: { _ in })
+                var expired: [Work] = []
+                do { try queue.submit(work, now: now, expired: &expired) } catch { refusedCount += 1 }
+                begin(at: now)
+            }
+            return refusedCount
+        }
+
+        mutating func begin(at now: Instant) {
+            while running.count < 16, let work = queue.take(now: now).next { running.append(work) }
+        }
+
+        mutating func end(_ tenant: Text, afterSeconds seconds: Int64) {
+            while let index = running.firstIndex(where: { $0.tenant == tenant }) {
+                queue.finished(running.remove(at: index), afterNanoseconds: seconds * 1_000_000_000)
+            }
+        }
+    }
+
+    private static func tenant(_ number: Int) -> Text { Text("t\(number)") }
+
+    @Test func `A tenant's share shrinks as others come, and those who come late find a worker`() {
+        var scene = Scene()
+        scene.submit("a", at: start)
+        #expect(scene.count(of: "a") == 6)
+        scene.submit("b", at: start)
+        #expect(scene.count(of: "b") == 4)
+        for number in 0..<3 {
+            scene.submit(Self.tenant(number), at: start)
+            #expect(scene.count(of: Self.tenant(number)) >= 1)
+        }
+        // What ends is given to those who have less, and not to the one who waits longest.
+        scene.end("a", afterSeconds: 0)
+        scene.submit("late", at: start)
+        #expect(scene.count(of: "late") >= 1)
+    }
+
+    @Test func `Slow tenants have half of the workers together, however many they are`() {
+        var scene = Scene()
+        for number in 0..<16 { scene.submit(Self.tenant(number), 1, at: start) }
+        #expect(scene.running.count == 16)
+        let later = start.advanced(by: .seconds(30))
+        for number in 0..<16 { scene.end(Self.tenant(number), afterSeconds: 30) }
+        for number in 0..<16 { scene.submit(Self.tenant(number), 2, at: later) }
+        #expect(scene.running.count == 8)
+        scene.submit("quick", 2, at: later)
+        #expect(scene.count(of: "quick") == 2)
+        // Ten minutes later they have paid.
+        let muchLater = later.advanced(by: .minutes(11))
+        for number in 0..<16 { scene.end(Self.tenant(number), afterSeconds: 0) }
+        scene.begin(at: muchLater)
+        #expect(scene.running.count > 8)
+    }
+
+    @Test func `A tenant whose works run for long counts as slow while they run`() {
+        var scene = Scene()
+        for number in 0..<8 { scene.submit(Self.tenant(number), 1, at: start) }
+        let later = start.advanced(by: .seconds(2))
+        scene.submit(Self.tenant(0), 1, at: later)
+        #expect(scene.count(of: Self.tenant(0)) == 1)
+        scene.submit("quick", 1, at: later)
+        #expect(scene.count(of: "quick") == 1)
+    }
+
+    @Test func `The server's own work takes any free worker, and holds nobody back`() {
+        var scene = Scene()
+        for number in 0..<14 { scene.submit(Self.tenant(number), 1, at: start) }
+        scene.submit(WorkerPool.ownWork, 2, at: start)
+        #expect(scene.count(of: WorkerPool.ownWork) == 2)
+    }
+
+    @Test func `The waiting places are shared as well`() {
+        var scene = Scene()
+        for number in 0..<8 { #expect(scene.submit(Self.tenant(number), at: start) < 16) }
+        #expect(scene.submit("late", 1, at: start) == 0)
+    }
+
+    @Test func `Work that waits in vain is taken out at its deadline, also while workers are idle`() async throws {
+        let pool = WorkerPool(
+            name: "test", workers: 4, queueMax: 16, queueMaxPerTenant: 16, sharesWorkers: true)
+        let gate = Semaphore()
+        let holding = (0..<3).map { _ in
+            Task { try await pool.run(tenant: "a", deadline: .distantFuture) { gate.wait() } }
+        }
+        for _ in 0..<500 where pool.counts.running < 2 || pool.counts.queued < 1 {
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        let begin = Instant.now
+        let waiting = Task { try await pool.run(tenant: "a", deadline: begin.advanced(by: .milliseconds(300))) {} }
+        let result = await waiting.result
+        #expect(throws: Failure.self) { try result.get() }
+        #expect(Instant.now < begin.advanced(by: .seconds(3)))
+        for _ in 0..<3 { gate.signal() }
+        for task in holding { try await task.value }
+        close(pool)
+    }
+
+    /// Closing may block a test's thread for a moment.
+    private func close(_ pool: WorkerPool) { pool.close() }
+}

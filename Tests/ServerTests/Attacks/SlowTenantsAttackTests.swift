@@ -1,0 +1,145 @@
+import Base
+import Glibc
+import Messages
+import Reactor
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Identity
+@testable import Service
+
+/// Tenants whose hooks and mail servers all hang, against a tenant whose servers answer at once.
+@Suite struct SlowTenantsAttackTests {
+    private static func tenantIDs(_ count: Int) -> [Text] { (0..<count).map { Text("slow-\($0)") } }
+
+    private static func makeTenant(_ admin: RawClient, _ tenantID: Text) throws {
+        let _: TenantsCreateResponse = try admin.call(
+            "postern.v1.Tenants/Create",
+            TenantsCreateRequest(
+                tenantID: tenantID, tenant: Messages.Tenant(enableAnonymousUser: true, enableEmailLinkSignin: true),
+                updateMask: ProtobufFieldMask(paths: ["enable_email_link_signin", "enable_anonymous_user"])))
+    }
+
+    private static func setHook(_ admin: RawClient, _ tenantID: Text, url: String) throws {
+        let webhook = WebhookConfig(url: Text(url), signingSecret: Secret([UInt8](repeating: 7, count: 32)))
+        let _: HookConfigsUpdateResponse = try admin.call(
+            "postern.v1.HookConfigs/Update",
+            HookConfigsUpdateRequest(
+                tenantID: tenantID,
+                config: HookConfig(beforeCreate: Hook(webhook: webhook), allowPrivateAddresses: true),
+                updateMask: ProtobufFieldMask(paths: ["before_create", "allow_private_addresses"])))
+    }
+
+    /// A sign-up without email and password: it costs no hash. Throws the refusal.
+    private static func signUp(_ client: RawClient, _ tenantID: Text) throws {
+        let _: AccountsSignUpResponse = try client.call(
+            "postern.v1.Accounts/SignUp", AccountsSignUpRequest(tenantID: tenantID))
+    }
+
+    private static func becomes(_ isTrue: () throws -> Bool) rethrows -> Bool {
+        for _ in 0..<1_000 {
+            if try isTrue() { return true }
+            usleep(10_000)
+        }
+        return false
+    }
+
+    /// Eight sign-ups of each tenant at once, none of which is answered; then `body`.
+    private static func whileSignUpsHang(
+        _ server: TestServer, _ tenantIDs: [Text], _ body: () throws -> Void
+    ) throws {
+        let clients = try tenantIDs.map { tenantID in
+            let client = try server.connect()
+            for _ in 0..<8 {
+                let request = AccountsSignUpRequest(tenantID: tenantID)
+                try client.send(client.request("postern.v1.Accounts/SignUp", request, stream: client.nextStream()))
+            }
+            return client
+        }
+        defer { for client in clients { client.close() } }
+        let pool = server.instance.outboundPool
+        let isBusy = becomes { pool.counts.running + pool.counts.queued >= min(16, 8 * tenantIDs.count) }
+        #expect(isBusy)
+        usleep(200_000)
+        try body()
+    }
+
+    private static func run(slow count: Int, _ body: (TestServer, RawClient) throws -> Void) async throws {
+        let endpoint = FakeHTTPServer { request in
+            guard request.path == "/quick" else { return .silence }
+            return .response(HTTPResponse(contentType: "application/json", body: Array(#"{"allow":true}"#.utf8)))
+        }
+        defer { endpoint.close() }
+        try await withServer { server in
+            let admin = try server.connect()
+            for tenantID in tenantIDs(count) {
+                try makeTenant(admin, tenantID)
+                try setHook(admin, tenantID, url: "\(endpoint.url)/slow")
+            }
+            try makeTenant(admin, "quick")
+            try setHook(admin, "quick", url: "\(endpoint.url)/quick")
+            try body(server, admin)
+        }
+    }
+
+    @Test(arguments: [2, 6]) func `Tenants whose hooks hang do not hold up another tenant's sign-ups`(
+        count: Int
+    ) async throws {
+        try await Self.run(slow: count) { server, admin in
+            try Self.whileSignUpsHang(server, Self.tenantIDs(count)) {
+                let begin = Instant.now
+                for _ in 0..<3 { try Self.signUp(admin, "quick") }
+                #expect(Instant.now < begin.advanced(by: .seconds(2)))
+            }
+        }
+    }
+
+    @Test func `A tenant that takes more than its share is refused soon, and not at its deadline`() async throws {
+        try await Self.run(slow: 1) { server, admin in
+            try Self.whileSignUpsHang(server, ["slow-0"]) {
+                let begin = Instant.now
+                expectRefusal("SERVER_OVERLOADED") { try Self.signUp(admin, "slow-0") }
+                #expect(Instant.now < begin.advanced(by: .seconds(4)))
+            }
+        }
+    }
+
+    @Test func `Tenants whose mail servers hang do not hold up another tenant's mail`() async throws {
+        let receiver = FakeHTTPServer { _ in .response(HTTPResponse(status: 200, body: [])) }
+        defer { receiver.close() }
+        let silent = try SilentServer()
+        try await withServer { server in
+            // Closing the server at the end breaks off the waiting deliveries at once.
+            defer { silent.close() }
+            let client = try IdentityClient(server)
+            for tenantID in Self.tenantIDs(6) {
+                try Self.makeTenant(client.client, tenantID)
+                try client.configureMail(
+                    tenantID: tenantID, ["delivery", "smtp", "sender_address", "allow_private_addresses"]
+                ) {
+                    $0.delivery = .smtp
+                    $0.smtp = SmtpConfig(host: "127.0.0.1", port: Int32(silent.port), security: .none)
+                    $0.senderAddress = "no-reply@example.com"
+                    $0.allowPrivateAddresses = true
+                }
+                for number in 0..<4 { try Self.sendLink(client, tenantID, to: Text("user\(number)@example.com")) }
+            }
+            let pool = server.instance.outboundPool
+            let isBusy = Self.becomes { pool.counts.running >= 8 }
+            #expect(isBusy)
+            try Self.makeTenant(client.client, "quick")
+            try client.deliverByWebhook(tenantID: "quick", url: "\(receiver.url)/mail")
+            for number in 0..<3 { try Self.sendLink(client, "quick", to: Text("user\(number)@example.com")) }
+            let isDelivered = Self.becomes { receiver.requestCount("/mail") == 3 }
+            #expect(isDelivered, "the tenant's mail waits behind servers that hang")
+        }
+    }
+
+    private static func sendLink(_ client: IdentityClient, _ tenantID: Text, to email: Text) throws {
+        client.server.clock.advance(by: .milliseconds(1))
+        let _: AccountsSendOobCodeResponse = try client.client.call(
+            "postern.v1.Accounts/SendOobCode",
+            AccountsSendOobCodeRequest(tenantID: tenantID, requestType: .emailSignin, email: email))
+    }
+}
