@@ -123,6 +123,9 @@ extension StreamCall {
         }
     }
 
+    /// The topics of the credential that the stream began with.
+    var callerTopics: [ChangeTopic] { project.callers.topics(of: caller) }
+
     /// CALLER_UNAUTHENTICATED if the credential that the stream began with is no longer valid.
     func checkCaller(in transaction: borrowing ReadTransaction) throws {
         if let caller { try project.callers.checkStillValid(caller, from: peerAddress, in: transaction) }

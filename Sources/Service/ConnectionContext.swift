@@ -70,23 +70,25 @@ final class ConnectionContext {
     /// The caller of the credential that was shown last.
     @exclusivity(unchecked) private(set) var lastCaller: Caller?
     @exclusivity(unchecked) private var callerAsOf: Snapshot?
+    @exclusivity(unchecked) private var callerPlaces: CallerPlaces?
     @exclusivity(unchecked) private var callerExpiresAt: Timestamp?
 
-    /// Whether `lastCaller` was found for exactly these bytes (nil: the credential of the HELLO), no credential has
-    /// changed since, and it has not expired.
+    /// Whether `lastCaller` was found for exactly these bytes (nil: the credential of the HELLO), and its credential
+    /// has not changed since and has not expired.
     func hasCaller(of authorization: UnsafeRawBufferPointer?, in callers: CallerDirectory, clock: Clock) -> Bool {
-        guard let callerAsOf, callers.isCurrent(asOf: callerAsOf) else { return false }
+        guard let callerAsOf, let callerPlaces, callers.isCurrent(asOf: callerAsOf, callerPlaces) else { return false }
         // The clock is read only for credentials that expire.
         if let callerExpiresAt, clock.now() >= callerExpiresAt { return false }
         guard let authorization else { return isLastOfHello }
         return lastAuthorization.withUnsafeBytes { constantTimeEqual($0, authorization) }
     }
 
-    func keep(_ caller: Dated<Caller>, for authorization: UnsafeRawBufferPointer?) {
+    func keep(_ caller: Dated<Caller>, for authorization: UnsafeRawBufferPointer?, in callers: CallerDirectory) {
         lastAuthorization = authorization.map { [UInt8]($0) } ?? helloAuthorization
         isLastOfHello = authorization == nil
         lastCaller = caller.value
         callerAsOf = caller.asOf
+        callerPlaces = callers.places(of: caller.value, certificate)
         callerExpiresAt = caller.value.expiresAt
     }
 

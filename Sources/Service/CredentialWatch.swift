@@ -21,6 +21,8 @@ final class CredentialWatch: Sendable {
     private let server: Server
     private let loop: EventLoop
     private let task = Mutex<Task<Void, Never>?>(nil)
+    /// The credentials that were changed since the last pass.
+    private let changed = Mutex(ChangedCredentials())
 
     init(router: Router, server: Server, loop: EventLoop) {
         self.router = router
@@ -29,16 +31,36 @@ final class CredentialWatch: Sendable {
     }
 
     func start() {
+        let project = router.service.project
+        project.callers.listen { [weak self, weak changes = project.changes] changed in
+            guard let self else { return }
+            self.changed.withLock { $0.formUnion(changed) }
+            changes?.announce([.credentials])
+        }
         loop.run { [self] in
-            let started = Task.immediate(executorPreference: loop) { [router, server, loop] in
-                let watch = router.service.project.changes.watch(.callers, on: loop)
+            let started = Task.immediate(executorPreference: loop) { [weak self, router, server, loop] in
+                let watch = router.service.project.changes.watch([.credentials], on: loop)
                 defer { watch.end() }
+                var lookedAtAll = Instant.now
                 while (try? await watch.next(timeout: Self.lookEvery)) != nil {
+                    var changed = self?.takeChanged()
+                    if Instant.now >= lookedAtAll.advanced(by: Self.lookEvery) {
+                        (changed, lookedAtAll) = (nil, .now)
+                    }
+                    // The pass before has handled what this was called for.
+                    if changed?.isEmpty == true { continue }
                     // One pass at a time: the next pass handles the commits that come during this one.
-                    await server.visitConnections { router.checkCredentials(of: $0) }
+                    await server.visitConnections { [changed] in router.checkCredentials(of: $0, changed) }
                 }
             }
             task.withLock { $0 = started }
+        }
+    }
+
+    private func takeChanged() -> ChangedCredentials {
+        changed.withLock { changed in
+            defer { changed = ChangedCredentials() }
+            return changed
         }
     }
 
@@ -47,20 +69,28 @@ final class CredentialWatch: Sendable {
 
 extension Router {
     /// A caller that is no longer valid loses its streams; the connection that showed it last is again without a
-    /// credential, unless a stream of another caller goes on.
-    func checkCredentials(of connection: isolated Connection) {
+    /// credential, unless a stream of another caller goes on. `changed`: only these are looked at; nil: all.
+    func checkCredentials(of connection: isolated Connection, _ changed: ChangedCredentials?) {
         let state = connection.connectionContext
         // A connection mostly has one caller, which is checked twice here.
         var known: (caller: Caller, failure: Failure?)?
-        func failure(_ credential: AnyObject) -> Failure? {
-            guard let caller = credential as? Caller else { return nil }
+        var hasEndedCalls = false
+        func failure(_ caller: Caller) -> Failure? {
             if let known, known.caller === caller { return known.failure }
             let failure = reasonToEnd(caller, from: connection.peerAddress)
             known = (caller, failure)
             return failure
         }
-        let goesOn = connection.endCalls(failure)
-        guard connection.isAuthenticated, !goesOn, let shown = state.lastCaller, failure(shown) != nil else { return }
+        let goesOn = connection.endCalls { credential in
+            guard let caller = credential as? Caller, changed?.concern(caller) != false else { return nil }
+            let failure = failure(caller)
+            if failure != nil { hasEndedCalls = true }
+            return failure
+        }
+        guard connection.isAuthenticated, !goesOn, let shown = state.lastCaller,
+            // The call that ended may have been what kept a connection with an invalid credential.
+            hasEndedCalls || changed?.concern(shown) != false, failure(shown) != nil
+        else { return }
         connection.lostCredential()
         releaseConnection(of: state)
     }

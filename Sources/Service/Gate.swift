@@ -36,7 +36,7 @@ final class Gate: Sendable {
             found = try context.helloAuthorization.withUnsafeBytes { try find($0, context) }
         }
         guard let found else { throw Failure.callerUnauthenticated }
-        context.keep(found, for: authorization)
+        context.keep(found, for: authorization, in: project.callers)
         if !found.value.secretHash.isEmpty { project.callers.uses.note(found.value.id) }
         return found.value
     }

@@ -4,10 +4,10 @@ import Synchronization
 /// Tells whether a dated value still agrees with the rows of some tables: for copies that are kept beside something
 /// else, a connection for example.
 ///
-///     let mark = TableMark("callers", of: [Tables.apiKeys.declaration], in: store)
-///     let caller = try store.read { $0.dated(try caller(of: authorization, in: $0)) }
+///     let mark = TableMark("settings", of: [Tables.tenants.declaration], in: store)
+///     let settings = try store.read { $0.dated(try settings(of: tenantID, in: $0)) }
 ///     …
-///     if mark.isCurrent(asOf: caller.asOf) { use(caller.value) }
+///     if mark.isCurrent(asOf: settings.asOf) { use(settings.value) }
 public final class TableMark: Sendable {
     private let changedAt = Atomic<UInt64>(0)
 

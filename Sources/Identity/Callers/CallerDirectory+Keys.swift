@@ -34,7 +34,7 @@ extension CallerDirectory {
                     try stored.endPreviousSecret(&key, until: until, now: now)
                 }
                 stored.apiKey = key
-                // All connections look again at their credentials after each change of a key.
+                // The key's connections and streams look again at their credential after each change of it.
                 if validateOnly || stored == before { return key }
                 try transaction.put(Tables.apiKeys, TextKey(id), stored)
                 try transaction.appendEvent(

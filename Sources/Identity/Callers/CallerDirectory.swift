@@ -3,6 +3,7 @@ import Crypto
 public import Messages
 public import Rules
 public import Store
+import Synchronization
 import Tokens
 
 /// Recognises callers, by API key or by the JWT of a service account; makes, lists and revokes the API keys.
@@ -17,11 +18,14 @@ public final class CallerDirectory: Sendable {
     private let signers: ServiceAccountSigners
     /// The audience of caller JWTs.
     private let audience: Text
-    private let credentials: TableMark
+    private let credentials = CredentialMarks()
+    private let listeners = Mutex<[@Sendable (ChangedCredentials) -> Void]>([])
     /// Writes the events of calls that were refused.
     public let deniedCalls: DeniedCalls
     /// When keys were last used.
     public let uses: KeyUses
+    /// How often a credential was looked up, or looked at again.
+    let lookups = Counter()
     private static let scheme = [UInt8]("bearer ".utf8)
     private static let keyPrefix = [UInt8]("pk_".utf8)
     private static let idByteCount = 12
@@ -33,17 +37,32 @@ public final class CallerDirectory: Sendable {
         self.deniedCalls = DeniedCalls(resources)
         self.uses = KeyUses(resources)
         self.audience = Text(unchecked: issuer.bytes + [UInt8]("/caller".utf8))
-        self.credentials = TableMark(
-            "callers",
-            of: [
-                Tables.apiKeys.declaration, Tables.serviceAccounts.declaration, Tables.serviceAccountKeys.declaration,
-                Tables.certificateMappings.declaration,
-            ], in: resources.store)
+        resources.store.follow(ChangedCredentials.tables, as: "callers") { [weak self] in self?.follow($0) }
     }
 
-    /// False once a credential was made, changed or ended after that moment, when a caller was looked up. The change is
-    /// answered only after that.
-    public func isCurrent(asOf snapshot: Snapshot) -> Bool { credentials.isCurrent(asOf: snapshot) }
+    private func follow(_ announcement: Announcement) {
+        let changed = ChangedCredentials(announcement)
+        guard !changed.isEmpty else { return }
+        credentials.move(changed, to: announcement.snapshot)
+        for listener in listeners.withLock({ $0 }) { listener(changed) }
+    }
+
+    /// Has `listener` called with the credentials that each commit changed, here or on another node of the cluster, for
+    /// good. It runs on the writer's thread and must be quick. Callers that are remembered are out of date by then.
+    public func listen(_ listener: @escaping @Sendable (ChangedCredentials) -> Void) {
+        listeners.withLock { $0.append(listener) }
+    }
+
+    /// False once the credential of a caller was changed or ended after that moment, when the caller was looked up. The
+    /// change is answered only after that.
+    public func isCurrent(asOf snapshot: Snapshot, _ places: CallerPlaces) -> Bool {
+        credentials.isCurrent(asOf: snapshot, places)
+    }
+
+    /// For `isCurrent`. `certificate`: that of the connection over which the caller came.
+    public func places(of caller: Caller, _ certificate: ClientCertificate?) -> CallerPlaces {
+        credentials.places(of: caller, certificate)
+    }
 
     /// The caller behind a credential, a certificate, or both. With both, each has to allow what the caller does. Nil
     /// for a credential that is not valid, whatever the certificate. A certificate without a mapping is ignored.
@@ -51,6 +70,7 @@ public final class CallerDirectory: Sendable {
         authorization: UnsafeRawBufferPointer?, certificate: ClientCertificate?,
         in transaction: borrowing ReadTransaction
     ) throws -> Caller? {
+        lookups.add()
         let mapped = try certificate.flatMap { try transaction.caller(of: $0, now: resources.clock.now()) }
         guard let authorization else { return mapped }
         guard let shown = try caller(authorization: authorization, in: transaction) else { return nil }
@@ -82,6 +102,7 @@ public final class CallerDirectory: Sendable {
     public func checkStillValid(
         _ caller: Caller, from peer: Text? = nil, in transaction: borrowing ReadTransaction
     ) throws {
+        lookups.add()
         let now = resources.clock.now()
         if let both = caller.both {
             try checkStillValid(both.shown, from: peer, in: transaction)

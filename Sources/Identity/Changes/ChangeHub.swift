@@ -13,7 +13,8 @@ public final class ChangeHub: Sendable {
         store.listen { [weak self] in self?.announce($0) }
     }
 
-    private func announce(_ topics: [ChangeTopic]) {
+    /// Wakes the watches of `topics`, besides those that a commit announces. Any thread.
+    public func announce(_ topics: [ChangeTopic]) {
         guard watchCount.load(ordering: .acquiring) > 0 else { return }
         let concerned = loops.withLock { loops in loops.values.filter { $0.follows(topics) } }
         for watches in concerned { watches.loop.run { watches.fire(topics) } }

@@ -1,8 +1,8 @@
 public import Base
 public import Store
 
-// The topics that streams and watches follow. All but the first are derived from the rows that were changed
-// (`RowNews`).
+// The topics that streams and watches follow. All but the first and the last are derived from the rows that were
+// changed (`RowNews`).
 
 extension ChangeTopic {
     /// The account or one of its sessions. The key of a session's row does not name its user, so the writer that
@@ -18,14 +18,7 @@ extension ChangeTopic {
     /// The topic of the revocations that the tenant's verifiers follow.
     public static func revocations(_ tenantID: Text) -> ChangeTopic { Tables.revocations.topic(ofTenant: tenantID) }
     public static var allRevocations: ChangeTopic { Tables.revocationTenants.topic }
-}
-
-extension [ChangeTopic] {
-    /// The credentials of callers.
-    public static var callers: [ChangeTopic] {
-        [
-            Tables.apiKeys.topic, Tables.serviceAccounts.topic, Tables.serviceAccountKeys.topic,
-            Tables.certificateMappings.topic,
-        ]
-    }
+    /// Some credential of a caller. Only this process announces it (`CredentialWatch`); a stream follows the rows of
+    /// its own caller (`CallerDirectory.topics`).
+    public static let credentials = ChangeTopic("credentials")
 }

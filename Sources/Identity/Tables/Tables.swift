@@ -30,7 +30,7 @@ public enum Tables {
         purge: .otherwise("a tombstone stays, because an id is never used again"), news: .ofRow)
     /// API key id → role, scope and the hash of the key.
     public static let apiKeys = Table<TextKey, StoredApiKey>(
-        id: 23, name: "api_keys", owner: .nobody, purge: .noTenant, news: .ofTable)
+        id: 23, name: "api_keys", owner: .nobody, purge: .noTenant, news: .ofRow)
     /// (tenant, SHA-256 of the secret) → a sealed secret that imported password hashes need.
     public static let hashSecrets = Table<TenantHashKey, StoredHashSecret>(
         id: 25, name: "hash_secrets", owner: .keyPrefix, purge: .withTenant)
@@ -59,10 +59,10 @@ public enum Tables {
 
     /// service account id → role, scope and rights; a deleted account leaves a tombstone.
     public static let serviceAccounts = Table<TextKey, StoredServiceAccount>(
-        id: 32, name: "service_accounts", owner: .nobody, purge: .noTenant, news: .ofTable)
+        id: 32, name: "service_accounts", owner: .nobody, purge: .noTenant, news: .ofRow)
     /// (service account id, key id) → the public key.
     public static let serviceAccountKeys = Table<ServiceAccountKeyKey, StoredServiceAccountKey>(
-        id: 33, name: "service_account_keys", owner: .nobody, purge: .noTenant, news: .ofTable)
+        id: 33, name: "service_account_keys", owner: .nobody, purge: .noTenant, news: .ofRow)
     /// SHA-256 of (issuer, jti) → the expiry of a token that was used and counts once.
     public static let usedTokenIDs = Table<HashKey, StoredUsedTokenID>(
         id: 34, name: "used_token_ids", owner: .nobody, purge: .noTenant)
@@ -145,7 +145,7 @@ public enum Tables {
         id: 77, name: "user_by_creation", owner: .keyPrefix, purge: .withTenant)
     /// id that is derived from a certificate's name and authority → the role of its holders.
     public static let certificateMappings = Table<TextKey, StoredCertificateMapping>(
-        id: 80, name: "certificate_mappings", owner: .nobody, purge: .noTenant, news: .ofTable)
+        id: 80, name: "certificate_mappings", owner: .nobody, purge: .noTenant, news: .ofRow)
 
     /// (tenant, revision) → the sequence of the event that tells of this change of the tenant's settings, 8 bytes.
     public static let settingsChanges = Table<SequenceKey, [UInt8]>(

@@ -24,7 +24,8 @@ enum AuditWatchEvents: ServerStreamMethod {
         var last = UInt64(clamping: request.afterSequence)
         if request.afterSequence == 0 { last = try store.read { try $0.newestEventSequence(tenantID: tenantID) } }
         // The watch begins before the first read, so that no event between the two is missed.
-        let watch = call.project.changes.watch([.events(tenantID), .tenant(tenantID)] + .callers, on: replies.loop)
+        let watch = call.project.changes.watch(
+            [.events(tenantID), .tenant(tenantID)] + call.callerTopics, on: replies.loop)
         defer { watch.end() }
         let bounds = PageBounds(itemMax: batchMax, byteMax: batchByteMax, limits: call.limits)
         while true {

@@ -17,7 +17,7 @@ enum SessionsWatchAuthState: ServerStreamMethod {
     ) async throws {
         let (key, sessionID) = try session(of: request.idToken, call)
         let watch = call.project.changes.watch(
-            [.user(key), .tenant(key.tenant)] + .callers, on: replies.loop)
+            [.user(key), .tenant(key.tenant)] + call.callerTopics, on: replies.loop)
         defer { watch.end() }
         // The token was checked before the watch began. The first look sees the changes between the two.
         var last: AuthState.Mark?

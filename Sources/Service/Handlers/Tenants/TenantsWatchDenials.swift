@@ -20,7 +20,8 @@ enum TenantsWatchDenials: ServerStreamMethod {
         var last = request.afterSequence
         if last == 0 { last = try store.read { try $0.lastDenialSequence(tenantID: tenantID) } }
         // The watch begins before the first read, so that no refusal between the two is missed.
-        let watch = call.project.changes.watch([.denials(tenantID), .tenant(tenantID)] + .callers, on: replies.loop)
+        let watch = call.project.changes.watch(
+            [.denials(tenantID), .tenant(tenantID)] + call.callerTopics, on: replies.loop)
         defer { watch.end() }
         while true {
             let behind = last

@@ -19,7 +19,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
         let feed = RevocationFeed(
             tenantID: try scope(request, call), feedID: call.project.tokens.revocationFeedID,
             retention: request.sessionCookies ? RevocationRetention.sessionCookies : RevocationRetention.idTokens)
-        let watch = call.project.changes.watch(feed.topics + .callers, on: replies.loop)
+        let watch = call.project.changes.watch(feed.topics + call.callerTopics, on: replies.loop)
         defer { watch.end() }
         var place = try await start(request.cursor, feed, call, replies)
         while true {
