@@ -66,7 +66,31 @@ extension CallerDirectory {
     }
 }
 
+extension CallerDirectory {
+    /// Adds the keys that were made before there was an index of the keys of each tenant.
+    func indexOldKeys() async throws {
+        let missing = try resources.store.read { transaction in
+            try transaction.apiKeys(after: nil, limit: .max).filter { key in
+                guard let tenantID = key.onlyTenantID, try transaction.liveTenantExists(tenantID) else { return false }
+                return try !transaction.exists(Tables.apiKeysOfTenants, TenantTextKey(tenantID, key.apiKeyID))
+            }
+        }
+        guard !missing.isEmpty else { return }
+        try await resources.store.write { transaction in
+            for key in missing where try transaction.exists(Tables.apiKeys, TextKey(key.apiKeyID)) {
+                try transaction.noteTenant(of: key)
+            }
+        }
+    }
+}
+
 extension ReadTransaction {
+    /// False for a deleted tenant, whose rows of the index are gone with it.
+    fileprivate func liveTenantExists(_ id: Text) throws -> Bool {
+        if id.isEmpty { return true }
+        return try get(Tables.tenants, TenantPrefix(id))?.deleted == false
+    }
+
     /// A key that the administrator may change. API_KEY_NOT_FOUND, also for a key of another tenant, or with a higher
     /// role.
     func storedAPIKey(_ id: Text, managedBy admin: Caller?) throws -> (stored: StoredApiKey, key: ApiKey) {

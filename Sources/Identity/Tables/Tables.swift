@@ -151,7 +151,7 @@ public enum Tables {
     public static let settingsChanges = Table<SequenceKey, [UInt8]>(
         id: 97, name: "settings_changes", owner: .keyPrefix, purge: .withTenant)
 
-    /// (tenant, API key id) → nothing: the keys that are bound to a tenant, if they were made since this table exists.
+    /// (tenant, API key id) → nothing: the keys that are bound to a tenant.
     public static let apiKeysOfTenants = Table<TenantTextKey, [UInt8]>(
         id: 98, name: "api_keys_of_tenants", owner: .keyPrefix, purge: .withTenant)
     /// API key id → when it was last seen in use.
