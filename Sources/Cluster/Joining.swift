@@ -52,15 +52,18 @@ public struct Joining {
             throw ClusterProblem.notEmpty(directory: store.directory)
         }
         let session = try JoiningSession(address, masterKey, store.random, limits)
+        let former = try replacing ? formerPosition(session) : nil
         var tryCount = 0
         while true {
             tryCount += 1
             do {
                 try folder.begin()
-                let (place, byteCount) = try fetch(into: folder, session)
+                let (place, byteCount) = try fetch(into: folder, session, former: former)
                 try beforeTakingPlace(folder.path)
                 let kept = try folder.takePlace()
-                try session.ask { tables throws(JournalEngineError) in
+                // The node has joined. If the engine is lost now, the node registers when it serves; until then, what
+                // is registered keeps more entries than it needs.
+                try? session.ask { tables throws(JournalEngineError) in
                     try NodeTables(tables, limits.journal).register(node, position: place.mark.position)
                 }
                 return Joined(place: place, byteCount: byteCount, kept: kept)
@@ -69,20 +72,34 @@ public struct Joining {
             } catch {
                 folder.clear()
                 try? session.ask(patience: .zero) { tables throws(JournalEngineError) in
-                    try NodeTables(tables, limits.journal).remove(node.id)
+                    let nodes = NodeTables(tables, limits.journal)
+                    if let former {
+                        try nodes.register(node, position: former)
+                    } else {
+                        try nodes.remove(node.id)
+                    }
                 }
                 throw error
             }
         }
     }
 
+    /// The position with which the store that is to be replaced is registered. Until another store has taken its place,
+    /// the entries behind it are kept: the joining may fail, and the node then goes on with this store.
+    private func formerPosition(_ session: JoiningSession) throws -> UInt64? {
+        guard access(store.directory + "/data.mdb", F_OK) == 0 else { return nil }
+        return try session.ask { tables throws(JournalEngineError) in
+            try NodeTables(tables, limits.journal).position(of: node.id)
+        }
+    }
+
     // MARK: One try
 
     private func fetch(
-        into folder: JoiningFolder, _ session: JoiningSession
+        into folder: JoiningFolder, _ session: JoiningSession, former: UInt64?
     ) throws -> (place: JournalPlace, byteCount: UInt64) {
-        let row = try choose(session)
-        let byteCount = try write(row, to: folder.path + "/data.mdb", session)
+        let row = try choose(session, former)
+        let byteCount = try write(row, to: folder.path + "/data.mdb", session, former)
         var opened = store
         opened.directory = folder.path
         (opened.lock, opened.damage, opened.journal) = (nil, nil, nil)
@@ -93,11 +110,11 @@ public struct Joining {
 
     /// The newest snapshot. The node registers before it reads any of it: then neither the snapshot nor the entries
     /// that the node needs are deleted.
-    private func choose(_ session: JoiningSession) throws -> SnapshotTables.Row {
+    private func choose(_ session: JoiningSession, _ former: UInt64?) throws -> SnapshotTables.Row {
         guard let row = try session.snapshots({ tables throws(JournalEngineError) in try tables.newest() }) else {
             throw SnapshotProblem.none
         }
-        try register(row, session)
+        try register(row, session, former)
         let (isThere, isReached) = try session.snapshots { tables throws(JournalEngineError) in
             (try tables.exists(row.id), try tables.reachesBack(to: row.mark.position))
         }
@@ -106,14 +123,17 @@ public struct Joining {
         return row
     }
 
-    private func register(_ row: SnapshotTables.Row, _ session: JoiningSession) throws {
+    private func register(_ row: SnapshotTables.Row, _ session: JoiningSession, _ former: UInt64?) throws {
+        let position = min(row.mark.position, former ?? row.mark.position)
         try session.ask { tables throws(JournalEngineError) in
-            try NodeTables(tables, limits.journal).register(node, position: row.mark.position, joining: row.id)
+            try NodeTables(tables, limits.journal).register(node, position: position, joining: row.id)
         }
     }
 
     /// Writes the snapshot's parts to a new file, and syncs it.
-    private func write(_ row: SnapshotTables.Row, to path: String, _ session: JoiningSession) throws -> UInt64 {
+    private func write(
+        _ row: SnapshotTables.Row, to path: String, _ session: JoiningSession, _ former: UInt64?
+    ) throws -> UInt64 {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw FileError(path: path, call: "create", code: errno) }
         defer { close(file) }
@@ -130,7 +150,7 @@ public struct Joining {
             number += 1
             if part.isLast { break }
             if Instant.now >= registered.advanced(by: limits.journal.registrationInterval) {
-                try register(row, session)
+                try register(row, session, former)
                 registered = .now
             }
         }

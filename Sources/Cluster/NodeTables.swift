@@ -72,6 +72,12 @@ struct NodeTables {
         return rows.rowCount == 1 ? rows.bytes(0, 0).map { [UInt8]($0) } : nil
     }
 
+    /// The position with which the node is registered; nil if it is not.
+    func position(of id: [UInt8]) throws(JournalEngineError) -> UInt64? {
+        let rows = try connection.execute("SELECT position FROM \(nodes) WHERE id = $1::bytea", parameters: [id])
+        return rows.rowCount == 1 ? rows.integer(0, 0).map { UInt64(clamping: $0) } : nil
+    }
+
     /// `position`: the newest entry that the node does not need any more, because its store has it for good.
     func register(
         _ node: ClusterNode, position: UInt64, joining snapshot: [UInt8]? = nil
