@@ -6,7 +6,8 @@ import JSON
 
 /// A new file, or, when an import continues, the lines of an earlier run about the rows that it settled.
 ///
-/// Later rows are read and refused again: their earlier lines would count them twice.
+/// Later rows are read and refused again: their earlier lines would count them twice. The lines may hold password
+/// hashes, so a file that is there already is replaced by one that only its owner may read.
 struct RejectsFile {
     let path: String
     private let descriptor: Int32
@@ -14,16 +15,18 @@ struct RejectsFile {
     /// `settledRowCount`: how many rows of the users' file an earlier run settled; 0 begins the file anew.
     init(_ path: String, settledRowCount: Int64) throws(CommandError) {
         self.path = path
-        guard settledRowCount > 0, File.exists(path) else {
-            descriptor = try File.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+        guard Self.isReplaceable(path) else {
+            descriptor = try File.open(path, O_WRONLY)
             return
         }
-        let source = try File.open(path)
-        defer { close(source) }
+        let source = settledRowCount > 0 && File.exists(path) ? try File.open(path) : nil
+        defer { if let source { close(source) } }
         let temporary = "\(path).\(getpid())"
-        descriptor = try File.open(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+        // A file that an earlier process left behind may be readable by others.
+        unlink(temporary)
+        descriptor = try File.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
         do throws(CommandError) {
-            try Self.copyLines(of: source, named: path, upToRow: settledRowCount, to: descriptor)
+            if let source { try Self.copyLines(of: source, named: path, upToRow: settledRowCount, to: descriptor) }
             guard rename(temporary, path) == 0 else {
                 throw CommandError("\(path): \(String(cString: strerror(errno)))")
             }
@@ -32,6 +35,12 @@ struct RejectsFile {
             unlink(temporary)
             throw error
         }
+    }
+
+    /// False for a pipe or a device, for example /dev/stdout, which is written to as it is.
+    private static func isReplaceable(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG
     }
 
     func append(_ line: JSONValue) throws(CommandError) {
