@@ -235,7 +235,7 @@ final class ChannelCore: LoopWork {
     private func requeue(_ unprocessed: [Call]) -> Bool {
         for call in unprocessed {
             call.refusalCount += 1
-            guard call.refusalCount < options.retry.attemptsMax, !call.hasSentMessages else {
+            guard call.refusalCount < options.retry.sendingsMax, !call.hasSentMessages else {
                 call.fail(Failure(.refused, "The server did not take the call; try again."))
                 continue
             }

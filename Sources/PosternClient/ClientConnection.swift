@@ -252,7 +252,12 @@ final class ClientConnection {
             let call = calls.removeValue(forKey: stream)
             call?.fail(code == .deadlineExceeded ? .deadlinePassed : .callCancelled)
         case .sendWindowOpened(let stream): if let call = calls[stream] { drainOutbox(of: call) }
-        case .pong(let opaque): ControlFrame.ping(opaque, ack: true).append(to: &sending)
+        case .pong(let opaque):
+            // Answers queue up only for a server that does not read them.
+            guard sending.readableByteCount <= Self.unsentByteCountMax else {
+                return end(.connectionLost("The server sends PINGs and does not read the answers."))
+            }
+            ControlFrame.ping(opaque, ack: true).append(to: &sending)
         case .goAway(_, let streams):
             isLeaving = true
             giveBack(streams)

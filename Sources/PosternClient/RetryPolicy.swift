@@ -10,7 +10,10 @@ import Base
 /// print(channel.options.retry.delayMax)
 /// ```
 public struct RetryPolicy: Sendable {
-    /// The most attempts, the first one included. 1: no retries.
+    /// The most attempts, the first one included. 1: a call that the server may have executed is not repeated.
+    ///
+    /// A call that the server says it did not process, for example because it leaves or has too many streams, is sent
+    /// again whatever this says, at least once and in all at most as often as this allows (A6, "Transparent Retries").
     public var attemptsMax = 4
     /// The longest delay before the second attempt. The actual delay is a random part of it.
     public var firstDelayMax = Duration.milliseconds(100)
@@ -21,6 +24,9 @@ public struct RetryPolicy: Sendable {
 
     /// Creates the defaults.
     public init() {}
+
+    /// How often the same call may be sent while the server says each time that it did not process it.
+    var sendingsMax: Int { max(2, attemptsMax) }
 
     /// The wait after attempt number `attempt` (from 1) failed: a random time up to a bound that grows by `multiplier`.
     func delay(afterAttempt attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {

@@ -4,25 +4,47 @@ import Tokens
 
 /// The project's keys as they were last fetched.
 final class ProjectKeys: Sendable {
+    private struct Fetching {
+        var lastAt: Instant?
+        /// Those who wait for the fetch that is under way for an unknown key. Nil: none is under way.
+        var waiters: [Promise<Void>]?
+    }
+
     let published = PublishedKeySet()
     private let source: VerifierSource
     private let floor: Duration
-    private let fetchedAt = Mutex<Instant?>(nil)
+    private let fetching = Mutex(Fetching())
 
     init(source: VerifierSource, floor: Duration) {
         self.source = source
         self.floor = floor
     }
 
-    /// Whether fetching the keys again may bring the key of this token: its key is unknown, and the last fetch is older
-    /// than the floor. Returns true once per floor, so that forged tokens cost the server nothing.
-    func mayKnowMore(than token: Text) -> Bool {
-        guard published.current.entry(of: token.bytes, at: .zero) == nil else { return false }
-        return fetchedAt.withLock { fetchedAt in
-            if let last = fetchedAt, last.advanced(by: floor) > .now { return false }
-            fetchedAt = .now
-            return true
+    /// Fetches the keys if the key of this token is unknown and the last fetch is older than the floor, so that forged
+    /// tokens cost the server nothing. All who come during such a fetch wait for it, and for no other one. Returns also
+    /// when the fetch failed or the task is cancelled.
+    func learnKey(of token: Text) async {
+        guard published.current.entry(of: token.bytes, at: .zero) == nil else { return }
+        let waiter = Promise<Void>()
+        let (waits, isFirst) = fetching.withLock { fetching in
+            if fetching.waiters != nil {
+                fetching.waiters?.append(waiter)
+                return (true, false)
+            }
+            if let last = fetching.lastAt, last.advanced(by: floor) > .now { return (false, false) }
+            (fetching.lastAt, fetching.waiters) = (.now, [waiter])
+            return (true, true)
         }
+        guard waits else { return }
+        // A task of its own: a caller who is cancelled does not end the fetch of the others.
+        if isFirst { Task { await fetchForWaiters() } }
+        _ = try? await waiter.cancellableValue()
+    }
+
+    private func fetchForWaiters() async {
+        try? await refresh()
+        let waiters = fetching.withLock { $0.waiters.take() ?? [] }
+        for waiter in waiters { waiter.succeed(()) }
     }
 
     /// `waits`: for a connection, which only those may do for whom nobody waits.
@@ -32,7 +54,7 @@ final class ProjectKeys: Sendable {
             throw Failure(.malformedResponse, "The server's keys cannot be read.")
         }
         published.publish(keys)
-        fetchedAt.withLock { $0 = .now }
+        fetching.withLock { $0.lastAt = .now }
     }
 
     /// Fetches the keys regularly. After a failure the old keys stay until the next attempt.

@@ -81,11 +81,12 @@ public final class TokenVerifier: Sendable {
         return verified
     }
 
-    /// Verifies a token as `verifyNow` does. For an unknown key it fetches the keys first. While the verifier is stale
+    /// Verifies a token as `verifyNow` does. For an unknown key it fetches the keys first; tokens that come meanwhile
+    /// wait for the same fetch. While the verifier is stale
     /// and `whenStale` is `.askServer`, it asks the server.
     public func verify(_ token: String) async throws(Failure) -> DecodedToken {
         let token = try text(token)
-        if keys.mayKnowMore(than: token) { try? await keys.refresh() }
+        await keys.learnKey(of: token)
         let (verified, isStale) = try check(token)
         guard isStale else { return verified }
         switch options.whenStale {

@@ -1,0 +1,72 @@
+import Base
+import Messages
+import PosternClient
+import TestSupport
+import Testing
+
+@testable import PosternVerifier
+@testable import Service
+
+/// Many tokens of a key that the verifier does not know yet, at the same moment.
+@Suite struct KeyFetchTests {
+    private static func fetchCount(_ server: TestServer) throws -> UInt64 {
+        let all = server.instance.router.registry.all
+        let method = try #require(all.first { $0.descriptor.fullName == "postern.v1.Tokens/ListKeys" })
+        return StatusCode.allCases.reduce(0) { $0 + method.metrics.count($1) }
+    }
+
+    @Test(arguments: [Duration.zero, .milliseconds(300)])
+    func `They share one fetch, and all of them wait for it`(floor: Duration) async throws {
+        try await withServer { server in
+            let admin = try server.connect()
+            let channel = try Channel(address: "127.0.0.1:\(server.port)", credentials: .apiKey(server.adminKey))
+            var options = VerifierOptions()
+            options.keyRefreshFloor = floor
+            let verifier = try await TokenVerifier(channel: channel, options: options)
+            try await Task.sleep(for: floor + .milliseconds(50))
+            server.clock.advance(by: .seconds(1))
+            let _: ProjectRotateSigningKeyResponse = try admin.call(
+                "postern.v1.Project/RotateSigningKey", ProjectRotateSigningKeyRequest(algorithm: "EdDSA"))
+            let signedUp: AccountsSignUpResponse = try admin.call(
+                "postern.v1.Accounts/SignUp",
+                AccountsSignUpRequest(email: "ada@example.com", password: Secret("correct horse")))
+            let token = try #require(signedUp.tokens).idToken.string
+            let before = try Self.fetchCount(server)
+            let reasons = await withTaskGroup(of: String.self) { group in
+                for _ in 0..<50 {
+                    group.addTask {
+                        do throws(Failure) {
+                            _ = try await verifier.verify(token)
+                            return ""
+                        } catch {
+                            return error.reason
+                        }
+                    }
+                }
+                return await group.reduce(into: Set<String>()) { $0.insert($1) }
+            }
+            #expect(reasons == [""])
+            // The server counts a call after its answer. A task that began late finds the key.
+            try await Task.sleep(for: .milliseconds(200))
+            #expect(try Self.fetchCount(server) - before == 1)
+            await channel.shutdown()
+        }
+    }
+
+    @Test func `A task that is cancelled does not wait for the others' fetch`() async throws {
+        try await withServer { server in
+            let channel = try Channel(address: "127.0.0.1:\(server.port)", credentials: .apiKey(server.adminKey))
+            var options = VerifierOptions()
+            options.keyRefreshFloor = .zero
+            let verifier = try await TokenVerifier(channel: channel, options: options)
+            let waiting = Task { try await verifier.verify("a.b.c") }
+            waiting.cancel()
+            #expect((await waiting.result.failure as? Failure)?.reason == "INVALID_ID_TOKEN")
+            await channel.shutdown()
+        }
+    }
+}
+
+extension Result {
+    fileprivate var failure: Failure? { if case .failure(let failure) = self { failure } else { nil } }
+}
