@@ -6,20 +6,20 @@ import Synchronization
 // A sign-up whose answer this process, or an earlier one, did not get. With its attempt id the server answers again.
 
 extension Auth {
-    /// Notes in the storage that a sign-up is under way (`attempt`), or that none is (nil). An error of the storage is
-    /// reported. A record that cannot be used stays until somebody signs in.
-    func keepBegun(_ attempt: [UInt8]?) async {
+    /// Notes in the storage that a sign-up is under way (`attempt`), or that none is (nil). A sign-up to another tenant
+    /// than the configuration's is not noted. An error of the storage is reported. A record that cannot be used stays
+    /// until somebody signs in.
+    func keepBegun(_ begun: [UInt8]?) async {
+        let attempt = signsInToKeptTenant ? begun : nil
         let written = Promise<StorageWriter.Outcome>()
         state.withLock { state in
             if writer.hasUnusableRecord {
                 written.succeed(.success(()))
             } else if let user = state.currentUser {
-                var saved = user.saved
-                saved.begun = attempt
-                writer.enqueue(.record(saved.encoded()), outcome: written)
+                writer.enqueue(kept(user, begun: attempt), outcome: written)
             } else if let attempt {
                 writer.enqueue(
-                    .record(SavedState.encoded(begun: attempt, tenantID: backend.tenantID)), outcome: written)
+                    .record(SavedState.encoded(begun: attempt, tenantID: configured.tenantID)), outcome: written)
             } else {
                 writer.enqueue(.nothing, outcome: written)
             }
@@ -32,6 +32,8 @@ extension Auth {
     /// Signs in the user of a sign-up whose answer an earlier process did not get. If somebody is signed in by then,
     /// the new session is ended instead. Offline, the storage keeps the attempt for the next run.
     func goOn(with attempt: [UInt8]) async {
+        // The record is of this tenant, whatever `tenantID` says by now.
+        let backend = configured
         let asked = backend.clock.moment()
         let found: User
         do throws(AuthError) {

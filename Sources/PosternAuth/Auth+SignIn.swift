@@ -58,11 +58,11 @@ extension Auth {
 
     /// Signs up and signs in a user without credentials.
     ///
-    /// An anonymous user who is the current user already stays. Throws adminRestrictedOperation where the tenant has
-    /// anonymous users or sign-up off.
+    /// An anonymous user of this tenant who is the current user already stays. Throws adminRestrictedOperation where
+    /// the tenant has anonymous users or sign-up off.
     @discardableResult
     public func signInAnonymously() async throws -> AuthDataResult {
-        if let user = currentUser, user.isAnonymous {
+        if let user = currentUser, user.isAnonymous, user.backend.tenantID == backend.tenantID {
             return AuthDataResult(
                 user: user, additionalUserInfo: AdditionalUserInfo(providerID: nil, isNewUser: false, profile: nil))
         }

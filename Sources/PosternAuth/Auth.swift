@@ -44,7 +44,7 @@ public final class Auth: Sendable {
         var watching: Watching?
     }
 
-    private let configured: Backend
+    let configured: Backend
     private let tenant: Mutex<Text>
     let writer: StorageWriter
     let state: Mutex<State>
@@ -112,8 +112,9 @@ public final class Auth: Sendable {
 
     /// The tenant of future sign-ins. Nil: the tenant that the API key is bound to, or the default pool.
     ///
-    /// Setting it does not change the current user. The storage keeps users of the configuration's tenant only. A
-    /// string that holds a NUL is ignored.
+    /// Setting it does not change the current user, who stays signed in to its own tenant and can be used as before.
+    /// The storage keeps users of the configuration's tenant only: while a user of another tenant is the current user,
+    /// it is empty, and after a restart nobody is signed in. A string that holds a NUL is ignored.
     public var tenantID: String? {
         get { tenant.withLock { $0.stringOrNil } }
         set {
@@ -168,7 +169,7 @@ extension Auth {
             state.currentUser?.left()
             user.kept(by: self)
             state.currentUser = user
-            writer.enqueue(.record(user.saved.encoded()), outcome: written)
+            writer.enqueue(kept(user), outcome: written)
             return IDTokenEvent(user: user, change: .signedIn)
         }
         // Only ever succeeds.
@@ -179,7 +180,7 @@ extension Auth {
     func userChanged(_ user: User, _ news: IDTokenEvent.Change?) {
         change { state in
             guard state.currentUser === user else { return nil }
-            writer.enqueue(.record(user.saved.encoded()))
+            writer.enqueue(kept(user))
             return news.map { IDTokenEvent(user: user, change: $0) }
         }
     }
@@ -191,12 +192,24 @@ extension Auth {
         let written = Promise<StorageWriter.Outcome>()
         state.withLock { state in
             guard state.currentUser === user else { return written.succeed(.success(())) }
-            writer.enqueue(.record(user.saved.encoded()), outcome: written)
+            writer.enqueue(kept(user), outcome: written)
         }
         writer.begin()
         // Only ever succeeds.
         _ = try? await written.value()
     }
+
+    /// What the storage is to hold while the user is the current one. `begun`: the attempt of a sign-up that is under
+    /// way.
+    func kept(_ user: User, begun: [UInt8]? = nil) -> StorageWriter.Content {
+        guard user.backend.tenantID == configured.tenantID else { return .nothing }
+        var saved = user.saved
+        if begun != nil { saved.begun = begun }
+        return .record(saved.encoded())
+    }
+
+    /// Whether sign-ups are now those of the tenant whose users the storage keeps.
+    var signsInToKeptTenant: Bool { tenant.withLock { $0 } == configured.tenantID }
 
     /// Changes the state: the only way to do so. The change, its place in the storage's queue and the events of
     /// listeners have one order. Calls to other code happen after the lock is released.
