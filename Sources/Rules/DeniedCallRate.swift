@@ -5,6 +5,10 @@ public import Base
 ///
 /// A caller has a few events at once, then one every few minutes; all callers together have a bound as well. An event
 /// tells how many calls of its caller were counted since the previous event.
+///
+/// A tenant's admins make keys as they like, so tenants share both bounds. A tenant spends events only while it owes
+/// fewer than are left for all, so that some are always left for others; and the tenant with the most callers in the
+/// table gives places up for others.
 public struct DeniedCallRate: Sendable {
     /// The key of one caller: its id, and the tenant that it is bound to.
     public struct Caller: Hashable, Sendable {
@@ -23,8 +27,15 @@ public struct DeniedCallRate: Sendable {
         var suppressed: Int64 = 0
     }
 
+    /// The callers that are bound to one tenant, or to none.
+    private struct Group {
+        var entries: [Text: Entry] = [:]
+        var bucket: TokenBucket
+    }
+
     private let limits: Limits
-    private var entries: [Caller: Entry] = [:]
+    private var groups: [Text?: Group] = [:]
+    private var places: TenantShares<Text?>
     private var all: TokenBucket
     /// Calls that no event counts, because too many callers were refused at the same time.
     public private(set) var forgotten: Int64 = 0
@@ -33,23 +44,32 @@ public struct DeniedCallRate: Sendable {
 
     public init(limits: Limits, now: Timestamp) {
         self.limits = limits
+        self.places = TenantShares(countMax: limits.deniedCallersMax)
         self.all = TokenBucket(size: Double(limits.deniedCallsAtOnceInAll), now: now)
     }
 
     /// How many calls of the caller were only counted before this one, if this call becomes an event; nil if this call
     /// is only counted, too.
     public mutating func admit(_ caller: Caller, now: Timestamp) -> Int64? {
-        if entries[caller] == nil, entries.count >= limits.deniedCallersMax {
-            let isLookDue = lookedForIdleAt.map { now < $0 || now >= $0 + Self.idleLookInterval } ?? true
-            if isLookDue { forgetIdle(now: now) }
-            guard entries.count < limits.deniedCallersMax else {
+        let tenant = caller.tenantID
+        if groups[tenant]?.entries[caller.id] == nil {
+            guard makeRoom(for: tenant, now: now) else {
                 forgotten += 1
                 return nil
             }
+            places.entered(tenant)
         }
-        var entry = entries[caller] ?? Entry(bucket: TokenBucket(size: Double(limits.deniedCallsAtOnce), now: now))
-        defer { entries[caller] = entry }
-        guard take(&entry, now: now) else {
+        // Taken out, so that its table is not copied.
+        var group =
+            groups.removeValue(forKey: tenant)
+            ?? Group(bucket: TokenBucket(size: Double(limits.deniedCallsAtOnceInAll), now: now))
+        var entry =
+            group.entries[caller.id] ?? Entry(bucket: TokenBucket(size: Double(limits.deniedCallsAtOnce), now: now))
+        defer {
+            group.entries[caller.id] = entry
+            groups[tenant] = group
+        }
+        guard take(&entry, &group.bucket, of: tenant, now: now) else {
             entry.suppressed += 1
             return nil
         }
@@ -57,15 +77,34 @@ public struct DeniedCallRate: Sendable {
         return entry.suppressed
     }
 
+    private mutating func makeRoom(for tenant: Text?, now: Timestamp) -> Bool {
+        if places.verdict(for: tenant) == .hasRoom { return true }
+        let isLookDue = lookedForIdleAt.map { now < $0 || now >= $0 + Self.idleLookInterval } ?? true
+        if isLookDue { forgetIdle(now: now) }
+        switch places.verdict(for: tenant) {
+        case .hasRoom: return true
+        case .refused: return false
+        case .takes(let other):
+            guard let id = groups[other]?.entries.keys.first else { return false }
+            forgotten += groups[other]?.entries.removeValue(forKey: id)?.suppressed ?? 0
+            places.left(other)
+            return true
+        }
+    }
+
     /// The callers whose counted calls may become an event by now, with the number of calls.
     public mutating func takeDue(now: Timestamp) -> [(caller: Caller, count: Int64)] {
         var due: [(Caller, Int64)] = []
-        for (caller, entry) in entries where entry.suppressed > 0 {
-            var entry = entry
-            guard take(&entry, now: now) else { continue }
-            due.append((caller, entry.suppressed))
-            entry.suppressed = 0
-            entries[caller] = entry
+        for (tenant, group) in groups {
+            var group = group
+            for (id, entry) in group.entries where entry.suppressed > 0 {
+                var entry = entry
+                guard take(&entry, &group.bucket, of: tenant, now: now) else { continue }
+                due.append((Caller(id: id, tenantID: tenant), entry.suppressed))
+                entry.suppressed = 0
+                group.entries[id] = entry
+            }
+            groups[tenant] = group
         }
         forgetIdle(now: now)
         return due
@@ -79,21 +118,37 @@ public struct DeniedCallRate: Sendable {
     /// How much of an event a caller gets back in a second.
     private var perSecond: Double { 1e6 / Double(max(1, limits.deniedCallsEvery.microseconds)) }
 
-    private mutating func take(_ entry: inout Entry, now: Timestamp) -> Bool {
+    /// `tenant`: nil for callers of all tenants. Only a project-admin makes them; they have no share.
+    private mutating func take(
+        _ entry: inout Entry, _ ofTenant: inout TokenBucket, of tenant: Text?, now: Timestamp
+    ) -> Bool {
         entry.bucket.refill(perSecond: perSecond, size: Double(limits.deniedCallsAtOnce), now: now)
-        all.refill(
-            perSecond: Double(limits.deniedCallsPerMinuteInAll) / 60, size: Double(limits.deniedCallsAtOnceInAll),
-            now: now)
+        let (rate, size) = (ratePerSecondInAll, Double(limits.deniedCallsAtOnceInAll))
+        all.refill(perSecond: rate, size: size, now: now)
+        ofTenant.refill(perSecond: rate, size: size, now: now)
         guard entry.bucket.level >= Self.whole, all.level >= Self.whole else { return false }
+        guard tenant == nil || size - ofTenant.level < all.level else { return false }
         entry.bucket.spend(1, size: Double(limits.deniedCallsAtOnce))
-        all.spend(1, size: Double(limits.deniedCallsAtOnceInAll))
+        all.spend(1, size: size)
+        ofTenant.spend(1, size: size)
         return true
     }
 
-    /// Forgets callers whose entry equals a new one.
+    private var ratePerSecondInAll: Double { Double(limits.deniedCallsPerMinuteInAll) / 60 }
+
+    /// Forgets callers whose entry equals a new one, and tenants without callers that owe nothing.
     private mutating func forgetIdle(now: Timestamp) {
         lookedForIdleAt = now
         let (rate, size) = (perSecond, Double(limits.deniedCallsAtOnce))
-        entries = entries.filter { $0.value.suppressed > 0 || $0.value.bucket.isFull(at: rate, size: size) > now }
+        for (tenant, group) in groups {
+            let kept = group.entries.filter {
+                $0.value.suppressed > 0 || $0.value.bucket.isFull(at: rate, size: size) > now
+            }
+            for _ in kept.count..<group.entries.count { places.left(tenant) }
+            let sizeInAll = Double(limits.deniedCallsAtOnceInAll)
+            let owes = group.bucket.isFull(at: ratePerSecondInAll, size: sizeInAll) > now
+            groups[tenant]?.entries = kept
+            if kept.isEmpty, !owes { groups[tenant] = nil }
+        }
     }
 }

@@ -50,7 +50,7 @@ import Testing
     @Test func `A full table is looked through at most once a second`() {
         var rate = DeniedCallRate(limits: limits(), now: begin)
         for number in 0..<4 {
-            _ = rate.admit(DeniedCallRate.Caller(id: Text("key\(number)"), tenantID: nil), now: begin)
+            _ = rate.admit(DeniedCallRate.Caller(id: Text("key\(number)"), tenantID: "acme"), now: begin)
         }
         // No caller is idle yet; half a second later all of them are.
         let almost = begin + .minutes(10) - .milliseconds(500)
@@ -58,5 +58,31 @@ import Testing
         #expect(rate.admit(shop, now: almost + .milliseconds(900)) == nil)
         #expect(rate.forgotten == 2)
         #expect(rate.admit(shop, now: almost + .milliseconds(1_100)) == 0)
+    }
+
+    @Test func `A tenant that fills the table leaves room for the callers of others`() {
+        var rate = DeniedCallRate(limits: limits(), now: begin)
+        for number in 0..<100 {
+            _ = rate.admit(DeniedCallRate.Caller(id: Text("key\(number)"), tenantID: "noisy"), now: begin)
+        }
+        // The events of all callers together are spent a while later again.
+        let later = begin + .minutes(1)
+        #expect(rate.admit(shop, now: later) == 0)
+        #expect(rate.admit(DeniedCallRate.Caller(id: "other", tenantID: "beta"), now: later) == 0)
+        // Nobody takes the last places of those who have fewer.
+        #expect(rate.admit(DeniedCallRate.Caller(id: "new", tenantID: "noisy"), now: later) == nil)
+        for _ in 0..<3 { _ = rate.admit(shop, now: later) }
+        #expect(rate.takeDue(now: begin + .hours(1)).contains { $0.caller == shop })
+    }
+
+    @Test func `A tenant that spends its events leaves some for others`() {
+        var limits = limits()
+        limits.deniedCallersMax = 100
+        var rate = DeniedCallRate(limits: limits, now: begin)
+        let admitted = (0..<20).map { number in
+            rate.admit(DeniedCallRate.Caller(id: Text("key\(number)"), tenantID: "noisy"), now: begin)
+        }
+        #expect(admitted.count { $0 != nil } < 5)
+        #expect(rate.admit(shop, now: begin) == 0)
     }
 }

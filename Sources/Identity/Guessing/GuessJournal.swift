@@ -16,7 +16,15 @@ actor GuessJournal {
     enum Note: Hashable, Sendable {
         case wrong(Guess)
         case right(Guess)
-        case forgiven(account: UInt64)
+        case forgiven(account: UInt64, tenant: UInt64)
+
+        /// The hash of the tenant that it is about.
+        var tenant: UInt64 {
+            switch self {
+            case .wrong(let guess), .right(let guess): guess.tenant
+            case .forgiven(_, let tenant): tenant
+            }
+        }
     }
 
     /// A note, and how often it was made.
@@ -33,7 +41,7 @@ actor GuessJournal {
     private let counters: GuessCounters
     /// Tells this server's rows from those of other servers.
     private let serverID: UInt64
-    private let pending = Mutex<[Note: Int]>([:])
+    private let pending: Mutex<PendingGuesses>
     private let news: Mutex<GuessNews>
     private var rowCount: UInt64 = 0
     private var failedAt: Instant?
@@ -43,6 +51,7 @@ actor GuessJournal {
         self.resources = resources
         self.counters = counters
         self.loop = loop
+        self.pending = Mutex(PendingGuesses(countMax: resources.limits.guessesKeptPerSecond))
         self.serverID = resources.random.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
         self.news = Mutex(GuessNews(ownID: serverID, countMax: resources.limits.guessRowsWaitingMax))
     }
@@ -51,17 +60,11 @@ actor GuessJournal {
         self?.assumeIsolated { $0.timerFired() }
     }
 
-    /// Queues a note, which is written within a second. Above `Limits.guessesKeptPerSecond` different notes, further
-    /// ones are dropped.
+    /// Queues a note, which is written within a second. Above `Limits.guessesKeptPerSecond` different notes, notes of
+    /// the tenant with the most are dropped.
     nonisolated func note(_ note: Note) {
-        let isFirst = pending.withLock { pending in
-            guard pending[note] != nil || pending.count < resources.limits.guessesKeptPerSecond else {
-                counters.forgotten.add()
-                return false
-            }
-            pending[note, default: 0] += 1
-            return pending.count == 1 && pending[note] == 1
-        }
+        let (isFirst, droppedCount) = pending.withLock { $0.add(note) }
+        if droppedCount > 0 { counters.forgotten.add(UInt64(clamping: droppedCount)) }
         guard isFirst else { return }
         Task(executorPreference: loop) { await self.armTimer() }
     }
@@ -82,13 +85,13 @@ actor GuessJournal {
     /// Writes the waiting notes.
     func save() async {
         let notes = pending.withLock { pending in
-            defer { pending = [:] }
-            return pending
+            defer { pending = PendingGuesses(countMax: resources.limits.guessesKeptPerSecond) }
+            return pending.all
         }
         guard !notes.isEmpty else { return }
         rowCount += 1
         let key = GuessRowKey(time: resources.clock.now(), serverID: serverID, row: rowCount)
-        let row = StoredGuesses(guesses: notes.map { StoredGuess($0.key, count: $0.value) })
+        let row = StoredGuesses(guesses: notes.map { StoredGuess($0.note, count: $0.count) })
         do {
             try await resources.store.write(for: .session) { try $0.put(Tables.guesses, key, row) }
         } catch {
@@ -194,7 +197,8 @@ extension StoredGuess {
         switch note {
         case .wrong(let guess): self.init(guess, .wrong, count)
         case .right(let guess): self.init(guess, .right, count)
-        case .forgiven(let account): self.init(outcome: .forgiven, account: account, count: Int64(count))
+        case .forgiven(let account, let tenant):
+            self.init(outcome: .forgiven, account: account, tenant: tenant, count: Int64(count))
         }
     }
 
@@ -214,7 +218,7 @@ extension StoredGuess {
         case .unspecified: return nil
         case .wrong: return .wrong(guess)
         case .right: return .right(guess)
-        case .forgiven: return .forgiven(account: account)
+        case .forgiven: return .forgiven(account: account, tenant: tenant)
         }
     }
 }

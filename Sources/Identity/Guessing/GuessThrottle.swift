@@ -82,7 +82,7 @@ public final class GuessThrottle: Sendable {
     public func forgive(_ email: Email, tenantID: Text) {
         let account = keys.account(email, tenantID: tenantID)
         budgets.forgive(account: account)
-        journal.note(.forgiven(account: account))
+        journal.note(.forgiven(account: account, tenant: keys.tenant(tenantID)))
     }
 
     /// Takes over the counts from before a restart, and from then on the counts of the other nodes of a cluster. Called
@@ -96,7 +96,7 @@ public final class GuessThrottle: Sendable {
                     // The clock may have been set back since the entry was read, so the age could be negative.
                     budgets.add(entry.count, guess, at: steadyNow - max(.zero, now - entry.time))
                 case .right(let guess): budgets.forget(guess)
-                case .forgiven(let account): budgets.forgive(account: account)
+                case .forgiven(let account, _): budgets.forgive(account: account)
                 }
             }
         }

@@ -1,28 +1,30 @@
 import Base
 import Reactor
+import Rules
 
 /// Makes guesses of unknown sources wait while their tenant or caller has spent its budget.
 ///
 /// Runs on one event loop. Holds at most `Limits.strangersWaitingMax` guesses, and of one tenant at most
-/// `strangersWaitingPerTenantMax`: the rate of guessing is then at most that many in `strangerWaitMax`.
+/// `strangersWaitingPerTenantMax`: the rate of guessing is then at most that many in `strangerWaitMax`. When the room
+/// is full, the latest guess of the tenant with the most gives its place to a tenant that has fewer.
 actor WaitingRoom {
     private struct Waiter {
         let promise: Promise<Void>
         let releaseAt: Instant
+        let tenant: UInt64
     }
 
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let counters: GuessCounters
-    private let waitersMax: Int
     private let waitersPerTenantMax: Int
     private var waiters: [UInt64: Waiter] = [:]
-    private var counts: [UInt64: Int] = [:]
+    private var shares: TenantShares<UInt64>
     private var lastID: UInt64 = 0
 
     init(limits: Limits, counters: GuessCounters, loop: EventLoop) {
-        self.waitersMax = limits.strangersWaitingMax
+        self.shares = TenantShares(countMax: limits.strangersWaitingMax)
         self.waitersPerTenantMax = limits.strangersWaitingPerTenantMax
         self.counters = counters
         self.loop = loop
@@ -33,26 +35,41 @@ actor WaitingRoom {
     /// Returns after `duration`. SERVER_OVERLOADED when there is no room; `CancellationError` when the call was
     /// cancelled, which its connection does at the deadline too.
     func wait(_ duration: Duration, tenant: UInt64) async throws {
-        guard waiters.count < waitersMax, counts[tenant, default: 0] < waitersPerTenantMax else {
+        guard shares.count(of: tenant) < waitersPerTenantMax, makeRoom(for: tenant) else {
             counters.waitingRefused.add()
             throw Failure.noRoomToWait(retryAfter: duration)
         }
-        let waiter = Waiter(promise: Promise(), releaseAt: Instant.now.advanced(by: duration))
+        let waiter = Waiter(promise: Promise(), releaseAt: Instant.now.advanced(by: duration), tenant: tenant)
         lastID += 1
         let id = lastID
         waiters[id] = waiter
-        counts[tenant, default: 0] += 1
+        shares.entered(tenant)
         counters.delayed.add()
         counters.waiting.add(1)
-        defer { leave(id, tenant) }
+        defer { leave(id) }
         arm()
         try await waiter.promise.cancellableValue()
     }
 
-    private func leave(_ id: UInt64, _ tenant: UInt64) {
-        waiters[id] = nil
-        let count = counts[tenant, default: 1] - 1
-        counts[tenant] = count > 0 ? count : nil
+    private func makeRoom(for tenant: UInt64) -> Bool {
+        switch shares.verdict(for: tenant) {
+        case .hasRoom: return true
+        case .refused: return false
+        case .takes(let other):
+            let latest = waiters.lazy.filter { $0.value.tenant == other }.max { $0.key < $1.key }
+            guard let latest else { return false }
+            let rest = Duration.nanoseconds(max(1, latest.value.releaseAt.nanoseconds(since: .now)))
+            latest.value.promise.fail(Failure.noRoomToWait(retryAfter: rest))
+            counters.waitingRefused.add()
+            leave(latest.key)
+            return true
+        }
+    }
+
+    /// A guess that was turned away has left already when its call comes here.
+    private func leave(_ id: UInt64) {
+        guard let waiter = waiters.removeValue(forKey: id) else { return }
+        shares.left(waiter.tenant)
         counters.waiting.add(-1)
         if waiters.isEmpty { timer.cancel() }
     }

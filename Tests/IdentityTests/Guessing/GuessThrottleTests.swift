@@ -48,6 +48,27 @@ import Testing
         }
     }
 
+    @Test func `A tenant with many guesses in a second does not take the places of another's`() async throws {
+        try await withFixture { fixture in
+            var limits = Limits()
+            limits.guessesKeptPerSecond = 8
+            let resources = Resources(
+                store: fixture.store, time: ServerClock(fixture.clock.machine), random: .system, limits: limits,
+                log: .silent)
+            let first = Self.throttle(fixture, resources)
+            for number in UInt64(0)..<20 { try await Self.fail(first, Self.guess(100 + number, 50), times: 1) }
+            let ada = Guess(kind: .password, account: 7, source: 60, address: 60, tenant: 9, caller: 2)
+            try await Self.fail(first, ada, times: 6)
+            for number in UInt64(0)..<8 { try await Self.fail(first, Self.guess(200 + number, 51), times: 1) }
+            await first.save()
+            #expect(first.counters.forgotten.value == 21)
+            let second = Self.throttle(fixture, resources)
+            try second.start()
+            await #expect(refusal { _ = try await second.admit(ada) } == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            for throttle in [first, second] { await throttle.stop() }
+        }
+    }
+
     @Test func whatAnotherServerCountsIsTakenOverAsItComes() async throws {
         try await withFixture { fixture in
             let (first, second) = (Self.throttle(fixture), Self.throttle(fixture))

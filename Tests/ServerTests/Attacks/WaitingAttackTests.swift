@@ -28,8 +28,8 @@ import Wire
     }
 
     /// Sends a sign-in without waiting for its answer.
-    private static func send(_ client: RawClient, _ email: Text) throws {
-        let request = AccountsSignInWithPasswordRequest(email: email, password: Secret("x"))
+    private static func send(_ client: RawClient, _ email: Text, _ tenantID: Text = .empty) throws {
+        let request = AccountsSignInWithPasswordRequest(tenantID: tenantID, email: email, password: Secret("x"))
         try client.send(
             client.request("postern.v1.Accounts/SignInWithPassword", request, stream: client.nextStream()))
     }
@@ -80,6 +80,45 @@ import Wire
             // A caller that goes away makes room, and a password that was never tried costs nothing.
             strangers.client.close()
             #expect(Self.becomes { counters.waiting.value == 0 })
+        }
+    }
+
+    @Test func `Tenants that fill the waiting room leave room for another tenant's strangers`() async throws {
+        try await withServer(configure: { configuration in
+            configuration.limits.guessesPerTenantAndHour = 20
+            configuration.limits.strangerWaitMax = .seconds(600)
+            configuration.limits.strangersWaitingMax = 4
+            configuration.limits.strangersWaitingPerTenantMax = 4
+        }) { server in
+            let admin = try server.connect()
+            let _: TenantsCreateResponse = try admin.call(
+                "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "other"))
+            let guesser = try Guesser(server)
+            _ = Self.spray(guesser, 0..<20)
+            for number in 0..<20 {
+                _ = guesser.tryPassword(
+                    "x", of: Text("user\(number)@example.com"), from: Text("198.19.0.\(number)"), tenantID: "other")
+            }
+            let counters = server.project.guesses.counters
+            let attackers = try Guesser(server)
+            for number in 0..<4 { try Self.send(attackers.client, Text("user\(number)@example.com")) }
+            #expect(Self.becomes { counters.waiting.value == 4 })
+            let other = try Guesser(server)
+            for number in 0..<2 { try Self.send(other.client, Text("user\(number)@example.com"), "other") }
+            // Two of the first tenant's give way, the latest first.
+            for _ in 0..<2 {
+                let frame = try attackers.client.readFrame()
+                #expect(
+                    failure {
+                        let _: AccountsSignInWithPasswordResponse = try RawClient.response(frame)
+                    }.reason == "SERVER_OVERLOADED")
+            }
+            #expect(Self.becomes { counters.waiting.value == 4 && counters.waitingRefused.value == 2 })
+            // Neither tenant takes more from the other.
+            for tenantID in ["", "other"] as [Text] {
+                let refused = guesser.tryPassword("x", of: "carol@example.com", tenantID: tenantID)
+                #expect(refused.reason == "SERVER_OVERLOADED")
+            }
         }
     }
 }
