@@ -10,7 +10,7 @@ import Base
 /// - All slow tenants together have at most half of the workers. A tenant is slow while one of its works has run for
 ///   longer than `timeFree`, and afterwards in proportion to the time that its works took beyond that.
 ///
-/// The server's own work (`WorkerPool.ownWork`) takes any worker that is free.
+/// The server's own work (`Work.ownTenant`) takes any worker that is free.
 struct WorkerShares: Sendable {
     /// The time of each work that is never held against its tenant.
     static let timeFree = Duration.seconds(1)
@@ -40,7 +40,7 @@ struct WorkerShares: Sendable {
 
         /// `runningCount`: how many workers the tenant has already.
         func admits(_ tenant: Text, runningCount: Int) -> Bool {
-            if tenant == WorkerPool.ownWork { return true }
+            if tenant == Work.ownTenant { return true }
             return 2 * runningCount < freeCount && (hasRoomForSlow || !isSlow(tenant))
         }
     }
@@ -49,7 +49,7 @@ struct WorkerShares: Sendable {
         let slowNow = Set(running.filter { Self.isOverdue($0.begun, now) }.map(\.work.tenant))
         let slowUntil = slowUntil
         let isSlow = { (tenant: Text) in
-            guard tenant != WorkerPool.ownWork else { return false }
+            guard tenant != Work.ownTenant else { return false }
             let isStillPaying = slowUntil[tenant].map { $0 > now.advanced(by: Self.slowFree) } ?? false
             return isStillPaying || slowNow.contains(tenant)
         }

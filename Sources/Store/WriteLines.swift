@@ -1,5 +1,15 @@
 import Base
 
+/// A request that waits in `WriteLines`.
+protocol WaitingWrite: AnyObject {
+    /// In whose line it waits. It does not change.
+    var tenant: Text { get }
+    /// The nanoseconds that it took, once it has ended.
+    var cost: Int64 { get }
+    /// Whether it was taken, and has not ended since. The lines note it.
+    var isTaken: Bool { get set }
+}
+
 /// The waiting writes, in one line per tenant. The tenant whose writes took the least time so far goes next.
 ///
 /// This is start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996) by the batch: a request counts as `costMin` when
@@ -7,29 +17,28 @@ import Base
 /// that had the last turn: idle time earns no credit, and debts stay while anybody waits. A tenant may take another
 /// place only while it holds fewer than are free (Choudhury and Hahne, "Dynamic Queue Length Thresholds", 1998): one
 /// alone gets half of them, and a newcomer always finds one.
-struct WriteLines {
+struct WriteLines<Request: WaitingWrite> {
     /// One tenant's requests, first in, first out.
-    final class Line: @unchecked Sendable {
-        // Unchecked: used under the lock of the queue that holds the lines.
-        fileprivate let tenant: Text
+    private final class Line {
+        let tenant: Text
         /// Nil where a request was taken.
-        fileprivate var requests: [WriteRequest?] = []
-        fileprivate var firstIndex = 0
+        var requests: [Request?] = []
+        var firstIndex = 0
         /// The time in nanoseconds that its requests took, on a scale of the lines' own.
-        fileprivate var spent: Int64
+        var spent: Int64
         /// Among equals, the line whose last turn is longest ago goes first.
-        fileprivate var turnNumber: UInt64 = 0
+        var turnNumber: UInt64 = 0
         /// The requests that were taken and have not ended.
-        fileprivate var runningCount = 0
+        var runningCount = 0
 
-        fileprivate init(tenant: Text, spent: Int64) { (self.tenant, self.spent) = (tenant, spent) }
+        init(tenant: Text, spent: Int64) { (self.tenant, self.spent) = (tenant, spent) }
 
-        fileprivate var count: Int { requests.count - firstIndex }
+        var count: Int { requests.count - firstIndex }
 
         /// The line that had less time goes first.
-        fileprivate func precedes(_ other: Line) -> Bool { (spent, turnNumber) < (other.spent, other.turnNumber) }
+        func precedes(_ other: Line) -> Bool { (spent, turnNumber) < (other.spent, other.turnNumber) }
 
-        fileprivate func removeFirst() -> WriteRequest {
+        func removeFirst() -> Request {
             // Proof: the caller saw `count > 0`, and a place is emptied only when `firstIndex` passes it.
             guard let request = requests[firstIndex].take() else { preconditionFailure("a line's first place is empty") }
             firstIndex += 1
@@ -43,7 +52,7 @@ struct WriteLines {
             return request
         }
 
-        fileprivate func putBack(_ request: WriteRequest) {
+        func putBack(_ request: Request) {
             if firstIndex > 0 {
                 firstIndex -= 1
                 requests[firstIndex] = request
@@ -53,7 +62,7 @@ struct WriteLines {
         }
     }
 
-    static let costMin: Int64 = 10_000
+    static var costMin: Int64 { 10_000 }
 
     private let countMax: Int
     private var lines: [Text: Line] = [:]
@@ -74,10 +83,9 @@ struct WriteLines {
     var tenantCount: Int { lines.count }
 
     /// Returns false if the request's tenant may not take another place.
-    mutating func add(_ request: WriteRequest) -> Bool {
+    mutating func add(_ request: Request) -> Bool {
         let line = line(of: request.tenant)
         guard line.count < countMax - count else { return false }
-        request.line = line
         if line.count == 0 {
             line.spent = max(line.spent, time)
             enterTurns(line)
@@ -88,8 +96,8 @@ struct WriteLines {
     }
 
     /// Takes out the next requests, at most `countMax`, in the order of their turns.
-    mutating func take(countMax: Int) -> [WriteRequest] {
-        var taken: [WriteRequest] = []
+    mutating func take(countMax: Int) -> [Request] {
+        var taken: [Request] = []
         taken.reserveCapacity(min(countMax, count))
         if !isSorted {
             turns.sort { $1.precedes($0) }
@@ -97,7 +105,9 @@ struct WriteLines {
         }
         while taken.count < countMax, let line = turns.last {
             time = max(time, line.spent)
-            taken.append(line.removeFirst())
+            let request = line.removeFirst()
+            request.isTaken = true
+            taken.append(request)
             line.spent += Self.costMin
             line.runningCount += 1
             turnCount += 1
@@ -115,9 +125,10 @@ struct WriteLines {
     }
 
     /// Puts requests back that were taken and not run: the next ones of their lines, in the order of `requests`.
-    mutating func putBack(_ requests: ArraySlice<WriteRequest>) {
+    mutating func putBack(_ requests: ArraySlice<Request>) {
         for request in requests.reversed() {
-            guard let line = request.line else { continue }
+            guard request.isTaken, let line = lines[request.tenant] else { continue }
+            request.isTaken = false
             isSorted = false
             if line.count == 0 { enterTurns(line) }
             line.putBack(request)
@@ -129,9 +140,11 @@ struct WriteLines {
     }
 
     /// Charges requests that were taken and have ended with the time that each took.
-    mutating func ended(_ requests: ArraySlice<WriteRequest>) {
+    mutating func ended(_ requests: ArraySlice<Request>) {
         for request in requests {
-            guard let line = request.line.take() else { continue }
+            // A line whose requests run is not forgotten.
+            guard request.isTaken, let line = lines[request.tenant] else { continue }
+            request.isTaken = false
             line.runningCount -= 1
             runningCount -= 1
             guard request.cost > Self.costMin else { continue }

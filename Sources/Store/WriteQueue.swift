@@ -6,7 +6,7 @@ import Synchronization
 /// whole batch at a time.
 final class WriteQueue: Sendable {
     private struct State {
-        var waiting: WriteLines
+        var waiting: WriteLines<WriteRequest>
         var refusal: StoreError?
         /// The number of requests at which the sleeping writer is woken. Nil while it is awake.
         var countAwaited: Int?

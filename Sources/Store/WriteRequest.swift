@@ -1,7 +1,7 @@
 import Base
 
 /// A queued write: its body, its waiting caller, and the result of its last run.
-final class WriteRequest: @unchecked Sendable {
+final class WriteRequest: WaitingWrite, @unchecked Sendable {
     // Unchecked: only the writer's thread touches the variables, after the queue's lock handed the request over.
 
     /// Why the last run failed; nil if it succeeded.
@@ -24,8 +24,8 @@ final class WriteRequest: @unchecked Sendable {
     var cost: Int64 = 0
     /// The tenant on whose behalf the request is made; empty for the server's own work.
     var tenant: Text { meter?.tenant ?? .empty }
-    /// Where it was taken from, until it has ended. Used under the queue's lock.
-    var line: WriteLines.Line?
+    /// Used under the queue's lock.
+    var isTaken = false
 
     private let body: @Sendable (borrowing WriteTransaction) throws -> Void
     /// Nil once the request is finished.

@@ -96,14 +96,40 @@ import Wire
                 var reasons: [UInt32: String] = [:]
                 for _ in 0..<2 {
                     let frame = try client.readFrame()
-                    reasons[frame.header.stream] = failure {
-                        let _: TenantsGetResponse = try RawClient.response(frame)
-                    }.reason
+                    let ended = failure { let _: TenantsGetResponse = try RawClient.response(frame) }
+                    reasons[frame.header.stream] = ended.reason
                 }
                 #expect(
                     reasons == [stream: "CALLER_UNAUTHENTICATED", refused: "CALLER_UNAUTHENTICATED"])
                 client.close()
             }
+        }
+    }
+
+    @Test func `A key that another node revokes is refused here, and its streams end`() async throws {
+        try await withTwoServers { first, second in
+            let admin = try first.connect()
+            let _: TenantsCreateResponse = try admin.call(
+                "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "acme"))
+            let (_, changing) = try Self.makeKey(admin)
+            let (secret, id) = try Self.makeKey(admin)
+            // A change on the second node: it then knows all changes of the first.
+            let secondAdmin = try second.connect()
+            try Self.rename(secondAdmin, changing, to: "one")
+            let client = try second.connect(authenticated: false)
+            client.apiKey = secret
+            try Self.getTenant(client)
+            let following = try second.connect(authenticated: false)
+            following.apiKey = secret
+            let stream = try Self.watch(following)
+            #expect(Self.becomes { second.project.changes.watchCount.load(ordering: .relaxed) == 2 })
+            let _: ProjectRevokeApiKeyResponse = try admin.call(
+                "postern.v1.Project/RevokeApiKey", ProjectRevokeApiKeyRequest(apiKeyID: id))
+            try Self.rename(secondAdmin, changing, to: "two")
+            let frame = try following.readFrame()
+            let ended = failure { let _: TenantsGetResponse = try RawClient.response(frame) }
+            #expect(frame.header.stream == stream && ended.reason == "CALLER_UNAUTHENTICATED")
+            expectRefusal("CALLER_UNAUTHENTICATED") { try Self.getTenant(client) }
         }
     }
 }

@@ -84,7 +84,8 @@ import Testing
                 "postern.v1.Tenants/Update",
                 TenantsUpdateRequest(
                     tenant: Messages.Tenant(secondFactorState: .mandatory),
-                    updateMask: ProtobufFieldMask(paths: ["second_factor_state"]), endSessionsWithoutSecondFactor: true))
+                    updateMask: ProtobufFieldMask(paths: ["second_factor_state"]),
+                    endSessionsWithoutSecondFactor: true))
             return Int(answer.endedSessionCount)
         case .updateTenants:
             let answer: TenantsUpdateManyResponse = try client.call(

@@ -9,19 +9,19 @@ import Testing
         WriteMeter.$current.withValue(WriteMeter(tenant: tenant)) { WriteRequest({ _ in }, .callback({ _ in })) }
     }
 
-    private func lines(_ tenants: [Text]) -> WriteLines {
-        var lines = WriteLines(countMax: 1_000)
+    private func lines(_ tenants: [Text]) -> WriteLines<WriteRequest> {
+        var lines = WriteLines<WriteRequest>(countMax: 1_000)
         for tenant in tenants { add(tenant, to: &lines) }
         return lines
     }
 
-    private func add(_ tenant: Text, to lines: inout WriteLines) {
+    private func add(_ tenant: Text, to lines: inout WriteLines<WriteRequest>) {
         let isAdded = lines.add(request(tenant))
         #expect(isAdded)
     }
 
     /// Takes requests of these tenants, which must take `cost` nanoseconds each.
-    private func run(_ lines: inout WriteLines, _ count: Int, cost: (Text) -> Int64 = { _ in 0 }) -> [Text] {
+    private func run(_ lines: inout WriteLines<WriteRequest>, _ count: Int, cost: (Text) -> Int64 = { _ in 0 }) -> [Text] {
         let taken = lines.take(countMax: count)
         for request in taken { request.cost = cost(request.tenant) }
         lines.ended(taken[...])
@@ -38,7 +38,7 @@ import Testing
 
     @Test func aTenantWaitsWhileTheOthersHaveHadLessTime() {
         var lines = lines(["slow", "slow", "slow"] + Array(repeating: "quick", count: 12))
-        let cost: (Text) -> Int64 = { $0 == "slow" ? 10 * WriteLines.costMin : WriteLines.costMin }
+        let cost: (Text) -> Int64 = { ($0 == "slow" ? 10 : 1) * WriteLines<WriteRequest>.costMin }
         #expect(run(&lines, 2, cost: cost) == ["slow", "quick"])
         // The slow one is nine turns ahead.
         #expect(run(&lines, 9, cost: cost) == Array(repeating: "quick", count: 9))
@@ -66,7 +66,7 @@ import Testing
         for takenCount in 1...6 {
             for ranCount in 0..<takenCount {
                 let requests = ["a", "a", "b", "a", "b", "c"].map { request(Text($0)) }
-                var lines = WriteLines(countMax: 100)
+                var lines = WriteLines<WriteRequest>(countMax: 100)
                 for request in requests { _ = lines.add(request) }
                 #expect(lines.count == 6)
                 let taken = lines.take(countMax: takenCount)
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test func oneTenantGetsHalfOfThePlacesAndANewcomerAlwaysFindsOne() {
-        var lines = WriteLines(countMax: 64)
+        var lines = WriteLines<WriteRequest>(countMax: 64)
         var counts: [Int] = []
         for tenant in ["a", "b", "c", "d"] {
             counts.append((0..<64).count { _ in lines.add(request(Text(tenant))) })
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test func tenantsThatAreGoneAreForgotten() {
-        var lines = WriteLines(countMax: 10)
+        var lines = WriteLines<WriteRequest>(countMax: 10)
         // One that waits all the time keeps the accounts from being dropped together.
         add("first", to: &lines)
         for number in 0..<5_000 {
@@ -117,8 +117,9 @@ import Testing
             var random = SeededRandom(seed: seed)
             let tenants = (0..<Int.random(in: 2...6, using: &random)).map { Text("\($0)") }
             var costs: [Text: Int64] = [:]
-            for tenant in tenants { costs[tenant] = WriteLines.costMin * Int64.random(in: 1...300, using: &random) }
-            var lines = WriteLines(countMax: 100_000)
+            let costMin = WriteLines<WriteRequest>.costMin
+            for tenant in tenants { costs[tenant] = costMin * Int64.random(in: 1...300, using: &random) }
+            var lines = WriteLines<WriteRequest>(countMax: 100_000)
             var had: [Text: Int64] = [:]
             for tenant in tenants { for _ in 0..<4 { add(tenant, to: &lines) } }
             for _ in 0..<2_000 {

@@ -91,7 +91,7 @@ public func withServer<Result: Sendable>(
             instance: instance, address: listener.address, adminKey: key, clock: clock, masterKey: masterKey,
             directory: directory)
         do { result = .success(try await body(server)) } catch { result = .failure(error) }
-        if case .success = result, let longWrite = LongWrite(in: instance.project.store) { result = .failure(longWrite) }
+        if case .success = result, let write = LongWrite(in: instance.project.store) { result = .failure(write) }
         listener.close()
     } catch {
         await closeOnThread(instance)

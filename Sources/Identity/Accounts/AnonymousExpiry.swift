@@ -39,7 +39,7 @@ public final class AnonymousExpiry: Sendable {
         let isDeleted = try await users.changing(each: found, key: { $0 }) { transaction, key in
             try transaction.expireAnonymousUser(key, now: now)
         }
-        expiredCount.add(UInt64(isDeleted.count { $0 }))
+        expiredCount.add(UInt64(clamping: isDeleted.count { $0 }))
     }
 
     /// Rows whose user seems to be unused or no longer anonymous, and the row after which to look next.

@@ -41,7 +41,7 @@ actor GuessJournal {
     private let counters: GuessCounters
     /// Tells this server's rows from those of other servers.
     private let serverID: UInt64
-    private let pending: Mutex<PendingGuesses>
+    private let pending: Mutex<PendingGuesses<Note>>
     private let news: Mutex<GuessNews>
     private var rowCount: UInt64 = 0
     private var failedAt: Instant?
@@ -63,7 +63,7 @@ actor GuessJournal {
     /// Queues a note, which is written within a second. Above `Limits.guessesKeptPerSecond` different notes, notes of
     /// the tenant with the most are dropped.
     nonisolated func note(_ note: Note) {
-        let (isFirst, droppedCount) = pending.withLock { $0.add(note) }
+        let (isFirst, droppedCount) = pending.withLock { $0.add(note, of: note.tenant) }
         if droppedCount > 0 { counters.forgotten.add(UInt64(clamping: droppedCount)) }
         guard isFirst else { return }
         Task(executorPreference: loop) { await self.armTimer() }

@@ -1,0 +1,60 @@
+import Base
+import Identity
+import Messages
+import Service
+import Store
+import TestSupport
+import Testing
+
+/// One tenant's admin revokes without end. What ends something may go beyond the quotas, and leaves rows behind.
+@Suite struct QuotaReserveAttackTests {
+    private static func revoke(_ client: RawClient, _ uid: Text = "user-0") throws {
+        let _: UsersRevokeTokensResponse = try client.call(
+            "postern.v1.Users/RevokeTokens", UsersRevokeTokensRequest(tenantID: "acme", uid: uid))
+    }
+
+    @Test func `Revoking without end fills an eighth beyond the tenant's bytes, and deleting goes on`() async throws {
+        try await QuotaAttackTests.withAcme(configure: { $0.limits.tenantReserveMin = 1_000 }) { server in
+            let admin = try server.client(as: .tenantAdmin, of: "acme")
+            for number in 0..<3 {
+                let _: UsersCreateResponse = try admin.call(
+                    "postern.v1.Users/Create", UsersCreateRequest(uid: Text("user-\(number)")))
+            }
+            try server.updateTenant("acme", ["quotas.stored_bytes"]) { $0.quotas = TenantQuotas(storedBytes: 16_000) }
+            var count = 0
+            while count < 1_000, failure({ try Self.revoke(admin) }).reason.isEmpty {
+                count += 1
+                server.clock.advance(by: .seconds(1))
+            }
+            let refused = failure { try Self.revoke(admin) }
+            #expect(count > 5 && refused.metadata("quota") == "tenant_stored_bytes", "\(count)")
+            #expect(refused.metadata("limit") == "18000")
+            let used = try #require(try server.usage(of: "acme")["tenant_stored_bytes"]).used
+            #expect(used >= 18_000 && used < 19_000)
+            let _: UsersDeleteResponse = try admin.call(
+                "postern.v1.Users/Delete", UsersDeleteRequest(tenantID: "acme", uid: "user-1"))
+            // The operator revokes whatever the tenant's admins have done.
+            try Self.revoke(try server.connect())
+        }
+    }
+
+    @Test func `Revoking without end spends a reserve of bytes in an hour`() async throws {
+        try await QuotaAttackTests.withAcme { server in
+            let quotas = CallerQuotas(mutationsPerSecond: 1_000, writtenBytesPerHour: 3_600)
+            let admin = try server.client(as: .tenantAdmin, of: "acme", quotas: quotas)
+            for number in 0..<2 {
+                let _: UsersCreateResponse = try admin.call(
+                    "postern.v1.Users/Create", UsersCreateRequest(uid: Text("user-\(number)")))
+            }
+            var count = 0
+            while count < 1_000, failure({ try Self.revoke(admin) }).reason.isEmpty { count += 1 }
+            let refused = failure { try Self.revoke(admin) }
+            #expect((5...60).contains(count) && refused.metadata("quota") == "caller_written_bytes", "\(count)")
+            let _: UsersDeleteResponse = try admin.call(
+                "postern.v1.Users/Delete", UsersDeleteRequest(tenantID: "acme", uid: "user-1"))
+            try Self.revoke(try server.client(as: .tenantAdmin, of: "acme"))
+            server.clock.advance(by: refused.retryAfter ?? .zero)
+            try Self.revoke(admin)
+        }
+    }
+}
