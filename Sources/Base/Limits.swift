@@ -230,8 +230,9 @@ public struct Limits: Sendable {
     // Quotas: docs/decisions/0019-quotas.md says why these numbers
     /// The bytes that a tenant's rows may take. Whatever the value here, the limit is at most an eighth of the map.
     public var tenantStoredBytesMax = 8 << 30
-    /// The least that changes which end something may add beyond a tenant's bytes.
-    public var tenantReserveMin = 1 << 20
+    /// The least that changes which end something may add beyond a tenant's bytes. Strangers can bring about rows of
+    /// refused calls, which count as the tenant's; the reserve is larger than all of them.
+    public var tenantReserveMin = 8 << 20
     /// The changes per second by end users of one tenant. Here and below, four seconds' worth may come at once.
     public var mutationsPerTenantPerSecond = 1_000
     /// The changes per second by one API key or service account that acts for end users.

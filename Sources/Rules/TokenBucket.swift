@@ -31,6 +31,7 @@ public struct TokenBucket: Sendable {
 
     private static let memoryMax = 86_400.0
 
+    /// `size`: the greatest debt.
     public mutating func spend(_ amount: Double, size: Double) { level = max(-size, level - amount) }
 
     /// How long until the level is above `floor`; nil when it is.

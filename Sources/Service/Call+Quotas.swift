@@ -40,13 +40,18 @@ extension Admission {
 }
 
 extension WaitingCall {
+    /// The tenant in whose line the call's writes wait. A method about no tenant, or about any, is its caller's.
+    private var payingTenantID: Text {
+        method.tenant == .request ? settings.tenantID : caller?.tenantID ?? WriteMeter.project
+    }
+
     /// Runs a call, whose writes are for `purpose` and wait in the tenant's line, and charges its caller for the writes
     /// of a change, also if it fails after the commit.
     func charging<Result: Sendable>(
         _ purpose: WritePurpose = .growth, _ body: () async throws -> Result
     ) async throws -> Result {
         guard method.mutation else { return try await body() }
-        let meter = WriteMeter(tenant: settings.tenantID, deadline: deadline)
+        let meter = WriteMeter(tenant: payingTenantID, deadline: deadline)
         defer { if let caller { project.tenants.quotas.charge(caller, settings: settings, meter) } }
         return try await WriteMeter.$current.withValue(meter) {
             if purpose == .growth { return try await body() }

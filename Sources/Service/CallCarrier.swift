@@ -37,6 +37,8 @@ protocol CallCarrier: Actor {
     func awaitsPage()
     /// Returns when this call may make a page of a list; see `Connection.pageTurn`.
     func pageTurn(stream: UInt32) async throws
+    /// Returns when this call may do a piece of work that takes as long as a page; see `Connection.workTurn`.
+    func workTurn() async throws
     /// Sends one message of a stream when the client has room for it. `write` appends the message; it is called once,
     /// when there is room, so that a waiting stream holds no message. If `write` finds that there is no message,
     /// nothing is sent. `heldByteCount` is the memory that the caller holds meanwhile. Throws `CancellationError`, and

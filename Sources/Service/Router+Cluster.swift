@@ -37,9 +37,9 @@ extension Router {
 
     /// Returns when this node's store has reached the journal's end, and with it the position that the call names.
     /// NODE_BEHIND, and INVALID_POSITION for a position beyond the end.
-    func reachEnd(for freshness: CallFreshness?) async throws {
+    func reachEnd(for freshness: CallFreshness?, _ caller: Caller?) async throws {
         do {
-            try await service.project.store.reachJournalEnd()
+            try await service.project.store.reachJournalEnd(tenant: caller?.tenantID ?? WriteMeter.project)
         } catch StoreError.journal(.away) {
             throw Failure.nodeBehind
         }

@@ -50,6 +50,7 @@ extension Router {
         _ prepare: PrepareStream, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {
         if let first = try await carrier.nextMessage(stream: exchange.stream) {
+            try await carrier.workTurn()
             let stream = try first.withUnsafeBytes { try prepare($0, service.limits.messages) }
             exchange.trace?.add(receivedByteCount: first.count)
             let call = try streamCall(stream, exchange, on: carrier)

@@ -200,7 +200,7 @@ extension Router {
     func performAtEnd<Carrier: CallCarrier>(
         _ request: OwnedRequest, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {
-        try await reachEnd(for: request.freshness)
+        try await reachEnd(for: request.freshness, exchange.caller)
         var exchange = exchange
         let work: Work
         (work, exchange.caller) = try request.withEnvelope { try workAtEnd($0, request, exchange, on: carrier) }

@@ -83,10 +83,15 @@ struct RequestStream<Request: Message>: Sendable {
         self.limits = limits
     }
 
+    /// Returns when the handler may do a piece of work that takes as long as a page, beside the other connections of
+    /// its loop.
+    func workTurn() async throws { try await stream.carrier.workTurn() }
+
     /// The next message, or nil when the client sends no more. Throws INVALID_ARGUMENT for bytes that do not decode.
     func next() async throws -> Request? {
         guard let bytes = try await stream.carrier.nextMessage(stream: stream.number) else { return nil }
         stream.trace?.add(receivedByteCount: bytes.count)
+        try await workTurn()
         return try Request(decoding: bytes, limits: limits)
     }
 }

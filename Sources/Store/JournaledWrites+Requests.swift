@@ -45,9 +45,9 @@ extension JournaledWrites {
             switch writer.remedy(for: attempt, part, &rerunCount) {
             case .again: continue
             // The requests after this part stay in `waiting`.
-            case .split(let parts): part = parts.last ?? []
-            case .over:
-                waiting.removeFirst(part.count)
+            case .shorter(let first): part = first
+            case .over(let done):
+                waiting.removeFirst(done.count)
                 part = writer.fatal == nil ? waiting.prefix(partMax) : []
             }
         }
@@ -84,7 +84,8 @@ extension JournaledWrites {
         let byteCountMax = part.count == 1 ? limits.journal.entryByteCountMax : limits.journal.batchByteCountMax
         guard byteCount > byteCountMax else { return nil }
         mdb_txn_abort(raw)
-        if part.count > 1, let half = writer.halves(of: part).last {
+        if part.count > 1 {
+            let half = writer.firstHalf(of: part)
             partMax = half.count
             return half
         }

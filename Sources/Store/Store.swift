@@ -1,4 +1,4 @@
-import Base
+public import Base
 import Synchronization
 
 /// The one database of a server: typed tables over LMDB, reads on any thread, writes through one group-committing
@@ -80,8 +80,13 @@ public final class Store: Sendable {
 
     /// Returns when this node has seen, after the call, that its store is at the journal's end. Then the store holds
     /// all writes that any node acknowledged before the call. Returns at once for a store that is in no cluster.
-    public func reachJournalEnd() async throws {
-        if isInCluster { try await write(for: .removal) { _ in } }
+    ///
+    /// `tenant`: in whose line the question waits.
+    public func reachJournalEnd(tenant: Text = WriteMeter.server) async throws {
+        guard isInCluster else { return }
+        try await WriteMeter.$current.withValue(WriteMeter(tenant: tenant)) {
+            try await write(for: .removal) { _ in }
+        }
     }
 
     /// Nil for a store that is opened without a journal. Any thread.

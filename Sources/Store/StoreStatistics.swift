@@ -23,7 +23,7 @@ public struct StoreStatistics: Sendable, Equatable {
     public var reruns: UInt64
     /// Writes that were refused because the store is full.
     public var refusals: UInt64
-    /// The most records that one write changed. All others wait while it runs.
+    /// The most records that one write of a call changed. All others wait while it runs.
     public var largestWrite: Int64
     /// Whether the store takes fewer writes than usual, or none.
     public var isDegraded: Bool

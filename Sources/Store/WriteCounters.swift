@@ -8,7 +8,7 @@ struct WriteCounters: Sendable {
     let failures = Counter()
     let reruns = Counter()
     let refusals = Counter()
-    /// The most records that one write changed.
+    /// The most records that one write of a call changed.
     let largestWrite = Gauge()
     /// The bytes of the data file on the disk, and whether the store is in any `StoreTrouble`.
     let fileBytes = Gauge()

@@ -6,8 +6,14 @@ protocol WaitingWrite: AnyObject {
     var tenant: Text { get }
     /// The nanoseconds that it took, once it has ended.
     var cost: Int64 { get }
-    /// Whether it was taken, and has not ended since. The lines note it.
-    var isTaken: Bool { get set }
+    /// Its turn, from when it was taken until it has ended. The lines note it.
+    var turn: WriteTurn? { get set }
+}
+
+/// Where a line stood when a request was taken from it.
+struct WriteTurn {
+    fileprivate let spent: Int64
+    fileprivate let number: UInt64
 }
 
 /// The waiting writes, in one line per tenant. The tenant whose writes took the least time so far goes next.
@@ -16,7 +22,8 @@ protocol WaitingWrite: AnyObject {
 /// it is taken, and as what it really took when it has ended. A tenant that comes back starts level with the tenant
 /// that had the last turn: idle time earns no credit, and debts stay while anybody waits. A tenant may take another
 /// place only while it holds fewer than are free (Choudhury and Hahne, "Dynamic Queue Length Thresholds", 1998): one
-/// alone gets half of them, and a newcomer always finds one.
+/// alone gets half of them, and a newcomer finds one unless many tenants filled theirs. The server's own work is
+/// bounded by what it does.
 struct WriteLines<Request: WaitingWrite> {
     /// One tenant's requests, first in, first out.
     private final class Line {
@@ -40,7 +47,7 @@ struct WriteLines<Request: WaitingWrite> {
 
         func removeFirst() -> Request {
             // Proof: the caller saw `count > 0`, and a place is emptied only when `firstIndex` passes it.
-            guard let request = requests[firstIndex].take() else { preconditionFailure("a line's first place is empty") }
+            guard let request = requests[firstIndex].take() else { preconditionFailure("no request in a line") }
             firstIndex += 1
             if firstIndex == requests.count {
                 requests.removeAll(keepingCapacity: requests.count < 64)
@@ -69,7 +76,7 @@ struct WriteLines<Request: WaitingWrite> {
     /// The lines with requests, the next one last; sorted by `take`.
     private var turns: [Line] = []
     private var isSorted = true
-    /// The spent time of the line that had the last turn.
+    /// The spent time of a line when its request, which has ended, was taken: the greatest so far.
     private var time: Int64 = 0
     private var turnCount: UInt64 = 0
     private var runningCount = 0
@@ -85,7 +92,7 @@ struct WriteLines<Request: WaitingWrite> {
     /// Returns false if the request's tenant may not take another place.
     mutating func add(_ request: Request) -> Bool {
         let line = line(of: request.tenant)
-        guard line.count < countMax - count else { return false }
+        guard line.count < countMax - count || request.tenant == WriteMeter.server else { return false }
         if line.count == 0 {
             line.spent = max(line.spent, time)
             enterTurns(line)
@@ -104,9 +111,8 @@ struct WriteLines<Request: WaitingWrite> {
             isSorted = true
         }
         while taken.count < countMax, let line = turns.last {
-            time = max(time, line.spent)
             let request = line.removeFirst()
-            request.isTaken = true
+            request.turn = WriteTurn(spent: line.spent, number: line.turnNumber)
             taken.append(request)
             line.spent += Self.costMin
             line.runningCount += 1
@@ -127,12 +133,12 @@ struct WriteLines<Request: WaitingWrite> {
     /// Puts requests back that were taken and not run: the next ones of their lines, in the order of `requests`.
     mutating func putBack(_ requests: ArraySlice<Request>) {
         for request in requests.reversed() {
-            guard request.isTaken, let line = lines[request.tenant] else { continue }
-            request.isTaken = false
+            guard let turn = request.turn.take(), let line = lines[request.tenant] else { continue }
             isSorted = false
-            if line.count == 0 { enterTurns(line) }
+            if line.count == 0 { turns.append(line) }
             line.putBack(request)
             line.spent -= Self.costMin
+            line.turnNumber = turn.number
             line.runningCount -= 1
             count += 1
             runningCount -= 1
@@ -143,8 +149,9 @@ struct WriteLines<Request: WaitingWrite> {
     mutating func ended(_ requests: ArraySlice<Request>) {
         for request in requests {
             // A line whose requests run is not forgotten.
-            guard request.isTaken, let line = lines[request.tenant] else { continue }
-            request.isTaken = false
+            guard let turn = request.turn.take(), let line = lines[request.tenant] else { continue }
+            // Not when it was taken: most of what is taken may be put back, and debts would be forgotten.
+            time = max(time, turn.spent)
             line.runningCount -= 1
             runningCount -= 1
             guard request.cost > Self.costMin else { continue }

@@ -15,10 +15,15 @@ public final class WriteMeter: Sendable {
     /// The end of the call. A write that waited longer for the journal of a cluster is not made.
     let deadline: Instant
 
-    /// The tenant that the call is about. The call's writes wait in this tenant's line.
+    /// The tenant that the call is about, or whose caller makes it. The call's writes wait in this tenant's line.
     let tenant: Text
 
-    public init(tenant: Text = .empty, deadline: Instant = .distantFuture) {
+    /// The "tenant" of the server's own writes, and that of calls about no tenant by callers of none. No tenant has
+    /// such an id; that of the default pool is empty.
+    public static let server: Text = "(server)"
+    public static let project: Text = "(project)"
+
+    public init(tenant: Text = WriteMeter.server, deadline: Instant = .distantFuture) {
         (self.tenant, self.deadline) = (tenant, deadline)
     }
 

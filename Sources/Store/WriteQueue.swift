@@ -32,7 +32,8 @@ final class WriteQueue: Sendable {
 
     var count: Int { state.withLock { $0.waiting.count } }
 
-    /// Throws `.overloaded` if the request's tenant may take no further place, or the error with which the queue was closed.
+    /// Throws `.overloaded` if the request's tenant may take no further place, or the error with which the queue was
+    /// closed.
     func add(_ request: WriteRequest) throws(StoreError) {
         let (refusal, mustWake) = state.withLock { state -> (StoreError?, Bool) in
             if let refusal = state.refusal { return (refusal, false) }

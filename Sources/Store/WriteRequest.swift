@@ -22,10 +22,12 @@ final class WriteRequest: WaitingWrite, @unchecked Sendable {
     var changeCount = 0
     /// The nanoseconds that the last run took, and its share of the commit.
     var cost: Int64 = 0
-    /// The tenant on whose behalf the request is made; empty for the server's own work.
-    var tenant: Text { meter?.tenant ?? .empty }
+    /// The tenant on whose behalf the request is made, or `WriteMeter.server`.
+    var tenant: Text { meter?.tenant ?? WriteMeter.server }
+    /// Whether some call waits for it, and not the server alone.
+    var isOfCall: Bool { meter != nil }
     /// Used under the queue's lock.
-    var isTaken = false
+    var turn: WriteTurn?
 
     private let body: @Sendable (borrowing WriteTransaction) throws -> Void
     /// Nil once the request is finished.
@@ -78,7 +80,10 @@ final class WriteRequest: WaitingWrite, @unchecked Sendable {
     var isChanging: Bool { addedByteCount != nil }
 
     /// The request is to run as if it had not run before.
-    func forgetRun() { (isExcluded, error, cost) = (false, nil, 0) }
+    func forgetRun() {
+        (isExcluded, error, isGrowth, addedByteCount) = (false, nil, false, nil)
+        (changeCount, cost) = (0, 0)
+    }
 
     /// Notes that the last run was committed.
     func count() {

@@ -9,31 +9,31 @@ extension Writer {
         case ready(OpaquePointer, ArraySlice<WriteRequest>)
         /// Aborted: the request at `index` threw after a change.
         case excluded(index: Int)
-        /// Aborted: the writes for `purpose` would take too much of the reserve.
-        case refused(WritePurpose, wasShort: Bool)
-        case failed(StoreError)
+        /// Aborted: these requests ran, and what they write for `purpose` would take too much of the reserve.
+        case refused(ArraySlice<WriteRequest>, WritePurpose, wasShort: Bool)
+        /// These requests ran, or none could.
+        case failed(ArraySlice<WriteRequest>, StoreError)
     }
 
     /// What follows from an attempt that was not committed.
     enum Remedy {
         case again
-        /// Again in parts, the last one first.
-        case split([ArraySlice<WriteRequest>])
-        /// Every write of the part was refused.
-        case over
+        /// Again with the first of the requests.
+        case shorter(ArraySlice<WriteRequest>)
+        /// Every write of these was refused.
+        case over(ArraySlice<WriteRequest>)
     }
 
-    /// Runs, commits and finishes `requests`, or gives the last of them back to the queue. Returns how many it finished.
+    /// Runs and commits the first of `requests`, as many as there is time and room for, and gives the others back to
+    /// the queue. Returns how many it finished.
     func perform(_ requests: [WriteRequest]) -> Int {
-        var parts = [requests[...]]
-        var putBackCount = 0
-        while let part = parts.popLast() { parts += performPart(part, &putBackCount) }
-        return requests.count - putBackCount
+        let done = performFirst(of: requests[...])
+        queue.putBack(requests[done.endIndex...])
+        return done.count
     }
 
-    /// Finishes `part` and gives the queue back what it had no time for, or returns the parts it has to be split into,
-    /// the last one first.
-    private func performPart(_ part: ArraySlice<WriteRequest>, _ putBackCount: inout Int) -> [ArraySlice<WriteRequest>] {
+    private func performFirst(of requests: ArraySlice<WriteRequest>) -> ArraySlice<WriteRequest> {
+        var part = requests
         var rerunCount = 0
         while true {
             var attempt = attempt(part)
@@ -41,18 +41,15 @@ extension Writer {
                 do throws(StoreError) {
                     try commit(raw, done)
                     finish(done)
-                    let rest = part[done.endIndex...]
-                    queue.putBack(rest)
-                    putBackCount += rest.count
-                    return []
+                    return done
                 } catch {
-                    attempt = .failed(error)
+                    attempt = .failed(done, error)
                 }
             }
             switch remedy(for: attempt, part, &rerunCount) {
             case .again: continue
-            case .split(let parts): return parts
-            case .over: return []
+            case .shorter(let first): part = first
+            case .over(let done): return done
             }
         }
     }
@@ -63,26 +60,24 @@ extension Writer {
         case .excluded(let index):
             counters.reruns.add()
             rerunCount += 1
-            // Each further failure would run the whole part again, so commit the requests before it first.
-            let rest = part[(index + 1)...]
-            if rerunCount > Self.rerunsMax, !rest.isEmpty { return .split([rest, part[...index]]) }
-            return .again
-        case .refused(let purpose, let wasShort) where wasShort || part.count == 1:
-            refuse(part, purpose)
-            return .again
-        case .failed(.full) where part.count > 1, .refused: return .split(halves(of: part))
-        case .failed(let error):
+            // Each further failure would run the whole part again, so commit the requests up to it first.
+            return rerunCount > Self.rerunsMax && index + 1 < part.endIndex ? .shorter(part[...index]) : .again
+        case .refused(let done, let purpose, let wasShort):
+            guard wasShort || done.count == 1 else { return .shorter(firstHalf(of: done)) }
+            refuse(done, purpose)
+            return .shorter(done)
+        case .failed(let done, .full) where done.count > 1: return .shorter(firstHalf(of: done))
+        case .failed(let done, let error):
             counters.failures.add()
-            if error == .full { counters.refusals.add(UInt64(part.count)) }
-            fail(part, error)
-            return .over
+            if error == .full { counters.refusals.add(UInt64(done.count)) }
+            fail(done, error)
+            return .over(done)
         }
     }
 
-    func halves(of part: ArraySlice<WriteRequest>) -> [ArraySlice<WriteRequest>] {
-        let middle = part.startIndex + part.count / 2
+    func firstHalf(of part: ArraySlice<WriteRequest>) -> ArraySlice<WriteRequest> {
         for request in part where request.error as? StoreError != .full { request.isExcluded = false }
-        return [part[middle...], part[..<middle]]
+        return part[..<(part.startIndex + part.count / 2)]
     }
 
     /// Leaves the writes of `part` that changed something for `purpose`, or for a weaker one, out of its next runs.
@@ -97,6 +92,7 @@ extension Writer {
 
     /// Runs the bodies of `part` in a transaction, which stays open if it can be committed.
     func attempt(_ part: ArraySlice<WriteRequest>) -> Attempt {
+        var done = part
         do throws(StoreError) {
             if let fatal { throw fatal }
             try space.requireLinkedFile()
@@ -104,7 +100,6 @@ extension Writer {
             let raw = try begin()
             do throws(StoreError) {
                 let transaction = WriteTransaction(raw: raw, environment: environment, batch: batch)
-                let done: ArraySlice<WriteRequest>
                 switch try run(part, in: transaction) {
                 case .done(let ran): done = ran
                 case .threw(let index):
@@ -116,7 +111,7 @@ extension Writer {
                     let verdict = try space.admit(raw, purpose: purpose, changeCount: batch.changeCount)
                     if case .refused(let wasShort) = verdict {
                         mdb_txn_abort(raw)
-                        return .refused(purpose, wasShort: wasShort)
+                        return .refused(done, purpose, wasShort: wasShort)
                     }
                     if let changes = batch.changes, batch.changeCount > 0 {
                         let list = StoreChanges(changes: changes, topics: batch.topics)
@@ -129,7 +124,7 @@ extension Writer {
                 throw error
             }
         } catch {
-            return .failed(error)
+            return .failed(done, error)
         }
     }
 
@@ -140,7 +135,9 @@ extension Writer {
         try commit(raw, for: purpose(of: part))
         guard batch.changeCount > 0 else { return }
         let nanosecondsPerChange = Instant.now.nanoseconds(since: begin) / Int64(batch.changeCount)
-        for request in part { request.cost += nanosecondsPerChange * Int64(request.changeCount) }
+        for request in part where !request.isExcluded {
+            request.cost += nanosecondsPerChange * Int64(request.changeCount)
+        }
     }
 
     func commit(_ raw: OpaquePointer, for purpose: WritePurpose) throws(StoreError) {
@@ -225,8 +222,12 @@ extension Writer {
         counters.writes.add(UInt64(part.count))
         queue.ended(part)
         for request in part {
-            if request.error == nil { request.count() }
-            if request.changeCount > counters.largestWrite.value { counters.largestWrite.set(Int64(request.changeCount)) }
+            if request.error == nil {
+                request.count()
+                if request.isOfCall {
+                    counters.largestWrite.set(max(counters.largestWrite.value, Int64(request.changeCount)))
+                }
+            }
             request.finish()
         }
     }

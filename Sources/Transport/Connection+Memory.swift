@@ -105,6 +105,16 @@ extension Connection {
         try await share.pageTurn()
     }
 
+    /// Returns in a turn of the loop in which nothing else takes as long, for a piece of work that takes as long as a
+    /// page. A connection has one place in the line, so that many streams of one come no more often than another's.
+    /// Throws `CancellationError`.
+    public func workTurn() async throws {
+        if let before = workTurns.take() { try? await before.value() }
+        defer { workTurns.pass() }
+        try Task.checkCancellation()
+        if !share.takePageTurn() { try await share.pageTurn() }
+    }
+
     private func checkPage(stream: UInt32) throws {
         try Task.checkCancellation()
         guard phase != .closed, session.wantsAnswer(stream: stream) else { throw CancellationError() }

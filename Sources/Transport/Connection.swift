@@ -91,6 +91,8 @@ public actor Connection {
     /// The calls that wait to make a page, and whether one of them stands in the loop's line.
     @exclusivity(unchecked) var pagesWaiting = 0
     var isInPageLine = false
+    /// The calls that wait for `workTurn`.
+    var workTurns = TurnQueue()
     /// The bytes of this connection that `share` has counted; see `account`.
     @exclusivity(unchecked) var countedByteCount = 0
     var isHolder = false

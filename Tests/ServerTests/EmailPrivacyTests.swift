@@ -72,7 +72,8 @@ import Testing
                 uid: Text($0.string.replacing("@", with: "-")), email: $0, passwordHash: Secret(imported.hash),
                 salt: imported.salt)
         }
-        #expect(try await importer.importBatch(UsersImportRequest(users: users)).createdCount == Int64(addresses.count))
+        let answer = try await importer.importBatch(UsersImportRequest(users: users), workTurn: {})
+        #expect(answer.createdCount == Int64(addresses.count))
     }
 
     /// The work of the server for one refused sign-in.

@@ -162,6 +162,7 @@ actor MemoryCarrier: CallCarrier {
 
     func awaitsPage() {}
     func pageTurn(stream: UInt32) async throws {}
+    func workTurn() async throws {}
 
     func send<Made: Sendable>(
         stream: UInt32, heldByteCount: Int,

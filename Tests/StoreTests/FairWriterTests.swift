@@ -133,10 +133,12 @@ import Testing
             $0.limits.sliceChangesMax = 6
         } _: { store in
             let before = try store.statistics()
-            let values = try await store.write(each: Array(0..<40)) { transaction, number in
-                // The first ten change nothing.
-                if number >= 10 { try transaction.put(blobs, [UInt8(number)], [1]) }
-                return number * 2
+            let values = try await WriteMeter.$current.withValue(WriteMeter(tenant: "a")) {
+                try await store.write(each: Array(0..<40)) { transaction, number in
+                    // The first ten change nothing.
+                    if number >= 10 { try transaction.put(blobs, [UInt8(number)], [1]) }
+                    return number * 2
+                }
             }
             #expect(values == (0..<40).map { $0 * 2 })
             let after = try store.statistics()

@@ -21,7 +21,9 @@ import Testing
     }
 
     /// Takes requests of these tenants, which must take `cost` nanoseconds each.
-    private func run(_ lines: inout WriteLines<WriteRequest>, _ count: Int, cost: (Text) -> Int64 = { _ in 0 }) -> [Text] {
+    private func run(
+        _ lines: inout WriteLines<WriteRequest>, _ count: Int, cost: (Text) -> Int64 = { _ in 0 }
+    ) -> [Text] {
         let taken = lines.take(countMax: count)
         for request in taken { request.cost = cost(request.tenant) }
         lines.ended(taken[...])
@@ -109,6 +111,30 @@ import Testing
             if lines.count > 4 { _ = run(&lines, 4) }
         }
         #expect(lines.tenantCount <= 1_030)
+    }
+
+    /// As the writer does: a batch takes all that wait, and gives back what it had no time for.
+    @Test func debtsStayWhenEverythingIsTakenAndMostIsPutBack() {
+        let cost: (Text) -> Int64 = { $0 == "heavy" ? 10_000_000 : 1_000_000 }
+        var lines = WriteLines<WriteRequest>(countMax: 1_000)
+        for tenant in ["heavy"] + (0..<20).map({ Text("\($0)") }) { for _ in 0..<2 { add(tenant, to: &lines) } }
+        var had: [Text: Int64] = [:]
+        for _ in 0..<2_000 {
+            let taken = lines.take(countMax: 512)
+            var (time, ranCount) = (Int64(0), 0)
+            while ranCount < taken.count, time < 10_000_000 {
+                let request = taken[ranCount]
+                request.cost = cost(request.tenant)
+                time += request.cost
+                had[request.tenant, default: 0] += request.cost
+                ranCount += 1
+            }
+            lines.ended(taken[..<ranCount])
+            lines.putBack(taken[ranCount...])
+            for request in taken[..<ranCount] { add(request.tenant, to: &lines) }
+        }
+        let share = Double(had["heavy", default: 0]) / Double(had.values.reduce(0, +))
+        #expect((0.03...0.08).contains(share), "\(share); a fair share is 1/21")
     }
 
     /// Start-time fair queueing: tenants that wait all the time have had the same time, but for a few requests.

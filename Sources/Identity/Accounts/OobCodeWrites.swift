@@ -116,7 +116,9 @@ extension WriteTransaction {
 
     /// Voids the codes that were asked for in a session, when it ended because it may have been somebody else's.
     func removeOobCodesAskedFromSessions(of key: UserKey) throws {
-        try removeOobCodes(of: key) { $0.requestType == .verifyAndChangeEmail }
+        // Proof: the numbers of the enumeration, of which this is one, are below 256.
+        let kind = UInt8(OobRequestType.verifyAndChangeEmail.rawValue)
+        try removeOobCodes(OobSubjectKey(key.tenant, subject: OobCodes.subject(uid: key.uid), kind: kind))
     }
 
     private func removeOobCodes(

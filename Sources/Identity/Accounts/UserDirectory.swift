@@ -75,9 +75,10 @@ extension UserDirectory {
     ) async throws -> [Value] {
         var values: [Value] = []
         while values.count < items.count {
-            let slice = Array(items[values.count...].prefix(resources.limits.sliceItemsMax))
+            // The users' own changes wait for one write, not for all.
+            let slice = items[values.count...].prefix(resources.limits.sliceItemsMax)
             values += try await changing(slice.map(key)) {
-                try await resources.store.write(each: slice, for: purpose, body)
+                try await resources.store.write(firstOf: slice, for: purpose, body)
             }
         }
         return values

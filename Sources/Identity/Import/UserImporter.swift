@@ -18,6 +18,7 @@ public struct UserImporter: Sendable {
     private let settings: TenantSettings
     private let origin: Origin
     private var progress = UsersImportResponse()
+    private static let rowsPerTurn = 25
 
     init(
         _ imports: UserImports, hashes: ImportedHashes, onConflict: ImportConflict, validateOnly: Bool,
@@ -35,7 +36,12 @@ public struct UserImporter: Sendable {
 
     /// Imports one batch durably; of a batch that fails, the first users may be imported. The counts are of all batches
     /// so far, the rejections are of this batch.
-    public mutating func importBatch(_ request: UsersImportRequest) async throws -> UsersImportResponse {
+    ///
+    /// `workTurn` is awaited before each few rows: to check a row takes some microseconds, and a loop has other
+    /// connections.
+    public mutating func importBatch(
+        _ request: UsersImportRequest, workTurn: () async throws -> Void
+    ) async throws -> UsersImportResponse {
         try await hashes.add(request.hashSpecs, validateOnly: validateOnly, limits: resources.limits)
         let first = progress.checkpoint
         let now = resources.clock.now()
@@ -43,6 +49,7 @@ public struct UserImporter: Sendable {
         var rows: [ImportedRow] = []
         var rejections: [ImportRejection] = []
         for (offset, user) in request.users.enumerated() {
+            if offset % Self.rowsPerTurn == 0 { try await workTurn() }
             let index = first + Int64(offset)
             do {
                 let account = try hashes.account(of: user, settings: settings, limits: limits, now: now)

@@ -22,14 +22,19 @@ extension Project {
         }
     }
 
+    /// Few enough for one write: with a row that is due, four others may go.
+    private static let rowsPerWrite = 150
+
     /// The work that one node of a cluster does for all. Each part decides inside its writes what is to be done, so
     /// that nothing is done twice when two nodes do the work.
     func sweepForAll() async throws {
-        while try await store.sweep(now: clock.now(), limit: 500) == 500 {}
+        while try await store.sweep(now: clock.now(), limit: Self.rowsPerWrite) == Self.rowsPerWrite {}
         try await tenants.finishSomeDeletions()
         try await signingKeys.retireExpired()
         try await store.write { [now = clock.now()] in try $0.noteRevocationTime(now) }
-        while try await store.write({ [now = clock.now()] in try $0.forgetRevocations(now: now, limit: 500) }) {}
+        while try await store.write({ [now = clock.now()] in
+            try $0.forgetRevocations(now: now, limit: Self.rowsPerWrite)
+        }) {}
         while try await store.write({ [now = clock.now()] in try $0.forgetGuesses(now: now, limit: 500) }) {}
         try await anonymousExpiry.sweep(now: clock.now())
         try await eventUpkeep.trim(now: clock.now())

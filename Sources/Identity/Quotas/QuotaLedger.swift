@@ -49,9 +49,10 @@ public final class QuotaLedger: Sendable {
 
     /// QUOTA_EXCEEDED for a change that the caller or the tenant may not make now.
     ///
-    /// Changes for `relief` and `removal` have reserves, so that growth keeps nobody from revoking: as much again of the
-    /// caller's rates, and an eighth of the tenant's bytes. What removes rows needs no bytes and is asked for none; neither is a
-    /// project-admin who revokes, because nobody else can once a tenant's own admins have spent the reserve.
+    /// Changes for `relief` and `removal` have reserves, so that growth keeps nobody from revoking: as much again of
+    /// the caller's rates, and an eighth of the tenant's bytes. What removes rows needs no bytes and is asked for none;
+    /// neither is a project-admin who revokes, because nobody else can once a tenant's own admins have spent the
+    /// reserve.
     public func admit(
         _ caller: Caller, settings: TenantSettings, isAboutTenant: Bool, for purpose: WritePurpose,
         in transaction: borrowing ReadTransaction
@@ -88,8 +89,9 @@ public final class QuotaLedger: Sendable {
             for rates in self.rates(of: caller) {
                 var account = account(rates, in: &state, now: now)
                 let (rate, hourly) = (rates.mutationsPerSecond, Double(rates.bytesPerHour))
-                account.mutations.spend(1, size: size(rate))
-                account.bytes.spend(Double(max(0, written.byteCount)), size: hourly)
+                // Debts go deeper than the reserve, or each moment of refilling would admit another call at its end.
+                account.mutations.spend(1, size: 2 * size(rate))
+                account.bytes.spend(Double(max(0, written.byteCount)), size: 2 * hourly)
                 account.meaningfulUntil = max(
                     account.mutations.isFull(at: Double(rate), size: size(rate)),
                     account.bytes.isFull(at: hourly / 3_600, size: hourly))

@@ -6,7 +6,8 @@ extension Store {
     /// Removes the rows of a deleted tenant, in transactions small enough not to keep others waiting. The tombstone and
     /// the checkpoint of its events stay, and for a while its revocations. May be interrupted and called again.
     func purgeTenant(_ tenantID: Text, now: Timestamp) async throws {
-        var sliceMax = 100
+        // Of each of some thirty tables.
+        var sliceMax = 30
         var isDone = false
         while !isDone {
             do {

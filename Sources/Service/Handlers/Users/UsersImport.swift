@@ -20,7 +20,10 @@ enum UsersImport: BidirectionalMethod {
                     .importBatchTooLarge, field: "users", "must hold at most \(call.limits.importBatchMax) users")
             }
             try call.admission.checkQuotas()
-            try await replies.send(try await call.charging { try await importer.importBatch(request) })
+            let answer = try await call.charging {
+                try await importer.importBatch(request, workTurn: requests.workTurn)
+            }
+            try await replies.send(answer)
             next = try await requests.next()
         }
     }
