@@ -27,7 +27,6 @@ struct WriteTurn {
 struct WriteLines<Request: WaitingWrite> {
     /// One tenant's requests, first in, first out.
     private final class Line {
-        let tenant: Text
         /// Nil where a request was taken.
         var requests: [Request?] = []
         var firstIndex = 0
@@ -38,7 +37,7 @@ struct WriteLines<Request: WaitingWrite> {
         /// The requests that were taken and have not ended.
         var runningCount = 0
 
-        init(tenant: Text, spent: Int64) { (self.tenant, self.spent) = (tenant, spent) }
+        init(spent: Int64) { self.spent = spent }
 
         var count: Int { requests.count - firstIndex }
 
@@ -166,7 +165,7 @@ struct WriteLines<Request: WaitingWrite> {
     private mutating func line(of tenant: Text) -> Line {
         if let line = lines[tenant] { return line }
         if lines.count >= linesMax { forgetIdleLines() }
-        let line = Line(tenant: tenant, spent: time)
+        let line = Line(spent: time)
         lines[tenant] = line
         return line
     }
