@@ -199,6 +199,9 @@ public struct Limits: Sendable {
     /// Open RECOVER_EMAIL codes of an account. Above it, changes have to wait: voiding the oldest code would void the
     /// owner's.
     public var waysBackPerUserMax = 20
+    /// The REJECT_EMAIL codes of an account whose mails were used and that have not expired. Above it, further mails
+    /// cannot be used: voiding the oldest code would void the one of a person who has not seen the mail yet.
+    public var rejectionsPerUserMax = 20
 
     // Guesses of passwords, and questions that tell who has an account
     /// The guesses from an end user's address (IPv6: the first 64 bits), counted within a tenant and over all tenants,

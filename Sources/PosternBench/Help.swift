@@ -210,7 +210,7 @@ enum Help {
                   --connections N        without a credential (1000)
                   --rate N               the first tenant's requests a second (50)
                   --p99-max N            milliseconds (250)
-                  --attack TEXT          only the attacks with this in their names; "imports" runs only then (all)
+                  --attack TEXT,…        only the attacks with one of these in their names (all)
                   -o table|json          (table)
             """
         ),

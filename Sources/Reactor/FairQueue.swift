@@ -1,4 +1,4 @@
-import Base
+package import Base
 
 /// A queue with one line per tenant, first in, first out. The tenant that has had the least time goes next.
 ///
@@ -7,7 +7,7 @@ import Base
 /// that comes back starts level with the tenant that has had least: idle time earns no credit, and debts stay. Every
 /// element counts as `costMin` at least, so that tenants with short elements take turns. This is start-time fair
 /// queueing (Goyal, Vin, Cheng, SIGCOMM 1996).
-struct FairQueue<Element> {
+package struct FairQueue<Element> {
     fileprivate struct Line {
         var elements: [Element] = []
         /// The sum of costs in nanoseconds, on the queue's own time scale.
@@ -36,13 +36,15 @@ struct FairQueue<Element> {
     private var runningCount = 0
     /// When there are this many lines, those without elements are dropped.
     private var linesMax = 1_024
-    private(set) var count = 0
+    package private(set) var count = 0
+
+    package init() {}
 
     func count(of tenant: Text) -> Int { lines[tenant]?.elements.count ?? 0 }
     /// The number of tenants that have a line or an account.
     var tenantCount: Int { lines.count }
 
-    mutating func append(_ element: Element, tenant: Text) {
+    package mutating func append(_ element: Element, tenant: Text) {
         if lines.count >= linesMax { forgetIdleLines() }
         count += 1
         let isWaiting = count(of: tenant) > 0
@@ -55,7 +57,9 @@ struct FairQueue<Element> {
 
     /// Takes out the oldest element that `mayBegin` accepts, from the first tenant that has one. `runningCount` is the
     /// number of the tenant's running elements. The tenant then goes behind the tenants that have had as much time.
-    mutating func popFirst(where mayBegin: (Element, _ runningCount: Int) -> Bool = { _, _ in true }) -> Element? {
+    package mutating func popFirst(
+        where mayBegin: (Element, _ runningCount: Int) -> Bool = { _, _ in true }
+    ) -> Element? {
         var place: Int?
         let index = turns.lastIndex { turn in
             let line = lines[turn.tenant]!

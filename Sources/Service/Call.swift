@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Reactor
 import Rules
 import Store
 
@@ -123,8 +124,12 @@ extension StreamCall {
         }
     }
 
-    /// The topics of the credential that the stream began with.
-    var callerTopics: [ChangeTopic] { project.callers.topics(of: caller) }
+    /// Follows `topics`, and the credential that the stream began with, from now on. Call it on `loop` only, and end
+    /// the watch there.
+    func watch(_ topics: [ChangeTopic], on loop: EventLoop) -> Watch {
+        project.changes.watch(
+            topics + project.callers.topics(of: caller), for: caller?.tenantID ?? tenantID, on: loop)
+    }
 
     /// CALLER_UNAUTHENTICATED if the credential that the stream began with is no longer valid.
     func checkCaller(in transaction: borrowing ReadTransaction) throws {

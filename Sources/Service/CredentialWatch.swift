@@ -39,7 +39,7 @@ final class CredentialWatch: Sendable {
         }
         loop.run { [self] in
             let started = Task.immediate(executorPreference: loop) { [weak self, router, server, loop] in
-                let watch = router.service.project.changes.watch([.credentials], on: loop)
+                let watch = router.service.project.changes.watch([.credentials], for: .empty, on: loop)
                 defer { watch.end() }
                 var lookedAtAll = Instant.now
                 while (try? await watch.next(timeout: Self.lookEvery)) != nil {

@@ -19,6 +19,10 @@ struct ReplyStream<Response: Message>: Sendable {
     /// The loop that the handler runs on.
     var loop: EventLoop { stream.carrier.loop }
 
+    /// Returns when the handler may do a piece of work that takes as long as a page, beside the other connections of
+    /// its loop; for a handler that has more to send than one message. Throws `CancellationError`.
+    func workTurn() async throws { try await stream.carrier.workTurn() }
+
     /// Sends a message that is at hand. It counts as memory of the connection while it waits.
     ///
     /// Throws `CancellationError` when the client is gone or the call was cancelled.

@@ -139,6 +139,12 @@ extension IdentityClient {
         return try client.call("postern.v1.Accounts/ApplyOobCode", AccountsApplyOobCodeRequest(oobCode: code))
     }
 
+    /// An admin's link that verifies an address.
+    func generateVerification(of email: Text) throws -> UsersGenerateOobLinkResponse {
+        try client.call(
+            "postern.v1.Users/GenerateOobLink", UsersGenerateOobLinkRequest(requestType: .verifyEmail, email: email))
+    }
+
     /// Sends a link to the user's mailbox, and follows it.
     func verifyEmail(_ idToken: Text) throws {
         try sendOob(.verifyEmail, idToken: idToken)
@@ -197,4 +203,8 @@ extension FederatedIdentity {
         FederatedIdentity(
             providerID: "github.com", rawID: rawID, email: email, isEmailVerifiedByProvider: true)
     }
+}
+
+extension UsersGenerateOobLinkResponse {
+    var notMeCode: Secret { IdentityClient.code(in: notMeLink.withBytes { String(decoding: $0, as: UTF8.self) }) }
 }

@@ -162,7 +162,8 @@ actor MemoryCarrier: CallCarrier {
 
     func awaitsPage() {}
     func pageTurn(stream: UInt32) async throws {}
-    func workTurn() async throws {}
+    /// The next turn is always this call's: nobody else works on this loop.
+    func workTurn() async throws { await Task.yield() }
 
     func send<Made: Sendable>(
         stream: UInt32, heldByteCount: Int,

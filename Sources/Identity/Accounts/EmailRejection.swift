@@ -8,6 +8,20 @@ public import Store
 // account again.
 
 extension WriteTransaction {
+    /// Removes the account's expired REJECT_EMAIL codes. TOO_MANY_ATTEMPTS_TRY_LATER, before any change, when there are
+    /// so many that the mail of `code` cannot be used.
+    ///
+    /// What ends the sessions of an account reads all of its codes in one write, so that their number is bounded.
+    func makeRoomForRejection(of code: StoredOobCode, account key: UserKey, _ limits: Limits, now: Timestamp) throws {
+        guard OobCodes.isRejectable(code.requestType) else { return }
+        let others = try reading.oobCodes(of: key, .rejectEmail).filter { $0.hash != code.twinHash }
+        let live = others.filter { now < Timestamp(microseconds: $0.code.expiresAtMicros) }
+        if live.count >= limits.rejectionsPerUserMax, let soonest = live.map(\.code.expiresAtMicros).min() {
+            throw Failure.tooManyAttempts(retryAfter: Timestamp(microseconds: soonest) - now)
+        }
+        try removeOobCodes(of: key, .rejectEmail) { $0.expiresAtMicros <= now.microseconds }
+    }
+
     /// Notes that a code was used, for the REJECT_EMAIL of its mail; `account` is the account as it was before.
     func noteApplied(_ code: StoredOobCode, to account: Account) throws {
         guard OobCodes.isRejectable(code.requestType), !code.twinHash.isEmpty else { return }
@@ -21,16 +35,11 @@ extension WriteTransaction {
     /// Notes that `email` left the account. Whoever was mailed there has nothing to take back any more, even if the
     /// account gets the address again in another way.
     func noteLeft(_ email: Text, account key: UserKey) throws {
-        let prefix = OobSubjectKey(
-            // Proof: the kinds of codes have numbers below 128.
-            key.tenant, subject: OobCodes.subject(uid: key.uid), kind: UInt8(OobRequestType.rejectEmail.rawValue))
-        for hash in try reading.oobCodeHashes(prefix) {
-            let row = TenantHashKey(key.tenant, hash)
-            guard var rejection = try get(Tables.oobCodes, row), rejection.applied,
-                Email(stored: rejection.recipient) == Email(stored: email)
-            else { continue }
+        for (hash, code) in try reading.oobCodes(of: key, .rejectEmail)
+        where code.applied && Email(stored: code.recipient) == Email(stored: email) {
+            var rejection = code
             rejection.applied = false
-            try put(Tables.oobCodes, row, rejection)
+            try put(Tables.oobCodes, TenantHashKey(key.tenant, hash), rejection)
         }
     }
 

@@ -18,7 +18,8 @@ public struct MailedCodes: Sendable {
 
     /// Applies a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL, REJECT_EMAIL or
     /// REVERT_SECOND_FACTOR_ADDITION; returns the account's email afterwards, or the address that was rejected.
-    /// TOO_MANY_ATTEMPTS_TRY_LATER when the old mailbox was told of many changes lately.
+    /// TOO_MANY_ATTEMPTS_TRY_LATER when the old mailbox was told of many changes lately, or when the account has many
+    /// REJECT_EMAIL codes.
     public func apply(_ code: Secret, settings: TenantSettings, origin: Origin) async throws -> (
         type: OobRequestType, email: Text
     ) {
@@ -36,6 +37,12 @@ public struct MailedCodes: Sendable {
         let limits = resources.limits
         let user = try await users.session(tenantID: settings.tenantID, uid: seen.uid).applyCode(origin: origin) {
             [wayBack] transaction, current in
+            if type == .verifyEmail || type == .verifyAndChangeEmail {
+                // The code is checked here, and used up once nothing can refuse the change any more.
+                let checked = try transaction.reading.oobCode(code, tenantID: settings.tenantID, now: now)
+                try transaction.checkUnique(try current.applying(checked), key: current.key)
+                try transaction.makeRoomForRejection(of: checked, account: current.key, limits, now: now)
+            }
             let taken = try transaction.takeOobCode(code, type, tenantID: settings.tenantID, now: now)
             if type == .rejectEmail { return try transaction.rejecting(taken, in: current) }
             if type == .revertSecondFactorAddition { return try transaction.reverting(taken, in: current) }

@@ -15,17 +15,10 @@ extension ReadTransaction {
 
     /// The account's open ways back.
     func waysBack(of key: UserKey, now: Timestamp) throws -> WaysBack {
-        let prefix = OobSubjectKey(
-            // Proof: the kinds of codes have numbers below 128.
-            key.tenant, subject: OobCodes.subject(uid: key.uid), kind: UInt8(OobRequestType.recoverEmail.rawValue))
-        var codes: [StoredOobCode] = []
-        for hash in try oobCodeHashes(prefix) {
-            guard let code = try get(Tables.oobCodes, TenantHashKey(key.tenant, hash)), code.emailVerified,
-                now < Timestamp(microseconds: code.expiresAtMicros)
-            else { continue }
-            codes.append(code)
-        }
-        return WaysBack(codes)
+        WaysBack(
+            try oobCodes(of: key, .recoverEmail).map(\.code).filter {
+                $0.emailVerified && now < Timestamp(microseconds: $0.expiresAtMicros)
+            })
     }
 
     /// The change of `account` when its email is proved. Nil when the email was proved before.
@@ -54,7 +47,14 @@ extension ReadTransaction {
         return EmailHolder(uid: uid, isAnothers: try emailIsAnothers(UserKey(tenantID, uid), now: now))
     }
 
-    func oobCodeHashes(_ prefix: OobSubjectKey) throws -> [[UInt8]] {
+    /// The account's codes of one kind, also those that have expired.
+    func oobCodes(of key: UserKey, _ type: OobRequestType) throws -> [(hash: [UInt8], code: StoredOobCode)] {
+        try oobCodeHashes(OobSubjectKey(key, type)).compactMap { hash in
+            try get(Tables.oobCodes, TenantHashKey(key.tenant, hash)).map { (hash, $0) }
+        }
+    }
+
+    fileprivate func oobCodeHashes(_ prefix: OobSubjectKey) throws -> [[UInt8]] {
         var hashes: [[UInt8]] = []
         try scan(Tables.oobCodeBySubject, prefix: prefix) { row in
             hashes.append(try row.key.codeHash)
@@ -69,6 +69,14 @@ struct EmailHolder: Equatable {
     let uid: Text
     /// `ProofOfUnprovedEmail.isAnothers`
     let isAnothers: Bool
+}
+
+extension OobSubjectKey {
+    /// The codes of an account; with `type`, those of this kind.
+    fileprivate init(_ key: UserKey, _ type: OobRequestType? = nil) {
+        // Proof: the kinds of codes have numbers below 128.
+        self.init(key.tenant, subject: OobCodes.subject(uid: key.uid), kind: type.map { UInt8($0.rawValue) })
+    }
 }
 
 extension Account {
@@ -100,9 +108,11 @@ extension WriteTransaction {
     }
 
     /// Voids all codes that were sent for an account, also the way back to an old email. Codes that its user asked for
-    /// must not work after somebody else proved to be its owner.
-    func removeOobCodes(of key: UserKey, where isVoid: (StoredOobCode) -> Bool = { _ in true }) throws {
-        try removeOobCodes(OobSubjectKey(key.tenant, subject: OobCodes.subject(uid: key.uid)), where: isVoid)
+    /// must not work after somebody else proved to be its owner. With `type`, only those of this kind.
+    func removeOobCodes(
+        of key: UserKey, _ type: OobRequestType? = nil, where isVoid: (StoredOobCode) -> Bool = { _ in true }
+    ) throws {
+        try removeOobCodes(OobSubjectKey(key, type), where: isVoid)
     }
 
     /// Removes what a proof of the account's email removes besides the account's own fields (`Account.takeBack`): the
@@ -116,9 +126,7 @@ extension WriteTransaction {
 
     /// Voids the codes that were asked for in a session, when it ended because it may have been somebody else's.
     func removeOobCodesAskedFromSessions(of key: UserKey) throws {
-        // Proof: the numbers of the enumeration, of which this is one, are below 256.
-        let kind = UInt8(OobRequestType.verifyAndChangeEmail.rawValue)
-        try removeOobCodes(OobSubjectKey(key.tenant, subject: OobCodes.subject(uid: key.uid), kind: kind))
+        try removeOobCodes(of: key, .verifyAndChangeEmail)
     }
 
     private func removeOobCodes(

@@ -1,10 +1,13 @@
-import Base
+public import Base
 public import Reactor
 public import Store
 import Synchronization
 
-/// Wakes the watches that wait for a commit. This takes one call on the writer's thread and one turn of each loop that
-/// has watches, however many there are. Copies of rows are refreshed before that, by `Store.follow`.
+/// Wakes the watches that wait for a commit. Copies of rows are refreshed before that, by `Store.follow`.
+///
+/// A loop hears of commits once per turn, however many there were, and wakes a few watches per turn, one tenant's after
+/// another's. So a tenant that has thousands of streams, and changes all the time what they follow, does not keep the
+/// loop from anybody.
 public final class ChangeHub: Sendable {
     private let loops = Mutex<[ObjectIdentifier: LoopWatches]>([:])
     let watchCount = Atomic<Int>(0)
@@ -17,12 +20,12 @@ public final class ChangeHub: Sendable {
     public func announce(_ topics: [ChangeTopic]) {
         guard watchCount.load(ordering: .acquiring) > 0 else { return }
         let concerned = loops.withLock { loops in loops.values.filter { $0.follows(topics) } }
-        for watches in concerned { watches.loop.run { watches.fire(topics) } }
+        for watches in concerned { watches.hear(topics) }
     }
 
-    /// Follows `topics` from now on. A caller that reads after this call misses nothing. Call it on `loop` only, and
-    /// end the watch there.
-    public func watch(_ topics: [ChangeTopic], on loop: EventLoop) -> Watch {
+    /// Follows `topics` from now on, for `tenantID`. A caller that reads after this call misses nothing. Call it on
+    /// `loop` only, and end the watch there.
+    public func watch(_ topics: [ChangeTopic], for tenantID: Text, on loop: EventLoop) -> Watch {
         let watches = loops.withLock { loops in
             if let known = loops[ObjectIdentifier(loop)] { return known }
             let made = LoopWatches(loop: loop)
@@ -30,7 +33,7 @@ public final class ChangeHub: Sendable {
             return made
         }
         watchCount.add(1, ordering: .acquiringAndReleasing)
-        let watch = Watch(topics: topics, watches: watches, hub: self)
+        let watch = Watch(topics: topics, tenantID: tenantID, watches: watches, hub: self)
         watches.add(watch)
         return watch
     }
@@ -43,14 +46,17 @@ public final class Watch: @unchecked Sendable {
     // Unchecked: the variables belong to the loop's thread; a cancellation comes from anywhere and touches the promise
     // alone.
     fileprivate let topics: [ChangeTopic]
+    fileprivate let tenantID: Text
+    fileprivate var isDue = false
     private let watches: LoopWatches
     private let hub: ChangeHub
     private var isPending = false
     private var waiter: Promise<Void>?
     private var deadline: Instant?
 
-    fileprivate init(topics: [ChangeTopic], watches: LoopWatches, hub: ChangeHub) {
+    fileprivate init(topics: [ChangeTopic], tenantID: Text, watches: LoopWatches, hub: ChangeHub) {
         self.topics = topics
+        self.tenantID = tenantID
         self.watches = watches
         self.hub = hub
     }
@@ -78,37 +84,48 @@ public final class Watch: @unchecked Sendable {
         hub.ended()
     }
 
-    fileprivate func fire() {
+    fileprivate func wake() {
+        isDue = false
         isPending = true
         waiter?.succeed(())
     }
 
-    fileprivate func checkTime(now: Instant) {
-        guard let deadline, deadline <= now else { return }
-        waiter?.succeed(())
-    }
+    fileprivate func isLate(at now: Instant) -> Bool { deadline.map { $0 <= now } ?? false }
 }
 
 /// The followers on one loop.
 private final class LoopWatches: @unchecked Sendable {
-    // Unchecked: the variables belong to the loop's thread, `counts` is behind its lock.
+    // Unchecked: the variables belong to the loop's thread, `news` is behind its lock.
     let loop: EventLoop
-    private let counts = Mutex<[ChangeTopic: Int]>([:])
+
+    private struct News {
+        /// How many watches follow each topic.
+        var followers: [ChangeTopic: Int] = [:]
+        /// What was announced and not yet heard on the loop.
+        var topics: Set<ChangeTopic> = []
+    }
+
+    /// A watch that is woken reads what it follows and sends it.
+    private static let wakesPerTurn = 16
+
+    private let news = Mutex(News())
     private var watches: [ChangeTopic: [ObjectIdentifier: Watch]] = [:]
     private var all: [ObjectIdentifier: Watch] = [:]
+    private var due = FairQueue<Watch>()
+    private var isWaking = false
     private var timer: Timer?
 
     init(loop: EventLoop) { self.loop = loop }
 
     func follows(_ topics: [ChangeTopic]) -> Bool {
-        counts.withLock { counts in topics.contains { counts[$0] != nil } }
+        news.withLock { news in topics.contains { news.followers[$0] != nil } }
     }
 
     func add(_ watch: Watch) {
         precondition(loop.isCurrent, "a watch begins on its own loop")
         for topic in watch.topics { watches[topic, default: [:]][ObjectIdentifier(watch)] = watch }
-        counts.withLock { counts in
-            for topic in watch.topics { counts[topic, default: 0] += 1 }
+        news.withLock { news in
+            for topic in watch.topics { news.followers[topic, default: 0] += 1 }
         }
         all[ObjectIdentifier(watch)] = watch
         if all.count == 1 { startTicking() }
@@ -121,19 +138,46 @@ private final class LoopWatches: @unchecked Sendable {
             watches[topic]?[ObjectIdentifier(watch)] = nil
             if watches[topic]?.isEmpty == true { watches[topic] = nil }
         }
-        counts.withLock { counts in
+        news.withLock { news in
             for topic in watch.topics {
-                let count = (counts[topic] ?? 1) - 1
-                counts[topic] = count == 0 ? nil : count
+                let count = (news.followers[topic] ?? 1) - 1
+                news.followers[topic] = count == 0 ? nil : count
             }
         }
         if all.isEmpty { timer?.cancel() }
     }
 
-    func fire(_ topics: [ChangeTopic]) {
-        for topic in topics {
-            for watch in watches[topic, default: [:]].values { watch.fire() }
+    /// Notes an announcement. Any thread.
+    func hear(_ topics: [ChangeTopic]) {
+        let isFirst = news.withLock { news in
+            let wasEmpty = news.topics.isEmpty
+            for topic in topics where news.followers[topic] != nil { news.topics.insert(topic) }
+            return wasEmpty && !news.topics.isEmpty
         }
+        if isFirst { loop.run { [self] in takeNews() } }
+    }
+
+    private func takeNews() {
+        let topics = news.withLock { news in
+            defer { news.topics.removeAll() }
+            return news.topics
+        }
+        for topic in topics {
+            for watch in watches[topic, default: [:]].values { makeDue(watch) }
+        }
+        if !isWaking { wakeSome() }
+    }
+
+    private func makeDue(_ watch: Watch) {
+        guard !watch.isDue else { return }
+        watch.isDue = true
+        due.append(watch, tenant: watch.tenantID)
+    }
+
+    private func wakeSome() {
+        for _ in 0..<Self.wakesPerTurn { due.popFirst()?.wake() }
+        isWaking = due.count > 0
+        if isWaking { loop.run { [self] in wakeSome() } }
     }
 
     /// Starts the one timer of all watches. They wait for seconds, so no finer time is needed.
@@ -143,7 +187,9 @@ private final class LoopWatches: @unchecked Sendable {
             ?? Timer(on: loop) { [weak self] in
                 guard let self else { return }
                 let now = Instant.now
-                for watch in all.values { watch.checkTime(now: now) }
+                for watch in all.values where watch.isLate(at: now) { makeDue(watch) }
+                // With the loop's calls, which come after its timers: they are of the same turn.
+                if due.count > 0, !isWaking { loop.run { [self] in takeNews() } }
                 self.timer?.arm(after: .seconds(1))
             }
         self.timer = timer

@@ -57,13 +57,10 @@ extension Connection {
     func flood(
         inFlight: Int, _ answers: Answers, until isOver: () -> Bool, request: (Int, UInt32, inout ByteBuffer) -> Void
     ) throws {
-        let batch = inFlight * 8
-        while !isOver() {
-            try pipeline(count: batch, inFlight: inFlight, append: request) { _, result in
-                switch result {
-                case .ok: answers.note("OK")
-                case .refused(let reason): answers.note(reason)
-                }
+        try pipeline(count: .max, inFlight: inFlight, until: isOver, append: request) { _, result in
+            switch result {
+            case .ok: answers.note("OK")
+            case .refused(let reason): answers.note(reason)
             }
         }
     }

@@ -24,14 +24,15 @@ extension Connection {
         return results[0]
     }
 
-    /// Makes `count` calls, `inFlight` of them at a time; `append` writes the REQUEST of call number 0, 1, ….
+    /// Makes `count` calls, `inFlight` of them at a time; `append` writes the REQUEST of call number 0, 1, …. Once
+    /// `isOver`, the answers to the calls in flight are not waited for.
     func pipeline(
-        count: Int, inFlight: Int, append: (Int, UInt32, inout ByteBuffer) -> Void,
-        answered: (Int, CallResult) throws -> Void
+        count: Int, inFlight: Int, until isOver: () -> Bool = { false },
+        append: (Int, UInt32, inout ByteBuffer) -> Void, answered: (Int, CallResult) throws -> Void
     ) throws {
         var calls: [UInt32: Int] = [:]
         var next = 0
-        while next < count || !calls.isEmpty {
+        while !isOver(), next < count || !calls.isEmpty {
             while next < count, calls.count < inFlight {
                 guard let stream = takeStream() else { throw BenchError(.failed, "the stream ids are used up") }
                 append(next, stream, &output)

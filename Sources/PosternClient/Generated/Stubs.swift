@@ -989,7 +989,8 @@ public struct AccountsClient: Sendable {
     /// REVERT_SECOND_FACTOR_ADDITION is for. A code is used up only when the call succeeds. The call ends every session
     /// when an email is changed, recovered or taken away, or a factor is reverted. Refusals: those of CheckOobCode,
     /// INVALID_EMAIL (the tenant stopped allowing international emails meanwhile), TOO_MANY_ATTEMPTS_TRY_LATER (the old
-    /// mailbox was told of five changes within the hour), EMAIL_EXISTS.
+    /// mailbox was told of five changes within the hour, or 20 mails about the account's email were used within the hour),
+    /// EMAIL_EXISTS.
     public func applyOobCode(_ request: AccountsApplyOobCodeRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsApplyOobCodeResponse
     {

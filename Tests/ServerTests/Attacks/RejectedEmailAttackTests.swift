@@ -272,12 +272,9 @@ import Testing
         try await withServer { server in
             let client = try IdentityClient(server)
             let uid = try client.signUp(Self.victim).user!.uid
-            let made: UsersGenerateOobLinkResponse = try client.client.call(
-                "postern.v1.Users/GenerateOobLink",
-                UsersGenerateOobLinkRequest(requestType: .verifyEmail, email: Self.victim))
+            let made = try client.generateVerification(of: Self.victim)
             _ = try client.applyOob(made.oobCode)
-            _ = try client.applyOob(
-                IdentityClient.code(in: made.notMeLink.withBytes { String(decoding: $0, as: UTF8.self) }))
+            _ = try client.applyOob(made.notMeCode)
             #expect(try client.get(uid).email.isEmpty)
             let reset: UsersGenerateOobLinkResponse = try client.client.call(
                 "postern.v1.Users/GenerateOobLink",

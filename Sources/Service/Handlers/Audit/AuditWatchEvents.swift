@@ -24,8 +24,7 @@ enum AuditWatchEvents: ServerStreamMethod {
         var last = UInt64(clamping: request.afterSequence)
         if request.afterSequence == 0 { last = try store.read { try $0.newestEventSequence(tenantID: tenantID) } }
         // The watch begins before the first read, so that no event between the two is missed.
-        let watch = call.project.changes.watch(
-            [.events(tenantID), .tenant(tenantID)] + call.callerTopics, on: replies.loop)
+        let watch = call.watch([.events(tenantID), .tenant(tenantID)], on: replies.loop)
         defer { watch.end() }
         let bounds = PageBounds(itemMax: batchMax, byteMax: batchByteMax, limits: call.limits)
         while true {
@@ -35,13 +34,7 @@ enum AuditWatchEvents: ServerStreamMethod {
                 _ = try call.stillAdmitted()
                 return try messages(request, after: behind, bounds, call)
             })
-            if isLast {
-                try await watch.next(timeout: lookEvery)
-            } else {
-                // A filter that no event passes must not hold the loop.
-                try Task.checkCancellation()
-                await Task.yield()
-            }
+            if isLast { try await watch.next(timeout: lookEvery) } else { try await replies.workTurn() }
         }
     }
 

@@ -16,8 +16,7 @@ enum SessionsWatchAuthState: ServerStreamMethod {
         _ replies: ReplyStream<SessionsWatchAuthStateResponse>
     ) async throws {
         let (key, sessionID) = try session(of: request.idToken, call)
-        let watch = call.project.changes.watch(
-            [.user(key), .tenant(key.tenant)] + call.callerTopics, on: replies.loop)
+        let watch = call.watch([.user(key), .tenant(key.tenant)], on: replies.loop)
         defer { watch.end() }
         // The token was checked before the watch began. The first look sees the changes between the two.
         var last: AuthState.Mark?

@@ -20,8 +20,7 @@ enum TenantsWatchDenials: ServerStreamMethod {
         var last = request.afterSequence
         if last == 0 { last = try store.read { try $0.lastDenialSequence(tenantID: tenantID) } }
         // The watch begins before the first read, so that no refusal between the two is missed.
-        let watch = call.project.changes.watch(
-            [.denials(tenantID), .tenant(tenantID)] + call.callerTopics, on: replies.loop)
+        let watch = call.watch([.denials(tenantID), .tenant(tenantID)], on: replies.loop)
         defer { watch.end() }
         while true {
             let behind = last
@@ -30,7 +29,12 @@ enum TenantsWatchDenials: ServerStreamMethod {
                 let denials = try store.read { try $0.denials(tenantID: tenantID, after: behind, limit: batchMax) }
                 return (denials.map { TenantsWatchDenialsResponse(denial: $0) }, denials.last?.sequence)
             })
-            if let newest { last = newest } else { try await watch.next(timeout: lookEvery) }
+            guard let newest else {
+                try await watch.next(timeout: lookEvery)
+                continue
+            }
+            last = newest
+            try await replies.workTurn()
         }
     }
 }

@@ -19,14 +19,13 @@ enum TokensWatchRevocations: ServerStreamMethod {
         let feed = RevocationFeed(
             tenantID: try scope(request, call), feedID: call.project.tokens.revocationFeedID,
             retention: request.sessionCookies ? RevocationRetention.sessionCookies : RevocationRetention.idTokens)
-        let watch = call.project.changes.watch(feed.topics + call.callerTopics, on: replies.loop)
+        let watch = call.watch(feed.topics, on: replies.loop)
         defer { watch.end() }
         var place = try await start(request.cursor, feed, call, replies)
         while true {
             let isFull: Bool
             (place, isFull) = try await replies.send { [place] in try batch(feed, after: place, call) }
-            // The calls of others are answered between two messages.
-            if isFull { await Task.yield() } else { try await watch.next(timeout: heartbeat) }
+            if isFull { try await replies.workTurn() } else { try await watch.next(timeout: heartbeat) }
         }
     }
 
@@ -83,7 +82,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
                     return (message, pages)
                 }
                 isFirst = false
-                await Task.yield()
+                try await replies.workTurn()
             } while !pages.isDone
             return last
         }

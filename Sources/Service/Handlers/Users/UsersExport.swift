@@ -33,8 +33,7 @@ enum UsersExport: ServerStreamMethod {
                     users: slice.users, hashSpecs: slice.hashSpecs, cursor: cursor.token(behind: slice.last))
                 return (message, (exporter, slice.last))
             }
-            // The calls of others are answered between two slices.
-            await Task.yield()
+            try await replies.workTurn()
         } while last != nil
     }
 }
