@@ -135,7 +135,7 @@ public struct Limits: Sendable {
     /// The writes of one commit: at most this many, and no further one begins after this time.
     public var writeBatchMax = 512
     public var writeBatchTimeMax = Duration.milliseconds(10)
-    /// A write that changes many users or tenants begins no further one after this many, or this many changed records.
+    /// A write begins no further user or tenant after this many, this many changed records, or `writeBatchTimeMax`.
     public var sliceItemsMax = 50
     public var sliceChangesMax = 500
     /// The writes that may wait. One tenant takes half of the free places at most.
@@ -179,6 +179,7 @@ public struct Limits: Sendable {
     public var localeMax = 35  // tags of languages: RFC 5646 §4.4.1
     /// The subject, the text and the HTML of one mail together.
     public var mailBytesMax = 64 * 1024
+    public var emailTemplatesBytesMax = 256 * 1024  // of all of a tenant's: each mail reads them
     /// The bytes of a mail server's password. The secret that signs a webhook has 32 to 256 bytes.
     public var smtpPasswordMax = 1_024
     /// Entries of a tenant's `allowed_continue_domains`.
@@ -196,11 +197,9 @@ public struct Limits: Sendable {
     public var smsPerRegionAndHour = 100
     public var smsPerTenantAndHour = 1_000
     public var smsPerCallerAndHour = 1_000
-    /// Open RECOVER_EMAIL codes of an account. Above it, changes have to wait: voiding the oldest code would void the
-    /// owner's.
+    /// Open RECOVER_EMAIL codes of an account. Above it, changes wait: voiding the oldest would void the owner's.
     public var waysBackPerUserMax = 20
-    /// The REJECT_EMAIL codes of an account whose mails were used and that have not expired. Above it, further mails
-    /// cannot be used: voiding the oldest code would void the one of a person who has not seen the mail yet.
+    /// The same for valid REJECT_EMAIL codes, and mails about the account's email.
     public var rejectionsPerUserMax = 20
 
     // Guesses of passwords, and questions that tell who has an account
@@ -265,8 +264,11 @@ public struct Limits: Sendable {
     /// The tenants whose calls are counted, and how many of them /metrics shows.
     public var tenantsCountedMax = 200
     public var tenantsShownMax = 20
-    /// The messages in outboxes that are counted at a time.
+    /// The messages among which dead ones are counted, and their bytes that one count reads: the next goes on there.
     public var outboxCountedMax = 10_000
+    public var outboxCountedBytesMax = 1 << 20
+    /// The tenants among whose waiting messages the most overdue one is looked for.
+    public var outboxTenantsMax = 1_000
 
     // Refusals
     public var denialsKeptPerTenant = 10_000
@@ -289,11 +291,4 @@ public struct Limits: Sendable {
     public var deniedCallersMax = 1_000
 
     public init() {}
-}
-
-/// Limits that many objects refer to: a copy takes more than a kilobyte.
-public final class SharedLimits: Sendable {
-    public let values: Limits
-
-    public init(_ values: Limits) { self.values = values }
 }

@@ -140,9 +140,29 @@ extension Text {
     /// Whether the bytes of `part` occur; searching a `String` would link the engine of regular expressions.
     public func contains(_ part: StaticString) -> Bool {
         part.withUTF8Buffer { part in
-            guard !part.isEmpty, bytes.count >= part.count else { return part.isEmpty }
-            return (0...bytes.count - part.count).contains { bytes[$0..<$0 + part.count].elementsEqual(part) }
+            bytes.withUnsafeBytes { $0.holds(UnsafeRawBufferPointer(part)) }
         }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// The place of the first such byte at `start` or behind it; nil if there is none, or nothing stands there.
+    public func place(of byte: UInt8, from start: Int) -> Int? {
+        guard start < count, let base = baseAddress,
+            let found = memchr(base + start, Int32(byte), count - start)
+        else { return nil }
+        return UnsafeRawPointer(found) - base
+    }
+
+    /// Whether the bytes of `part` occur.
+    fileprivate func holds(_ part: UnsafeRawBufferPointer) -> Bool {
+        guard let first = part.first else { return true }
+        var start = 0
+        while let found = place(of: first, from: start), count - found >= part.count {
+            if UnsafeRawBufferPointer(rebasing: self[found..<found + part.count]).hasSameBytes(as: part) { return true }
+            start = found + 1
+        }
+        return false
     }
 }
 

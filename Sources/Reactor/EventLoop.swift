@@ -11,8 +11,8 @@ public protocol EndOfTurn: AnyObject {
 
 /// One thread, one libevent base, one serial executor: jobs pinned to a loop run on its thread, one at a time.
 ///
-/// A turn is: socket events, timers and signals; at most `jobsPerTurn` jobs, in the order they were enqueued; the
-/// end-of-turn calls. An actor joins a loop by keeping it (`nonisolated let loop`) and returning
+/// A turn is: socket events, timers and signals; at most `jobsPerTurn` jobs, and for `jobsTimeMax`, in the order they
+/// were enqueued; the end-of-turn calls. An actor joins a loop by keeping it (`nonisolated let loop`) and returning
 /// `loop.asUnownedSerialExecutor()` as its `unownedExecutor`; callbacks enter it by `assumeIsolated`. Priorities of
 /// tasks are ignored. Never block on a loop.
 ///
@@ -44,8 +44,10 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         case ended
     }
 
-    /// A bound on the jobs of one turn, so that jobs that enqueue jobs do not keep sockets and timers waiting.
+    /// A bound on the jobs of one turn, so that jobs that enqueue jobs do not keep sockets and timers waiting; and on
+    /// their time, of which every eighth job reads the clock.
     static let jobsPerTurn = 256
+    static let jobsTimeMax = Duration.milliseconds(5)
     /// How many turns a stopped loop still runs its queue. Jobs that are still enqueued after that are never run.
     static let turnsAfterStopMax = 1_024
 
@@ -238,9 +240,16 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         let serialExecutor = asUnownedSerialExecutor()
         let taskExecutor = asUnownedTaskExecutor()
         var count = 0
+        var end: Instant?
         while count < Self.jobsPerTurn, let job = jobs.popFirst() {
             job.runSynchronously(isolatedTo: serialExecutor, taskExecutor: taskExecutor)
             count += 1
+            guard count & 7 == 0 else { continue }
+            if let end {
+                if Instant.now >= end { break }
+            } else {
+                end = .now.advanced(by: Self.jobsTimeMax)
+            }
         }
     }
 

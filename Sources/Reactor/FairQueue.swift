@@ -93,7 +93,7 @@ package struct FairQueue<Element> {
     }
 
     /// Takes out the tenant's first element that matches.
-    mutating func remove(tenant: Text, where matches: (Element) -> Bool) -> Element? {
+    package mutating func remove(tenant: Text, where matches: (Element) -> Bool) -> Element? {
         guard let index = lines[tenant]?.elements.firstIndex(where: matches) else { return nil }
         if lines[tenant]!.elements.count == 1 { leaveTurns(tenant) }
         count -= 1

@@ -5,13 +5,20 @@ public import Messages
 public struct EmailConfigChange: Sendable {
     public let wanted: EmailConfig
     public let mask: UpdateMask<EmailConfig>
+    private let changesTemplates: Bool
 
     /// The refusals of `EmailConfigRules` for each masked field by itself: nothing that was not checked is sealed,
-    /// stored or searched for placeholders.
-    public init(_ wanted: EmailConfig, _ mask: UpdateMask<EmailConfig>, limits: Limits) throws(Failure) {
+    /// stored or searched for placeholders. Templates that are those of `old` were checked when they were set: rules
+    /// that are newer must not stop other changes.
+    public init(
+        _ wanted: EmailConfig, _ mask: UpdateMask<EmailConfig>, after old: EmailConfig, limits: Limits
+    ) throws(Failure) {
         self.wanted = wanted
         self.mask = mask
-        for path in mask.paths { try EmailConfigRules.check(wanted, path, limits: limits) }
+        changesTemplates = mask.contains(.templates) && wanted.templates != old.templates
+        for path in mask.paths where path != .templates || changesTemplates {
+            try EmailConfigRules.check(wanted, path, limits: limits)
+        }
     }
 
     /// INVALID_TEMPLATE when this change lets a mail be longer than the limit. It looks at all templates, so it runs
@@ -19,7 +26,7 @@ public struct EmailConfigChange: Sendable {
     /// the mail has the server's own words.
     public func checkMailLengths(after old: EmailConfig, serverActionURL: Text, limits: Limits) throws(Failure) {
         // No other field makes a mail longer; a template from before this rule must not stop other changes.
-        guard mask.containsAny(of: .templates, .actionURL) else { return }
+        guard changesTemplates || mask.contains(.actionURL) else { return }
         let own = mask.contains(.actionURL) ? wanted.actionURL : old.actionURL
         let templates = mask.contains(.templates) ? wanted.templates : old.templates
         let actionURL = own.isEmpty ? serverActionURL : own
@@ -79,6 +86,13 @@ public enum EmailConfigRules {
         case .templates:
             guard config.templates.count <= templatesMax else {
                 throw .invalid(.invalidTemplate, field: "config.templates", "must be at most \(templatesMax)")
+            }
+            // First, so that no more than this is ever searched for placeholders.
+            let byteCount = config.templates.reduce(0) { $0 + $1.byteCount }
+            guard byteCount <= limits.emailTemplatesBytesMax else {
+                throw .invalid(
+                    .invalidTemplate, field: "config.templates",
+                    "must have at most \(limits.emailTemplatesBytesMax) bytes in all")
             }
             for template in config.templates { try check(template, limits: limits) }
         case .delivery, .allowPrivateAddresses: break  // `checkWhole` checks them against other fields.
@@ -179,13 +193,55 @@ public enum EmailConfigRules {
             if let unknown = MailText.unknownPlaceholder(in: part) {
                 throw .invalid(.invalidTemplate, field: field, "%\(unknown)% is no placeholder")
             }
-            if part.contains("%NOT_ME_LINK%"), !OobCodes.isRejectable(template.requestType) {
+            if !OobCodes.isRejectable(template.requestType), part.contains("%NOT_ME_LINK%") {
                 throw .invalid(
                     .invalidTemplate, field: field,
                     "%NOT_ME_LINK% is of VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL only")
             }
         }
     }
+}
+
+extension MailText {
+    /// Whether every mail of this template has at most `Limits.mailBytesMax` bytes, for any recipient, when links begin
+    /// with `actionURL`.
+    static func fits(_ template: EmailTemplate, actionURL: Text, limits: Limits) -> Bool {
+        // A text of the byte that grows most, in HTML and in a URL.
+        func worst(_ byteCount: Int) -> Text {
+            Text(unchecked: [UInt8](repeating: UInt8(ascii: "\""), count: byteCount))
+        }
+        let link = ActionLink.make(
+            base: actionURL, .verifyAndChangeEmail, code: worst(64), tenantID: worst(64),
+            continueURL: worst(limits.continueURLMax))
+        let notMeLink = ActionLink.make(
+            base: actionURL, .rejectEmail, code: worst(64), tenantID: worst(64), continueURL: .empty)
+        let values = Values(
+            appName: worst(limits.displayNameMax), email: worst(limits.emailMax), newEmail: worst(limits.emailMax),
+            displayName: worst(limits.displayNameMax), link: link,
+            notMeLink: OobCodes.isRejectable(template.requestType) ? notMeLink : .empty)
+        return parts(template, values, byteCountMax: limits.mailBytesMax) != nil
+    }
+
+    /// The first `%NAME%` of capitals that is not one of the placeholders.
+    static func unknownPlaceholder(in template: Text) -> Text? {
+        template.bytes.withUnsafeBytes { (template: UnsafeRawBufferPointer) -> Text? in
+            var sign = template.place(of: percent, from: 0)
+            while let first = sign, let last = template.place(of: percent, from: first + 1) {
+                let name = template[(first + 1)..<last]
+                let isName = !name.isEmpty && name.allSatisfy { $0 == UInt8(ascii: "_") || (0x41...0x5A).contains($0) }
+                if isName, placeholderValue(named: UnsafeRawBufferPointer(rebasing: template[first...last])) == nil {
+                    return Text(unchecked: Array(name))
+                }
+                sign = last
+            }
+            return nil
+        }
+    }
+}
+
+extension EmailTemplate {
+    /// What counts for `Limits.emailTemplatesBytesMax`.
+    fileprivate var byteCount: Int { locale.byteCount + subject.byteCount + text.byteCount + html.byteCount }
 }
 
 extension EmailConfig {

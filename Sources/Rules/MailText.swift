@@ -55,34 +55,23 @@ public struct MailText: Sendable {
         }
     }
 
-    /// Nil above `byteCountMax` for subject, text and HTML together; no more than that is ever in memory.
+    /// Nil above `byteCountMax` for subject, text and HTML together.
     private init?(_ template: EmailTemplate, _ values: Values, byteCountMax: Int) {
-        let (body, page) = Self.withNotMeLink(template.text, template.html, isNeeded: !values.notMeLink.isEmpty)
-        guard let subject = Self.filled(template.subject, values, byteCountMax: byteCountMax, { $0.bytes }),
-            let text = Self.filled(body, values, byteCountMax: byteCountMax - subject.count, { $0.bytes }),
-            let html = Self.filled(
-                page, values, byteCountMax: byteCountMax - subject.count - text.count, Self.escaped)
-        else { return nil }
-        self.init(subject: Self.line(subject), text: Text(unchecked: text), html: Text(unchecked: html))
+        guard let parts = Self.parts(template, values, byteCountMax: byteCountMax) else { return nil }
+        self.init(
+            subject: Self.line(parts.subject), text: Text(unchecked: parts.text), html: Text(unchecked: parts.html))
     }
 
-    /// Whether every mail of this template has at most `Limits.mailBytesMax` bytes, for any recipient, when links begin
-    /// with `actionURL`.
-    public static func fits(_ template: EmailTemplate, actionURL: Text, limits: Limits) -> Bool {
-        // A text of the byte that grows most, in HTML and in a URL.
-        func worst(_ byteCount: Int) -> Text {
-            Text(unchecked: [UInt8](repeating: UInt8(ascii: "\""), count: byteCount))
-        }
-        let link = ActionLink.make(
-            base: actionURL, .verifyAndChangeEmail, code: worst(64), tenantID: worst(64),
-            continueURL: worst(limits.continueURLMax))
-        let notMeLink = ActionLink.make(
-            base: actionURL, .rejectEmail, code: worst(64), tenantID: worst(64), continueURL: .empty)
-        let values = Values(
-            appName: worst(limits.displayNameMax), email: worst(limits.emailMax), newEmail: worst(limits.emailMax),
-            displayName: worst(limits.displayNameMax), link: link,
-            notMeLink: OobCodes.isRejectable(template.requestType) ? notMeLink : .empty)
-        return MailText(template, values, byteCountMax: limits.mailBytesMax) != nil
+    /// Nil above `byteCountMax` for all three together; hardly more than that is ever in memory.
+    static func parts(
+        _ template: EmailTemplate, _ values: Values, byteCountMax: Int
+    ) -> (subject: [UInt8], text: [UInt8], html: [UInt8])? {
+        let (body, page) = withNotMeLink(template.text, template.html, isNeeded: !values.notMeLink.isEmpty)
+        guard let subject = filled(template.subject, values, byteCountMax: byteCountMax, { $0.bytes }),
+            let text = filled(body, values, byteCountMax: byteCountMax - subject.count, { $0.bytes }),
+            let html = filled(page, values, byteCountMax: byteCountMax - subject.count - text.count, escaped)
+        else { return nil }
+        return (subject, text, html)
     }
 
     /// The template for the language itself, else for its primary one ("de" for "de-CH"), else for every language.
@@ -109,6 +98,22 @@ public struct MailText: Sendable {
         ([UInt8]("%APP_NAME%".utf8), { $0.appName }), ([UInt8]("%NOT_ME_LINK%".utf8), { $0.notMeLink }),
     ]
 
+    /// From the shortest placeholder to the longest.
+    private static let placeholderByteCounts: ClosedRange<Int> = {
+        let counts = placeholders.map { $0.name.count }
+        return (counts.min() ?? 0)...(counts.max() ?? 0)
+    }()
+
+    /// What the placeholder of this name stands for; nil if there is no such placeholder. The name has a "%" on both
+    /// sides.
+    static func placeholderValue(named name: UnsafeRawBufferPointer) -> (@Sendable (Values) -> Text)? {
+        // A template may be a long row of "%", of which no two are as far apart as those of a placeholder.
+        guard placeholderByteCounts.contains(name.count) else { return nil }
+        return placeholders.first { placeholder in
+            placeholder.name.withUnsafeBytes { $0.hasSameBytes(as: name) }
+        }?.value
+    }
+
     static let notMeSentence =
         "Was this not you? Then do not use the link above. This one takes your address away from that account:"
 
@@ -134,21 +139,29 @@ public struct MailText: Sendable {
     private static func filled(
         _ template: Text, _ values: Values, byteCountMax: Int, _ encode: (Text) -> [UInt8]
     ) -> [UInt8]? {
-        var filled: [UInt8] = []
-        var rest = template.bytes[...]
-        while let first = rest.first {
-            let found = first == UInt8(ascii: "%") ? placeholders.first { rest.starts(with: $0.name) } : nil
-            if let found {
-                filled += encode(found.value(values))
-                rest = rest.dropFirst(found.name.count)
-            } else {
-                filled.append(first)
-                rest = rest.dropFirst()
+        template.bytes.withUnsafeBytes { (template: UnsafeRawBufferPointer) -> [UInt8]? in
+            var filled: [UInt8] = []
+            // Everything before this place is in `filled`.
+            var start = 0
+            var sign = template.place(of: percent, from: 0)
+            while let first = sign, let last = template.place(of: percent, from: first + 1) {
+                let name = UnsafeRawBufferPointer(rebasing: template[first...last])
+                guard let value = placeholderValue(named: name) else {
+                    sign = last
+                    continue
+                }
+                filled.append(contentsOf: UnsafeRawBufferPointer(rebasing: template[start..<first]))
+                filled.append(contentsOf: encode(value(values)))
+                guard filled.count <= byteCountMax else { return nil }
+                start = last + 1
+                sign = template.place(of: percent, from: start)
             }
-            guard filled.count <= byteCountMax else { return nil }
+            filled.append(contentsOf: UnsafeRawBufferPointer(rebasing: template[start...]))
+            return filled.count <= byteCountMax ? filled : nil
         }
-        return filled
     }
+
+    static let percent = UInt8(ascii: "%")
 
     /// The text without line ends: the names in it may hold U+2028, which is not a control character.
     private static func line(_ text: [UInt8]) -> Text {
@@ -160,16 +173,6 @@ public struct MailText: Sendable {
             }
         }
         return Text(unchecked: [UInt8](String(line).utf8))
-    }
-
-    /// The first `%NAME%` of capitals that is not one of the placeholders.
-    static func unknownPlaceholder(in template: Text) -> Text? {
-        let parts = template.bytes.split(separator: UInt8(ascii: "%"), omittingEmptySubsequences: false)
-        let unknown = parts.dropFirst().dropLast().first { part in
-            !part.isEmpty && part.allSatisfy { $0 == UInt8(ascii: "_") || (0x41...0x5A).contains($0) }
-                && !placeholders.contains { $0.name.dropFirst().dropLast().elementsEqual(part) }
-        }
-        return unknown.map { Text(unchecked: Array($0)) }
     }
 
     private init(_ type: OobRequestType, _ values: Values) {

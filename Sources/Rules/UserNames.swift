@@ -27,7 +27,7 @@ extension ProviderIdentity {
         switch providerID {
         case "password": _ = try Values.email(rawID, field: "raw_id", form: .toFind, limits: limits)
         case "phone": try UserName(name: .phoneNumber(rawID)).check(limits: limits)
-        default: try Values.checkProvider(entry, field: "identity")
+        default: try Values.checkProvider(entry, field: "identity", form: .toFind, limits: limits)
         }
     }
 }

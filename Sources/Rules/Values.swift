@@ -44,10 +44,10 @@ public enum Values {
     }
 
     /// Empty, or an http or https URL with a host, in printable ASCII.
-    public static func checkPhotoURL(_ url: Text, limits: Limits) throws(Failure) {
+    public static func checkPhotoURL(_ url: Text, field: String = "photo_url", limits: Limits) throws(Failure) {
         guard url.isEmpty || HTTPURL(url, for: .link, byteCountMax: limits.photoURLMax) != nil else {
             throw .invalid(
-                .invalidPhotoURL, field: "photo_url",
+                .invalidPhotoURL, field: field,
                 "must be an http or https URL with a host, of at most \(limits.photoURLMax) bytes")
         }
     }
@@ -74,15 +74,14 @@ public enum Values {
     }
 
     /// Empty, or E.164: "+", a digit of 1 to 9, up to 15 digits in all (ITU-T E.164).
-    public static func checkPhoneNumber(_ number: Text) throws(Failure) {
+    public static func checkPhoneNumber(_ number: Text, field: String = "phone_number") throws(Failure) {
         guard !number.isEmpty else { return }
         let digits = number.bytes.dropFirst()
         let isE164 =
             number.bytes.first == UInt8(ascii: "+") && (4...15).contains(digits.count)
             && digits.first != UInt8(ascii: "0") && digits.allSatisfy { (0x30...0x39).contains($0) }
         guard isE164 else {
-            throw .invalid(
-                .invalidPhoneNumber, field: "phone_number", "must be in E.164 form, for example +14155550123")
+            throw .invalid(.invalidPhoneNumber, field: field, "must be in E.164 form, for example +14155550123")
         }
     }
 
@@ -99,7 +98,12 @@ public enum Values {
 
     /// Checks an identity of a provider other than "password" and "phone", which follow from the account itself. Nor
     /// can a provider be called "email": ID tokens list the email by this name beside the providers' identities.
-    public static func checkProvider(_ provider: ProviderInfo, field: String = "provider") throws(Failure) {
+    ///
+    /// What the identity says of the user is held to the rules of the user's own fields. INVALID_PROVIDER,
+    /// INVALID_ISSUER, INVALID_DISPLAY_NAME, INVALID_PHOTO_URL, INVALID_EMAIL, INVALID_PHONE_NUMBER.
+    public static func checkProvider(
+        _ provider: ProviderInfo, field: String = "provider", form: Email.Form, limits: Limits
+    ) throws(Failure) {
         guard (1...providerIDByteCountMax).contains(provider.providerID.byteCount),
             (1...rawIDByteCountMax).contains(provider.rawID.byteCount),
             provider.isFederated, provider.providerID != "email"
@@ -108,6 +112,12 @@ public enum Values {
                 .invalidProvider, field: field, "needs a provider_id (not password, phone or email) and a raw_id")
         }
         try checkIdentityIssuer(provider.issuer, field: "\(field).issuer")
+        try checkDisplayName(provider.displayName, field: "\(field).display_name", limits: limits)
+        try checkPhotoURL(provider.photoURL, field: "\(field).photo_url", limits: limits)
+        if !provider.email.isEmpty {
+            _ = try email(provider.email, field: "\(field).email", form: form, limits: limits)
+        }
+        try checkPhoneNumber(provider.phoneNumber, field: "\(field).phone_number")
     }
 
     static let providerIDByteCountMax = 128

@@ -61,6 +61,7 @@ struct PreparedChange: Sendable {
     let requestedTenantID: Text?
     let endUser: NamedEndUser
     let purpose: WritePurpose
+    let isLong: Bool
     /// Runs the handler and returns the encoded response.
     let run: @Sendable (Call) async throws -> [UInt8]
 }
@@ -128,7 +129,7 @@ extension StreamCall {
     /// the watch there.
     func watch(_ topics: [ChangeTopic], on loop: EventLoop) -> Watch {
         project.changes.watch(
-            topics + project.callers.topics(of: caller), for: caller?.tenantID ?? tenantID, on: loop)
+            topics + project.callers.topics(of: caller), in: caller.line, on: loop)
     }
 
     /// CALLER_UNAUTHENTICATED if the credential that the stream began with is no longer valid.

@@ -17,8 +17,9 @@ protocol CallCarrier: Actor {
     var connectionContext: ConnectionContext { get }
     var isAuthenticated: Bool { get }
     var form: CallForm { get }
-    /// The client showed a valid credential: the carrier gives it larger limits and longer deadlines.
-    func authenticated()
+    /// The client showed a valid credential: the carrier gives it larger limits and longer deadlines. It waits in
+    /// `line` where connections take turns.
+    func authenticated(line: Text)
 
     /// Ends a unary call with status OK: `write` appends the response message. If `write` throws, the call is not
     /// answered yet.
@@ -36,15 +37,15 @@ protocol CallCarrier: Actor {
     /// The call that is begun next will ask for `pageTurn`, once.
     func awaitsPage()
     /// Returns when this call may make a page of a list; see `Connection.pageTurn`.
-    func pageTurn(stream: UInt32) async throws
+    func pageTurn(stream: UInt32, line: Text) async throws
     /// Returns when this call may do a piece of work that takes as long as a page; see `Connection.workTurn`.
-    func workTurn() async throws
+    func workTurn(line: Text) async throws
     /// Sends one message of a stream when the client has room for it. `write` appends the message; it is called once,
     /// when there is room, so that a waiting stream holds no message. If `write` finds that there is no message,
-    /// nothing is sent. `heldByteCount` is the memory that the caller holds meanwhile. Throws `CancellationError`, and
-    /// what `write` throws.
+    /// nothing is sent. `turn`: nil for a message that is at hand. `heldByteCount` is the memory that the caller holds
+    /// meanwhile. Throws `CancellationError`, and what `write` throws.
     func send<Made: Sendable>(
-        stream: UInt32, heldByteCount: Int,
+        stream: UInt32, heldByteCount: Int, turn: MakingTurn?,
         _ write: @Sendable (inout ByteBuffer) throws -> (hasMessage: Bool, made: Made)
     ) async throws -> Made
     /// The client's next message, or nil when it sends no more. Throws `CancellationError`.

@@ -39,7 +39,8 @@ final class CredentialWatch: Sendable {
         }
         loop.run { [self] in
             let started = Task.immediate(executorPreference: loop) { [weak self, router, server, loop] in
-                let watch = router.service.project.changes.watch([.credentials], for: .empty, on: loop)
+                let watch = router.service.project.changes.watch(
+                    [.credentials], in: WriteMeter.server, on: loop)
                 defer { watch.end() }
                 var lookedAtAll = Instant.now
                 while (try? await watch.next(timeout: Self.lookEvery)) != nil {
@@ -115,7 +116,7 @@ extension Router {
         guard !carrier.isAuthenticated else { return }
         try callerUse.openConnection(of: caller.id)
         carrier.connectionContext.countedCallerID = caller.id
-        carrier.authenticated()
+        carrier.authenticated(line: Optional(caller).line)
     }
 
     public func closed(_ connection: isolated Connection) { releaseConnection(of: connection.connectionContext) }

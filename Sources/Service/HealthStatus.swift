@@ -9,7 +9,7 @@ public final class HealthStatus: Sendable {
         var isBehind = false
         var trouble: StoreTrouble?
         var troubleLog = TroubleLog()
-        var waiters: [Promise<Void>] = []
+        var waiters: [ObjectIdentifier: Promise<Void>] = [:]
 
         var isServing: Bool { isStarted && !isBehind }
     }
@@ -17,6 +17,9 @@ public final class HealthStatus: Sendable {
     private let state = Mutex(State())
 
     public init() {}
+
+    /// For tests.
+    package var waiterCount: Int { state.withLock { $0.waiters.count } }
 
     public var isServing: Bool { state.withLock { $0.isServing } }
 
@@ -57,8 +60,8 @@ public final class HealthStatus: Sendable {
             let before = state.isServing
             body(&state)
             guard state.isServing != before else { return [] }
-            defer { state.waiters = [] }
-            return state.waiters
+            defer { state.waiters = [:] }
+            return Array(state.waiters.values)
         }
         for waiter in waiters { waiter.succeed(()) }
     }
@@ -71,9 +74,12 @@ public final class HealthStatus: Sendable {
         let waiter = Promise<Void>()
         let isChanged = state.withLock { state in
             if state.isServing != known { return true }
-            state.waiters.append(waiter)
+            state.waiters[ObjectIdentifier(waiter)] = waiter
             return false
         }
-        if !isChanged { try await waiter.cancellableValue() }
+        guard !isChanged else { return }
+        // A cancelled waiter leaves nothing behind.
+        defer { state.withLock { $0.waiters[ObjectIdentifier(waiter)] = nil } }
+        try await waiter.cancellableValue()
     }
 }

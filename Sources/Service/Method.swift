@@ -39,9 +39,13 @@ protocol SlowMethod: SendableMetatype {
     /// `allowed_beyond_quota`, because they end, remove or restrict something. For other methods each write says so
     /// itself.
     static func purpose(of request: Request, _ rule: MethodDescriptor) -> WritePurpose
+    /// Whether the handler does work on its loop that takes as long as a page. It then begins in a turn in which
+    /// nothing else does (`Connection.workTurn`). By default false.
+    static var isLong: Bool { get }
 }
 
 extension SlowMethod {
+    static var isLong: Bool { false }
     static func endUser(of request: Request) -> NamedEndUser { NamedEndUser() }
     static func purpose(of request: Request, _ rule: MethodDescriptor) -> WritePurpose {
         rule.allowedBeyondQuota ? .relief : .growth

@@ -125,7 +125,7 @@ struct Registry {
                     let request = try M.Request(decoding: payload, limits: limits)
                     return PreparedChange(
                         requestedTenantID: request.requestedTenantID, endUser: M.endUser(of: request),
-                        purpose: M.purpose(of: request, descriptor)
+                        purpose: M.purpose(of: request, descriptor), isLong: M.isLong
                     ) { call in
                         try await M.handle(request, call).encoded()
                     }

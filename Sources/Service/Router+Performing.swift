@@ -15,7 +15,7 @@ extension Router {
         case .page(let page, let request): try await makePage(page, request, exchange, on: carrier)
         case .change(let call): try await perform(call, exchange, on: carrier)
         case .stream(let stream, let call):
-            try await stream.run(call, CallStream(carrier: carrier, number: exchange.stream, trace: exchange.trace))
+            try await stream.run(call, callStream(exchange, on: carrier))
             carrier.endStream(exchange.stream)
         case .unopenedStream(let prepare): try await open(prepare, exchange, on: carrier)
         }
@@ -25,7 +25,7 @@ extension Router {
         _ page: PreparedPage, _ request: OwnedRequest?, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {
         let start = Instant.now
-        try await carrier.pageTurn(stream: exchange.stream)
+        try await carrier.pageTurn(stream: exchange.stream, line: exchange.caller.line)
         exchange.trace?.add(queuedNanoseconds: Instant.now.nanoseconds(since: start))
         do {
             try answer(page, exchange, on: carrier)
@@ -38,6 +38,7 @@ extension Router {
     private func perform<Carrier: CallCarrier>(
         _ call: Call, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {
+        if call.change.isLong { try await carrier.workTurn(line: exchange.caller.line) }
         let response = try await call.charging(call.change.purpose) { try await call.change.run(call) }
         exchange.trace?.add(sentByteCount: response.count)
         exchange.withMetadata(position: position(after: exchange.method.descriptor)) { metadata in
@@ -50,14 +51,18 @@ extension Router {
         _ prepare: PrepareStream, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {
         if let first = try await carrier.nextMessage(stream: exchange.stream) {
-            try await carrier.workTurn()
+            try await carrier.workTurn(line: exchange.caller.line)
             let stream = try first.withUnsafeBytes { try prepare($0, service.limits.messages) }
             exchange.trace?.add(receivedByteCount: first.count)
             let call = try streamCall(stream, exchange, on: carrier)
             exchange.trace?.note(tenantID: carrier.connectionContext.admittedTenantID)
-            try await stream.run(call, CallStream(carrier: carrier, number: exchange.stream, trace: exchange.trace))
+            try await stream.run(call, callStream(exchange, on: carrier))
         }
         carrier.endStream(exchange.stream)
+    }
+
+    private func callStream<Carrier: CallCarrier>(_ exchange: Exchange, on carrier: isolated Carrier) -> CallStream {
+        CallStream(carrier: carrier, number: exchange.stream, trace: exchange.trace, line: exchange.caller.line)
     }
 
     private func answer<Carrier: CallCarrier>(

@@ -1,6 +1,7 @@
 import Base
 import Messages
 import Reactor
+import Transport
 
 /// A stream on its carrier.
 struct CallStream: Sendable {
@@ -8,6 +9,8 @@ struct CallStream: Sendable {
     /// The carrier's number of the call.
     let number: UInt32
     let trace: CallTrace?
+    /// The line in which it waits for a turn of the loop.
+    let line: Text
 }
 
 /// Sends the messages of a streaming handler. Waits while the client's window or the output is full.
@@ -19,15 +22,11 @@ struct ReplyStream<Response: Message>: Sendable {
     /// The loop that the handler runs on.
     var loop: EventLoop { stream.carrier.loop }
 
-    /// Returns when the handler may do a piece of work that takes as long as a page, beside the other connections of
-    /// its loop; for a handler that has more to send than one message. Throws `CancellationError`.
-    func workTurn() async throws { try await stream.carrier.workTurn() }
-
     /// Sends a message that is at hand. It counts as memory of the connection while it waits.
     ///
     /// Throws `CancellationError` when the client is gone or the call was cancelled.
     func send(_ message: Response) async throws {
-        try await send(heldByteCount: message.encodedByteCount) { buffer in
+        try await send(heldByteCount: message.encodedByteCount, turn: nil) { buffer in
             message.encode(into: &buffer)
             return (true, ())
         }
@@ -37,9 +36,13 @@ struct ReplyStream<Response: Message>: Sendable {
     /// many streams its connection has.
     ///
     /// `make` runs once, on the loop, and calls nothing of the connection. It returns the message, or nil if there is
-    /// nothing to say, and a value with which the handler goes on.
-    func send<Made: Sendable>(making make: @Sendable () throws -> (Response?, Made)) async throws -> Made {
-        try await send(heldByteCount: 0) { buffer in
+    /// nothing to say, and a value with which the handler goes on. `inTurn`: it runs in a turn of the loop in which
+    /// nothing else takes as long as a page. A stream that was woken (`ChangeHub`) and has no reason to expect a long
+    /// message needs none: few are woken in a turn.
+    func send<Made: Sendable>(
+        inTurn: Bool, making make: @Sendable () throws -> (Response?, Made)
+    ) async throws -> Made {
+        try await send(heldByteCount: 0, turn: turn(inTurn)) { buffer in
             let (message, made) = try make()
             message?.encode(into: &buffer)
             return (message != nil, made)
@@ -47,15 +50,17 @@ struct ReplyStream<Response: Message>: Sendable {
     }
 
     /// Makes messages when the client has room for one, and sends them one after the other. They are encoded first, and
-    /// count as memory of the connection while they wait.
-    func send<Made: Sendable>(makingEach make: @Sendable () throws -> ([Response], Made)) async throws -> Made {
-        let (messages, made) = try await send(heldByteCount: 0) { _ in
+    /// count as memory of the connection while they wait. `inTurn` as above.
+    func send<Made: Sendable>(
+        inTurn: Bool, makingEach make: @Sendable () throws -> ([Response], Made)
+    ) async throws -> Made {
+        let (messages, made) = try await send(heldByteCount: 0, turn: turn(inTurn)) { _ in
             let (messages, made) = try make()
             return (false, (messages.map { $0.encoded() }, made))
         }
         var heldByteCount = messages.reduce(0) { $0 + $1.count }
         for message in messages {
-            try await send(heldByteCount: heldByteCount) { buffer in
+            try await send(heldByteCount: heldByteCount, turn: nil) { buffer in
                 buffer.append(contentsOf: message)
                 return (true, ())
             }
@@ -64,11 +69,18 @@ struct ReplyStream<Response: Message>: Sendable {
         return made
     }
 
+    private func turn(_ isAlwaysTaken: Bool) -> MakingTurn {
+        MakingTurn(line: stream.line, isAlwaysTaken: isAlwaysTaken)
+    }
+
     private func send<Made: Sendable>(
-        heldByteCount: Int, _ write: @Sendable (inout ByteBuffer) throws -> (hasMessage: Bool, made: Made)
+        heldByteCount: Int, turn: MakingTurn?,
+        _ write: @Sendable (inout ByteBuffer) throws -> (hasMessage: Bool, made: Made)
     ) async throws -> Made {
         let trace = stream.trace
-        return try await stream.carrier.send(stream: stream.number, heldByteCount: heldByteCount) { buffer in
+        return try await stream.carrier.send(
+            stream: stream.number, heldByteCount: heldByteCount, turn: turn
+        ) { buffer in
             let start = buffer.readableByteCount
             let written = try write(&buffer)
             trace?.add(sentByteCount: buffer.readableByteCount - start)
@@ -89,7 +101,7 @@ struct RequestStream<Request: Message>: Sendable {
 
     /// Returns when the handler may do a piece of work that takes as long as a page, beside the other connections of
     /// its loop.
-    func workTurn() async throws { try await stream.carrier.workTurn() }
+    func workTurn() async throws { try await stream.carrier.workTurn(line: stream.line) }
 
     /// The next message, or nil when the client sends no more. Throws INVALID_ARGUMENT for bytes that do not decode.
     func next() async throws -> Request? {

@@ -2,7 +2,8 @@ import Base
 
 extension Store {
     /// Runs `body` for each of `items`, in as many writes as it takes that none holds up the writes of others for long:
-    /// a write begins no further item after `Limits.sliceChangesMax` changes. Returns what `body` returned.
+    /// a write begins no further item after `Limits.sliceItemsMax` items, `Limits.sliceChangesMax` changes, or
+    /// `Limits.writeBatchTimeMax`. Returns what `body` returned.
     ///
     /// The items of earlier writes stay changed if a later write fails, or if the task is cancelled in between. An
     /// error of `body` undoes the write that it is in, and ends all.
@@ -17,19 +18,23 @@ extension Store {
         return values
     }
 
-    /// Does the first of these writes. Returns what `body` returned for the items in it.
+    /// Does the first of these writes, with one item at least. Returns what `body` returned for the items in it.
     public func write<Item: Sendable, Value: Sendable>(
         firstOf items: ArraySlice<Item>, for purpose: WritePurpose = .growth,
         _ body: @escaping @Sendable (borrowing WriteTransaction, Item) throws -> Value
     ) async throws -> [Value] {
         try Task.checkCancellation()
         let slice = items.prefix(environment.limits.sliceItemsMax)
-        let changesMax = environment.limits.sliceChangesMax
+        let (changesMax, timeMax) = (environment.limits.sliceChangesMax, environment.limits.writeBatchTimeMax)
         return try await write(for: purpose) { transaction in
+            // Each run of this body has its own time, and may do another number of items: the last run counts.
+            let end = Instant.now.advanced(by: timeMax)
             let changesBefore = transaction.batch.changeCount
             var done: [Value] = []
-            for item in slice where transaction.batch.changeCount - changesBefore < changesMax {
+            for item in slice {
                 done.append(try body(transaction, item))
+                // An item that changes nothing takes time, too.
+                if transaction.batch.changeCount - changesBefore >= changesMax || Instant.now >= end { break }
             }
             return done
         }

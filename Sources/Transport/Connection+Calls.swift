@@ -160,16 +160,24 @@ extension Connection {
     }
 
     /// Sends one message when the stream's window and the connection's output have room. `write` appends the message in
-    /// the step that found room, so that a waiting stream holds no message. `heldByteCount` is the memory that the
-    /// caller holds; it counts while the call waits. Throws `CancellationError`, and what `write` throws.
+    /// the step that found room, so that a waiting stream holds no message; if it makes the message, this happens in
+    /// `turn`. `heldByteCount` is the memory that the caller holds; it counts while the call waits. Throws
+    /// `CancellationError`, and what `write` throws.
     public func send<Made: Sendable>(
-        stream: UInt32, heldByteCount: Int,
+        stream: UInt32, heldByteCount: Int, turn: MakingTurn?,
         _ write: @Sendable (inout ByteBuffer) throws -> (hasMessage: Bool, made: Made)
     ) async throws -> Made {
+        var mayMake = turn?.isAlwaysTaken != true
         while true {
             try Task.checkCancellation()
             guard phase != .closed, session.wantsAnswer(stream: stream) else { throw CancellationError() }
-            if session.maySendMessage(stream: stream), output.byteCount <= unreadOutputMax { break }
+            if session.maySendMessage(stream: stream), output.byteCount <= unreadOutputMax {
+                guard !mayMake, let turn else { break }
+                try await workTurn(line: turn.line)
+                mayMake = true
+                continue
+            }
+            mayMake = turn == nil
             requestByteCount += heldByteCount
             account()
             defer { requestByteCount -= heldByteCount }
@@ -213,4 +221,15 @@ extension Connection {
         mayHaveSenders = false
         for stream in Array(calls.keys) { calls[stream]?.wakeSender() }
     }
+}
+
+/// The turn of the loop in which a message is made (`Connection.workTurn`).
+public struct MakingTurn: Sendable {
+    /// The line in which the message waits for its turn.
+    public let line: Text
+    /// Whether it waits although there is room for it at once. A message that waited for room waits for a turn in any
+    /// case: otherwise a client could save many messages up, and have them made all at once.
+    public let isAlwaysTaken: Bool
+
+    public init(line: Text, isAlwaysTaken: Bool) { (self.line, self.isAlwaysTaken) = (line, isAlwaysTaken) }
 }

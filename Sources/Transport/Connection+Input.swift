@@ -3,19 +3,46 @@ import Reactor
 import Wire
 
 extension Connection {
-    /// One read per event: level-triggered readiness comes back for the rest, after the other connections' turn.
-    private static let readByteCount = 64 * 1024
+    /// The frames of one read are decoded for so long; the rest in later turns of the loop.
+    private static let decodingMax = Duration.milliseconds(1)
 
-    /// Reads into the loop's buffer and keeps only the beginning of an unfinished frame: a connection between two
-    /// requests holds no input memory at all.
+    /// One read per event: level-triggered readiness comes back for the rest, after the other connections' turn.
     func readable() {
-        guard phase != .closed, mayReadNow else { return }
+        guard phase != .closed, !isReadDue, mayReadNow else { return }
+        if share.isTurnFull { waitToRead() } else { read() }
+    }
+
+    /// Reads into the loop's buffer and keeps only what was not decoded, mostly the beginning of an unfinished frame: a
+    /// connection between two requests holds no input memory at all.
+    private func read() {
         readStep()
         // Input that the descriptor does not announce is read now, unless the read has to wait until the peer takes
         // bytes.
-        while byteStream.hasPendingInput, phase != .closed, readingPausedSince == nil, !isReadBlockedByWrite {
+        while byteStream.hasPendingInput, phase != .closed, readingPausedSince == nil, !isReadBlockedByWrite, !isReadDue
+        {
             readStep()
         }
+    }
+
+    /// Waits for a turn in which this connection may read, or go on with the input that it has.
+    private func waitToRead() {
+        guard !isReadDue else { return }
+        isReadDue = true
+        share.waitToRead(self, line: line)
+    }
+
+    /// The turn that `waitToRead` waited for.
+    func readInTurn() {
+        isReadDue = false
+        guard phase != .closed else { return }
+        guard isBehind else {
+            if mayReadNow { read() }
+            return
+        }
+        isBehind = false
+        decode(now: .now)
+        account()
+        if byteStream.hasPendingInput { readable() }
     }
 
     private func readStep() {
@@ -44,9 +71,9 @@ extension Connection {
     /// Appends to `input`. It is the loop's buffer, or it holds the beginning of a frame and grows only by the bytes
     /// that came.
     private func readOnce() {
-        let buffer =
-            isReadingIntoLoopBuffer ? input.reserve(Self.readByteCount) : share.buffer.reserve(Self.readByteCount)
-        let result = byteStream.read(into: buffer, byteCount: Self.readByteCount)
+        let byteCount = share.readByteCount
+        let buffer = isReadingIntoLoopBuffer ? input.reserve(byteCount) : share.buffer.reserve(byteCount)
+        let result = byteStream.read(into: buffer, byteCount: byteCount)
         noteStage()
         switch result {
         case .bytes(0): peerEnded()
@@ -59,6 +86,7 @@ extension Connection {
                 input.append(contentsOf: UnsafeRawBufferPointer(start: buffer, count: count))
             }
             let now = Instant.now
+            share.noteRead(at: now)
             if !hasSeenFirstByte, !chooseSession(now: now) { return closeNow() }
             keepalive.heard(at: now, lastReadAt: lastReadAt)
             lastReadAt = now
@@ -83,7 +111,7 @@ extension Connection {
         return true
     }
 
-    /// Takes frames until the input is used up, the output is too full, or the connection ends.
+    /// Takes frames until the input is used up, the output is too full, the time is over, or the connection ends.
     func decode(now: Instant) {
         isDecoding = true
         dispatcher.batchBegins(on: self)
@@ -92,6 +120,8 @@ extension Connection {
             isDecoding = false
             if phase == .closed { input = ByteBuffer() }
         }
+        let end = now.advanced(by: Self.decodingMax)
+        var eventCount = 0
         while phase == .open || phase == .peerClosed {
             account()
             let isFull = isFull
@@ -102,6 +132,13 @@ extension Connection {
             let event = session.next(in: &input, output: &output, now: now, mayBegin: !isFull)
             perform(event)
             if case .needMore = event { break }
+            eventCount &+= 1
+            // The clock is not read for each, because a small request takes hardly longer than thirty looks at it.
+            if eventCount & 3 == 0, Instant.now >= end {
+                isBehind = true
+                waitToRead()
+                break
+            }
         }
         if phase != .closed { armTimer(now: now) }
     }
@@ -139,8 +176,8 @@ extension Connection {
 
     /// Whether `input` may grow by the bytes of one read. A full buffer becomes twice as large.
     private var hasRoomForInput: Bool {
-        guard input.readableByteCount + Self.readByteCount > input.capacity else { return true }
-        return share.memory.hasRoom(for: max(input.capacity, Self.readByteCount))
+        guard input.readableByteCount + share.readByteCount > input.capacity else { return true }
+        return share.memory.hasRoom(for: max(input.capacity, share.readByteCount))
     }
 
     /// Whether more is waiting than the limits divided by `part`.

@@ -1,4 +1,4 @@
-import Base
+public import Base
 import Wire
 
 extension Connection {
@@ -76,7 +76,7 @@ extension Connection {
     /// each `awaitsPage`.
     ///
     /// Throws RESOURCE_EXHAUSTED SERVER_OVERLOADED and `CancellationError`.
-    public func pageTurn(stream: UInt32) async throws {
+    public func pageTurn(stream: UInt32, line: Text) async throws {
         defer {
             pagesWaiting -= 1
             metrics.pagesWaiting.add(-1)
@@ -88,31 +88,31 @@ extension Connection {
                 continue
             }
             if share.takePageTurn() { return }
-            try await standInPageLine()
+            try await standInPageLine(line)
             // Short answers that were added meanwhile do not matter.
             try checkPage(stream: stream)
             if output.byteCount <= limits.connectionMemoryShare { return }
         }
     }
 
-    private func standInPageLine() async throws {
+    private func standInPageLine(_ line: Text) async throws {
         isInPageLine = true
         defer {
             isInPageLine = false
             // Lets the connection's next call go on, even if this one makes no page.
             wakeSenders()
         }
-        try await share.pageTurn()
+        try await share.pageTurn(line: line)
     }
 
     /// Returns in a turn of the loop in which nothing else takes as long, for a piece of work that takes as long as a
-    /// page. A connection has one place in the line, so that many streams of one come no more often than another's.
-    /// Throws `CancellationError`.
-    public func workTurn() async throws {
+    /// page. A connection has one place in its line, beside that of its pages, so that many streams of one come no more
+    /// often than another's. Throws `CancellationError`.
+    public func workTurn(line: Text) async throws {
         if let before = workTurns.take() { try? await before.value() }
         defer { workTurns.pass() }
         try Task.checkCancellation()
-        if !share.takePageTurn() { try await share.pageTurn() }
+        if !share.takePageTurn() { try await share.pageTurn(line: line) }
     }
 
     private func checkPage(stream: UInt32) throws {

@@ -62,8 +62,15 @@ public actor Connection {
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
-    /// The beginning of a frame whose rest has not come yet; empty otherwise.
+    /// The beginning of a frame whose rest has not come yet, or whole frames while the connection `isBehind`; empty
+    /// otherwise.
     var input = ByteBuffer()
+    /// True while the connection waits for a turn to read (`LoopShare.waitToRead`).
+    @exclusivity(unchecked) var isReadDue = false
+    /// True while `input` may have frames that wait for this turn.
+    @exclusivity(unchecked) var isBehind = false
+    /// The line in which it waits: that of its first caller.
+    private(set) var line = Connection.lineOfStrangers
     /// The data that all connections of the loop share: a read buffer, and the count of the memory they hold.
     let share: LoopShare
     /// Every frame asks for these two, and counts no references for it; `share` holds the memory's count.
@@ -145,10 +152,14 @@ public actor Connection {
         armTimer(now: acceptedAt)
     }
 
-    /// From the dispatcher: the caller presented a valid credential.
-    public func authenticated() {
+    /// The line of connections that showed no credential.
+    public static let lineOfStrangers: Text = "(strangers)"
+
+    /// From the dispatcher: the caller presented a valid credential. `line` is that of its tenant.
+    public func authenticated(line: Text) {
         guard !isAuthenticated else { return }
         isAuthenticated = true
+        self.line = line
         session.authenticated(output: &output)
         if !output.isEmpty { markDirty() }
         owner.authenticated(self)
@@ -159,6 +170,7 @@ public actor Connection {
     public func lostCredential() {
         guard isAuthenticated, phase != .closed else { return }
         isAuthenticated = false
+        line = Self.lineOfStrangers
         session.lostCredential(output: &output)
         if !output.isEmpty { markDirty() }
         unauthenticatedSince = .now

@@ -14,16 +14,29 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
     /// Connections that hold enough to be worth closing when memory is needed.
     private(set) var holders: [UInt64: Connection] = [:]
 
-    // Pages of lists: one per turn, so that a loop works for one page at most before it looks at all its connections
-    // again. The line is first come, first served; a connection stands in it once.
-    private var line: [Promise<Void>] = []
-    private var lineStart = 0
+    // Pages of lists, and work that takes as long: one per turn, so that a loop works for one page at most before it
+    // looks at all its connections again. The lines of all tenants take turns.
+    private var lines = FairQueue<Promise<Void>>()
     private var isTurnTaken = false
     /// Pages that were begun, for tests.
     private(set) var pageCount: UInt64 = 0
 
     // The handshakes that went on in this turn: only a few may per turn.
     private var opened = 0
+
+    // Sockets are read as they become ready, until that has taken the time below. The others wait here, and so do
+    // connections with more input than one turn decodes; each turn goes on with them for as long again. The lines of
+    // all tenants take turns, so that nobody waits for another tenant's thousands of connections.
+    private static let readingMax = Duration.milliseconds(2)
+    private var readers = FairQueue<Connection>()
+    /// When the sockets that became ready in this turn have taken their time. Nil before the first.
+    private var readingEnds: Instant?
+    private(set) var isTurnFull = false
+    private var isTurnWatched = false
+    /// While many wait, a connection reads no more than this, because the rest of what it read waits with it.
+    private static let manyReaders = 64
+    private static let readByteCountOfMany = 8 * 1024
+    private static let readByteCount = 64 * 1024
 
     init(of loop: EventLoop, number: Int, memory: ConnectionMemory, limits: SharedLimits) {
         self.loop = loop
@@ -38,6 +51,49 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
         holders[connection.id] = isHolder ? connection : nil
     }
 
+    // MARK: Reading
+
+    var readByteCount: Int { readers.count < Self.manyReaders ? Self.readByteCount : Self.readByteCountOfMany }
+
+    /// A connection has read its socket.
+    func noteRead(at now: Instant) {
+        guard let readingEnds else {
+            readingEnds = now.advanced(by: Self.readingMax)
+            return watchTurn()
+        }
+        if now >= readingEnds { isTurnFull = true }
+    }
+
+    /// Calls the connection's `readInTurn` when it is the turn of its line.
+    func waitToRead(_ connection: Connection, line: Text) {
+        readers.append(connection, tenant: line)
+        watchTurn()
+    }
+
+    private func watchTurn() {
+        guard !isTurnWatched else { return }
+        isTurnWatched = true
+        loop.atEndOfTurn(readTurns)
+    }
+
+    private lazy var readTurns = TurnEnd(self) { $0.readTurnEnded() }
+
+    private func readTurnEnded() {
+        isTurnWatched = false
+        if readers.count > 0 {
+            let end = Instant.now.advanced(by: Self.readingMax)
+            repeat {
+                guard let connection = readers.popFirst() else { break }
+                connection.assumeIsolated { $0.readInTurn() }
+            } while Instant.now < end
+        }
+        readingEnds = nil
+        isTurnFull = false
+        if readers.count > 0 { watchTurn() }
+    }
+
+    // MARK: Handshakes
+
     /// Whether one more stream may go on with its handshake in this turn.
     func takeHandshakeTurn() -> Bool {
         if opened == 0 { loop.atEndOfTurn(handshakeTurns) }
@@ -46,9 +102,9 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
         return true
     }
 
-    private lazy var handshakeTurns = HandshakeTurns(self)
+    private lazy var handshakeTurns = TurnEnd(self) { $0.opened = 0 }
 
-    fileprivate func handshakeTurnEnded() { opened = 0 }
+    // MARK: Pages
 
     /// Takes this turn's page if nobody has it and nobody waits.
     func takePageTurn() -> Bool {
@@ -57,24 +113,23 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
         return true
     }
 
-    /// Returns in a turn whose page belongs to the caller. Throws `CancellationError`, which leaves that turn without a
-    /// page.
-    func pageTurn() async throws {
+    /// Returns in a turn whose page belongs to the caller, who waits in this line. Throws `CancellationError`.
+    func pageTurn(line: Text) async throws {
         let place = Promise<Void>()
-        line.append(place)
-        try await place.cancellableValue()
+        lines.append(place, tenant: line)
+        do {
+            try await place.cancellableValue()
+        } catch {
+            // A place that was called meanwhile is gone; its turn then has no page.
+            _ = lines.remove(tenant: line) { $0 === place }
+            throw error
+        }
     }
 
     /// While somebody waits, each turn is taken as it begins, so that `takePageTurn` overtakes nobody.
     public func turnEnded() {
         isTurnTaken = false
-        guard lineStart < line.count else { return }
-        let next = line[lineStart]
-        lineStart += 1
-        if lineStart == line.count {
-            line.removeAll(keepingCapacity: line.count <= 64)
-            lineStart = 0
-        }
+        guard let next = lines.popFirst() else { return }
         beginTurn()
         next.succeed(())
     }
@@ -86,11 +141,15 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
     }
 }
 
-/// Resets the count of handshakes at the end of a turn.
-private final class HandshakeTurns: EndOfTurn {
+/// Something else of the share that happens at the end of a turn.
+private final class TurnEnd: EndOfTurn {
     private weak var share: LoopShare?
+    private let body: (LoopShare) -> Void
 
-    init(_ share: LoopShare) { self.share = share }
+    init(_ share: LoopShare, _ body: @escaping (LoopShare) -> Void) { (self.share, self.body) = (share, body) }
 
-    func turnEnded() { share?.handshakeTurnEnded() }
+    func turnEnded() {
+        guard let share else { return }
+        body(share)
+    }
 }

@@ -17,7 +17,7 @@ import Wire
         func handle(
             _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection
         ) {
-            connection.authenticated()
+            connection.authenticated(line: "tests")
             let payload = [UInt8](request.payload)
             connection.respond(stream: stream, metadata: OutgoingMetadata()) { $0.append(contentsOf: payload) }
         }

@@ -23,7 +23,7 @@ final class NamedServer: Sendable {
         func handle(
             _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection
         ) {
-            connection.authenticated()
+            connection.authenticated(line: "tests")
             guard Text(validating: [UInt8](request.method)) == "Hold" else { return answer(stream, on: connection) }
             held.withLock { held in
                 held.append { [self] in Task { await answer(stream, on: connection) } }

@@ -137,7 +137,7 @@ actor MemoryCarrier: CallCarrier {
 
     // MARK: CallCarrier
 
-    func authenticated() { isAuthenticated = true }
+    func authenticated(line: Text) { isAuthenticated = true }
 
     func respond(
         stream: UInt32, metadata: OutgoingMetadata, _ write: (inout ByteBuffer) throws -> Void
@@ -161,17 +161,18 @@ actor MemoryCarrier: CallCarrier {
     }
 
     func awaitsPage() {}
-    func pageTurn(stream: UInt32) async throws {}
+    func pageTurn(stream: UInt32, line: Text) async throws {}
     /// The next turn is always this call's: nobody else works on this loop.
-    func workTurn() async throws { await Task.yield() }
+    func workTurn(line: Text) async throws { await Task.yield() }
 
     func send<Made: Sendable>(
-        stream: UInt32, heldByteCount: Int,
+        stream: UInt32, heldByteCount: Int, turn: MakingTurn?,
         _ write: @Sendable (inout ByteBuffer) throws -> (hasMessage: Bool, made: Made)
     ) async throws -> Made {
         guard let call = calls[stream], call.outcome.messages.count < call.answersMax else {
             throw CancellationError()
         }
+        if let turn, turn.isAlwaysTaken { try await workTurn(line: turn.line) }
         var message = ByteBuffer()
         let (hasMessage, made) = try write(&message)
         if hasMessage {

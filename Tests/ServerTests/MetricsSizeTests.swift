@@ -113,32 +113,83 @@ import Testing
         }
     }
 
+    /// Puts a message there, with its row among those that are due if it is pending.
+    private static func put(
+        _ id: Text, _ state: OutboxState, dueAt: Timestamp? = nil, tenantID: Text = .empty, byteCount: Int = 0,
+        _ server: TestServer
+    ) async throws {
+        var message = OutboxMessage(messageID: id, state: state)
+        message.nextAttemptAtMicros = dueAt?.microseconds ?? 0
+        let stored = StoredOutboxMessage(
+            message: message, sealedContents: [UInt8](repeating: 1, count: byteCount))
+        try await server.project.store.write { transaction in
+            try transaction.put(Tables.outbox, TenantTextKey(tenantID, id), stored)
+            if let dueAt { try transaction.put(Tables.outboxDue, OutboxDueKey(dueAt, tenantID, id), []) }
+        }
+    }
+
+    private static func census(
+        pending: Int = 0, dead: Int, overdue: Duration = .zero, isComplete: Bool = true
+    ) -> OutboxCensus {
+        var census = OutboxCensus()
+        (census.pendingCount, census.deadCount) = (pending, dead)
+        (census.overdue, census.isComplete) = (overdue, isComplete)
+        return census
+    }
+
     @Test func `Pending and dead messages are counted, to the limit and not past it`() async throws {
         try await withServer(configure: { $0.limits.outboxCountedMax = 5 }) { server in
+            await server.project.mailer.stop()
             let now = server.project.clock.now()
-            func put(_ id: Text, _ state: OutboxState, dueAt: Timestamp) async throws {
-                try await server.project.store.write { transaction in
-                    var message = OutboxMessage(messageID: id, state: state)
-                    message.nextAttemptAtMicros = dueAt.microseconds
-                    try transaction.put(
-                        Tables.outbox, TenantTextKey(.empty, id), StoredOutboxMessage(message: message))
-                }
-            }
-            try await put("a", .pending, dueAt: now - .seconds(90))
-            try await put("b", .pending, dueAt: now + .seconds(90))
-            try await put("c", .dead, dueAt: Timestamp(microseconds: 0))
-            try await put("d", .sent, dueAt: Timestamp(microseconds: 0))
-            try await put("e", .pending, dueAt: Timestamp(microseconds: .min))
+            try await Self.put("a", .pending, dueAt: now - .seconds(90), server)
+            try await Self.put("b", .pending, dueAt: now + .seconds(90), server)
+            try await Self.put("c", .dead, server)
+            try await Self.put("d", .sent, server)
+            try await Self.put("e", .held, server)
             let gauges = OutboxGauges()
             let start = Instant.now
-            var expected = OutboxCensus()
-            (expected.pendingCount, expected.deadCount, expected.overdue) = (3, 1, .seconds(90))
+            let expected = Self.census(pending: 2, dead: 1, overdue: .seconds(90))
             #expect(gauges.census(of: server.project.outbox, now: start) == expected)
-            try await put("f", .dead, dueAt: Timestamp(microseconds: 0))
+            try await Self.put("f", .dead, server)
             // The outbox is not counted again at once.
             #expect(gauges.census(of: server.project.outbox, now: start) == expected)
-            expected.isComplete = false
-            #expect(gauges.census(of: server.project.outbox, now: start.advanced(by: .minutes(1))) == expected)
+            let past = Self.census(pending: 2, dead: 1, overdue: .seconds(90), isComplete: false)
+            #expect(gauges.census(of: server.project.outbox, now: start.advanced(by: .minutes(1))) == past)
+        }
+    }
+
+    @Test func `One count reads so many bytes of messages, and the next goes on behind them`() async throws {
+        try await withServer(configure: { $0.limits.outboxCountedBytesMax = 1_000 }) { server in
+            await server.project.mailer.stop()
+            for id in ["a", "b", "c", "d", "e"] as [Text] { try await Self.put(id, .dead, byteCount: 400, server) }
+            let outbox = server.project.outbox
+            var pass = OutboxPass()
+            func next() throws -> OutboxCensus { try outbox.census(&pass) }
+            // Each reads three messages, with which it is above the limit.
+            #expect(try next() == Self.census(dead: 3, isComplete: false))
+            #expect(try next() == Self.census(dead: 5))
+            // What was counted to the end stands until it is counted to the end again.
+            for id in ["f", "g"] as [Text] { try await Self.put(id, .dead, byteCount: 400, server) }
+            #expect(try next() == Self.census(dead: 5))
+            #expect(try next() == Self.census(dead: 5))
+            #expect(try next() == Self.census(dead: 7))
+        }
+    }
+
+    @Test func `The most overdue message is looked for among so many tenants`() async throws {
+        try await withServer(configure: { $0.limits.outboxTenantsMax = 2 }) { server in
+            await server.project.mailer.stop()
+            let (now, outbox) = (server.project.clock.now(), server.project.outbox)
+            var pass = OutboxPass()
+            func next() throws -> OutboxCensus { try outbox.census(&pass) }
+            for (tenant, seconds) in [("t1", 5), ("t2", 70)] as [(Text, Int64)] {
+                try await Self.put("a", .pending, dueAt: now - .seconds(seconds), tenantID: tenant, server)
+                try await Self.put("b", .pending, dueAt: now - .seconds(1), tenantID: tenant, server)
+            }
+            #expect(try next() == Self.census(pending: 4, dead: 0, overdue: .seconds(70)))
+            try await Self.put("a", .pending, dueAt: now - .seconds(900), tenantID: "t3", server)
+            let past = Self.census(pending: 5, dead: 0, overdue: .seconds(70), isComplete: false)
+            #expect(try next() == past)
         }
     }
 }

@@ -79,5 +79,28 @@ extension WireAttackTests {
         }
     }
 
+    /// A watch that is cancelled leaves nothing behind: who may open some can open any number, one after the other.
+    @Test func cancelledHealthWatchesLeaveNothingBehind() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            _ = try client.hello()
+            _ = try client.call("postern.v1.Users/List", UsersListRequest(), returning: UsersListResponse.self)
+            for _ in 0..<50 {
+                let stream = client.nextStream()
+                let watch = client.request(
+                    "grpc.health.v1.Health/Watch", GRPCHealthCheckRequest(), stream: stream, kind: .remoteClosed)
+                try client.send(watch)
+                #expect(try client.readFrame().header.type == .data)
+                var cancel = ByteBuffer()
+                ControlFrame.cancel(stream: stream, .cancelled).append(to: &cancel)
+                try client.send(cancel.copyBytes())
+                // The answer comes from the same connection, after the cancellation.
+                _ = try client.call(Self.check, GRPCHealthCheckRequest(), returning: GRPCHealthCheckResponse.self)
+            }
+            // The tasks of the last ones may still be ending.
+            #expect(server.instance.health.waiterCount <= 5)
+        }
+    }
+
     // W34, W35
 }

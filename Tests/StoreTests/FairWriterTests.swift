@@ -131,6 +131,7 @@ import Testing
         try await withTemporaryStore(tables: testTables) {
             $0.limits.sliceItemsMax = 10
             $0.limits.sliceChangesMax = 6
+            $0.limits.writeBatchTimeMax = .seconds(3_600)
         } _: { store in
             let before = try store.statistics()
             let values = try await WriteMeter.$current.withValue(WriteMeter(tenant: "a")) {
@@ -153,6 +154,38 @@ import Testing
             // The slices before it stay; of its own, nothing does.
             #expect(try store.read { try $0.count(blobs) } == 30 + 18)
             #expect(try await store.write(each: [Int]()) { _, number in number } == [])
+        }
+    }
+
+    @Test func aSliceEndsWithItsTimeAlsoWhenNothingChanges() async throws {
+        try await withTemporaryStore(tables: testTables) {
+            $0.limits.writeBatchTimeMax = .milliseconds(1)
+        } _: { store in
+            let before = try store.statistics().writes
+            let values = try await store.write(each: Array(0..<5)) { _, number in
+                usleep(2_000)
+                return number
+            }
+            #expect(values == Array(0..<5))
+            #expect(try store.statistics().writes - before == 5)
+        }
+    }
+
+    /// The first run of a slice does another number of items than its last run, which counts.
+    @Test func noItemIsLostOrDoneTwiceWhenASliceRunsAgain() async throws {
+        let runs = Counter()
+        try await withTemporaryStore(tables: testTables) {
+            $0.limits.writeBatchTimeMax = .milliseconds(1)
+            $0.beforeRerun = { _ in }
+        } _: { store in
+            let values = try await store.write(each: Array(0..<40)) { transaction, number in
+                runs.add()
+                if runs.value % 3 == 0 { usleep(2_000) }
+                let isNew = try transaction.put(ifAbsent: blobs, [UInt8(number)], [1])
+                return isNew ? number : -1
+            }
+            #expect(values == Array(0..<40))
+            #expect(try store.read { try $0.count(blobs) } == 40)
         }
     }
 }

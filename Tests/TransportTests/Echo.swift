@@ -27,7 +27,7 @@ final class Echo: Dispatcher {
     func handle(
         _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection
     ) {
-        connection.authenticated()
+        connection.authenticated(line: "tests")
         if request.method.elementsEqual("Hold".utf8) {
             connection.run(stream: stream, kind: kind, deadline: .distantFuture, requestByteCount: 0) { _ in
                 try? await Promise<Void>().cancellableValue()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Transport
 
-/// One page per turn of the loop, first come, first served.
+/// One page per turn of the loop: first come, first served within a line, and one line after another.
 @Suite struct PageTurnTests {
     /// Counts the turns of its loop.
     private final class Turns: EndOfTurn, @unchecked Sendable {
@@ -42,12 +42,14 @@ import Testing
         }
 
         /// `count` callers come in one turn; those of `leaving` give up while they wait.
-        func run(_ count: Int, leaving: Set<Int>) async throws -> [(caller: Int, turn: Int)] {
+        func run(
+            _ count: Int, leaving: Set<Int>, line: @escaping @Sendable (Int) -> Text = { _ in "one" }
+        ) async throws -> [(caller: Int, turn: Int)] {
             loop.atEndOfTurn(turns)
             waiting = count
             var tasks: [Task<Void, Never>] = []
             for caller in 0..<count {
-                tasks.append(Task.immediate(executorPreference: loop) { await self.makePage(caller) })
+                tasks.append(Task.immediate(executorPreference: loop) { await self.makePage(caller, line(caller)) })
             }
             for caller in leaving { tasks[caller].cancel() }
             try await done.value()
@@ -55,9 +57,9 @@ import Testing
             return pages
         }
 
-        private func makePage(_ caller: Int) async {
+        private func makePage(_ caller: Int, _ line: Text) async {
             do {
-                if !share.takePageTurn() { try await share.pageTurn() }
+                if !share.takePageTurn() { try await share.pageTurn(line: line) }
                 pages.append((caller, turns.count))
             } catch {}
             waiting -= 1
@@ -82,5 +84,15 @@ import Testing
         let pages = try await Callers(loop).run(count, leaving: leaving)
         #expect(pages.map(\.caller) == (0..<count).filter { !leaving.contains($0) })
         for (page, next) in zip(pages, pages.dropFirst()) { #expect(next.turn > page.turn) }
+    }
+
+    @Test func `A line of many callers lets another line's only caller through`() async throws {
+        let loop = EventLoop(name: "pages")
+        loop.start()
+        defer { Self.end(loop) }
+        let pages = try await Callers(loop).run(51, leaving: [3, 4]) { $0 == 50 ? "calm" : "busy" }
+        #expect(pages.count == 49)
+        // The first caller had its turn at once, and the busy line came first.
+        #expect(try #require(pages.firstIndex { $0.caller == 50 }) <= 2)
     }
 }

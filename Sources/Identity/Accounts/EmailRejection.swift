@@ -8,17 +8,10 @@ public import Store
 // account again.
 
 extension WriteTransaction {
-    /// Removes the account's expired REJECT_EMAIL codes. TOO_MANY_ATTEMPTS_TRY_LATER, before any change, when there are
-    /// so many that the mail of `code` cannot be used.
-    ///
-    /// What ends the sessions of an account reads all of its codes in one write, so that their number is bounded.
+    /// Removes the account's expired REJECT_EMAIL codes if there would be too many with that of `code`'s mail. Until
+    /// then they tell a person that the link came too late.
     func makeRoomForRejection(of code: StoredOobCode, account key: UserKey, _ limits: Limits, now: Timestamp) throws {
-        guard OobCodes.isRejectable(code.requestType) else { return }
-        let others = try reading.oobCodes(of: key, .rejectEmail).filter { $0.hash != code.twinHash }
-        let live = others.filter { now < Timestamp(microseconds: $0.code.expiresAtMicros) }
-        if live.count >= limits.rejectionsPerUserMax, let soonest = live.map(\.code.expiresAtMicros).min() {
-            throw Failure.tooManyAttempts(retryAfter: Timestamp(microseconds: soonest) - now)
-        }
+        guard try reading.otherRejections(of: key, than: code).count >= limits.rejectionsPerUserMax else { return }
         try removeOobCodes(of: key, .rejectEmail) { $0.expiresAtMicros <= now.microseconds }
     }
 
@@ -60,6 +53,22 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
+    /// TOO_MANY_ATTEMPTS_TRY_LATER when the account has so many valid REJECT_EMAIL codes that the mail of `code` cannot
+    /// be used.
+    ///
+    /// What ends the sessions of an account reads all of its codes in one write, so that their number is bounded.
+    func checkRoomForRejection(of code: StoredOobCode, account key: UserKey, _ limits: Limits, now: Timestamp) throws {
+        let expiries = try otherRejections(of: key, than: code).map(\.expiresAtMicros).filter { now.microseconds < $0 }
+        guard expiries.count >= limits.rejectionsPerUserMax else { return }
+        // So many have to expire that there is room for one.
+        let last = expiries.sorted()[expiries.count - limits.rejectionsPerUserMax]
+        throw Failure.tooManyAttempts(retryAfter: Timestamp(microseconds: last) - now)
+    }
+
+    fileprivate func otherRejections(of key: UserKey, than code: StoredOobCode) throws -> [StoredOobCode] {
+        try oobCodes(of: key, .rejectEmail).filter { $0.hash != code.twinHash }.map(\.code)
+    }
+
     /// The account that a page shows to the person who was mailed a code. Nil where there is no account, or the code is
     /// of another kind.
     public func joinedAccount(_ code: StoredOobCode, settings: TenantSettings, now: Timestamp) throws -> OobAccount? {

@@ -25,12 +25,18 @@ public struct MailedCodes: Sendable {
     ) {
         let seen = try check(code, settings: settings)
         let type = seen.requestType
+        if type == .passwordReset || type == .emailSignin { throw Failure.invalidOobCode }
         let now = resources.clock.now()
         // The old address is told of the change, no matter who made it.
         var wayBack: PreparedOob?
         if type == .verifyAndChangeEmail {
             if let newEmail = Email(stored: seen.newEmail) { try settings.checkMayEnter(newEmail, field: "oob_code") }
-            let account = try resources.store.read { try $0.account(UserKey(settings.tenantID, seen.uid)) }
+            let key = UserKey(settings.tenantID, seen.uid)
+            let account = try resources.store.read {
+                // Before a notice to the old address is counted.
+                try $0.checkRoomForRejection(of: seen, account: key, resources.limits, now: now)
+                return try $0.account(key)
+            }
             wayBack = try await recovery.prepare(
                 of: account?.user, newEmail: seen.newEmail, settings: settings, now: now)
         }
@@ -38,24 +44,16 @@ public struct MailedCodes: Sendable {
         let user = try await users.session(tenantID: settings.tenantID, uid: seen.uid).applyCode(origin: origin) {
             [wayBack] transaction, current in
             if type == .verifyEmail || type == .verifyAndChangeEmail {
-                // The code is checked here, and used up once nothing can refuse the change any more.
-                let checked = try transaction.reading.oobCode(code, tenantID: settings.tenantID, now: now)
-                try transaction.checkUnique(try current.applying(checked), key: current.key)
-                try transaction.makeRoomForRejection(of: checked, account: current.key, limits, now: now)
+                return try transaction.applying(code, type, to: current, wayBack, limits: limits, now: now)
             }
             let taken = try transaction.takeOobCode(code, type, tenantID: settings.tenantID, now: now)
             if type == .rejectEmail { return try transaction.rejecting(taken, in: current) }
             if type == .revertSecondFactorAddition { return try transaction.reverting(taken, in: current) }
             let changed = try current.applying(taken)
-            try transaction.noteApplied(taken, to: current)
-            if type == .recoverEmail {
-                try transaction.releaseUnproved(
-                    taken.email, for: current.user.uid, tenantID: settings.tenantID, origin: origin, now: now)
-                return AccountEffect(changed, kind: type.eventKind, endsSessions: .signedOut)
-                    .takingBack(after: .takesOver(taken))
-            }
-            try transaction.putWayBack(wayBack, from: changed, to: current, limits: limits, now: now)
-            return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .signedOut)
+            try transaction.releaseUnproved(
+                taken.email, for: current.user.uid, tenantID: settings.tenantID, origin: origin, now: now)
+            return AccountEffect(changed, kind: type.eventKind, endsSessions: .signedOut)
+                .takingBack(after: .takesOver(taken))
         }
         if wayBack != nil { mailer.wakeNow() }
         return (type, type == .rejectEmail ? seen.recipient : user.email)
@@ -114,6 +112,27 @@ public struct MailedCodes: Sendable {
                 return account.user
             }
         }
+    }
+}
+
+extension WriteTransaction {
+    /// Uses up a code of VERIFY_EMAIL or VERIFY_AND_CHANGE_EMAIL. Everything that can refuse it comes before the first
+    /// change.
+    fileprivate func applying(
+        _ code: Secret, _ type: OobRequestType, to current: Account, _ wayBack: PreparedOob?, limits: Limits,
+        now: Timestamp
+    ) throws -> AccountEffect {
+        let key = current.key
+        let checked = try reading.oobCode(code, tenantID: key.tenant, now: now)
+        guard checked.requestType == type else { throw Failure.invalidOobCode }
+        let changed = try current.applying(checked)
+        try checkUnique(changed, key: key)
+        try reading.checkRoomForRejection(of: checked, account: key, limits, now: now)
+        try putWayBack(wayBack, from: changed, to: current, limits: limits, now: now)
+        try makeRoomForRejection(of: checked, account: key, limits, now: now)
+        let taken = try takeOobCode(code, type, tenantID: key.tenant, now: now)
+        try noteApplied(taken, to: current)
+        return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .signedOut)
     }
 }
 

@@ -3,7 +3,45 @@ public import Messages
 import Rules
 public import Store
 
+/// How long a tenant's sessions live: unused, and in any case.
+struct SessionLifetimes: Equatable {
+    private(set) var idle = Duration.zero
+    private(set) var absolute = Duration.zero
+
+    /// `tenant`: an encoded `Tenant`.
+    fileprivate mutating func read(_ tenant: UnsafeRawBufferPointer) throws {
+        var fields = FieldReader(tenant)
+        while let field = try fields.next() {
+            switch (field.number, field.value) {
+            case (Messages.Tenant.FieldNumber.sessionIdleSeconds, .varint(let value)):
+                idle = .seconds(Int64(bitPattern: value))
+            case (Messages.Tenant.FieldNumber.sessionAbsoluteSeconds, .varint(let value)):
+                absolute = .seconds(Int64(bitPattern: value))
+            default: break
+            }
+        }
+    }
+}
+
 extension ReadTransaction {
+    /// Nil for a tenant that does not exist or is deleted. The sweep asks for each session that is due, so this does
+    /// not decode the tenant's settings.
+    func sessionLifetimes(ofTenant tenantID: Text) throws -> SessionLifetimes? {
+        let found = try withValue(Tables.tenants, TenantPrefix(tenantID)) { record -> SessionLifetimes? in
+            var lifetimes = SessionLifetimes()
+            var fields = FieldReader(record)
+            while let field = try fields.next() {
+                switch (field.number, field.value) {
+                case (StoredTenant.FieldNumber.tenant, .bytes(let tenant)): try lifetimes.read(tenant)
+                case (StoredTenant.FieldNumber.deleted, .varint(let value)) where value != 0: return nil
+                default: break
+                }
+            }
+            return lifetimes
+        }
+        return found ?? nil
+    }
+
     /// The ids of a user's sessions.
     func sessionIDs(of key: UserKey) throws -> [[UInt8]] {
         var ids: [[UInt8]] = []
@@ -96,12 +134,11 @@ extension StoredSession: ExpiringRecord {
         _ key: SessionKey, of table: Table<SessionKey, Self>, in transaction: borrowing WriteTransaction, now: Timestamp
     ) throws {
         guard let session = try transaction.get(table, key),
-            let tenant = try transaction.get(Tables.tenants, TenantPrefix(session.tenantID)), !tenant.deleted
+            let lifetimes = try transaction.reading.sessionLifetimes(ofTenant: session.tenantID)
         else { return }
-        let settings = TenantSettings(tenant)
         let createdAt = Timestamp(microseconds: session.createdAtMicros)
         let lastUse = max(createdAt, Timestamp(microseconds: session.lastUsedAtMicros))
-        let end = min(lastUse + settings.sessionIdle, createdAt + settings.sessionAbsolute)
+        let end = min(lastUse + lifetimes.idle, createdAt + lifetimes.absolute)
         if end > now {
             try transaction.scheduleExpiry(at: end, table, key)
         } else {

@@ -16,7 +16,8 @@ extension CallerDirectory {
         try quotas?.check()
         let now = resources.clock.now()
         try use.check(limits: resources.limits, now: now)
-        return try await resources.store.write { transaction in
+        let known = adminKeys.ids
+        let changed: ApiKey = try await resources.store.write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
                 let before = stored
@@ -25,7 +26,9 @@ extension CallerDirectory {
                 let wasLasting = key.isLastingAdmin
                 if let addresses = use.allowedAddresses { key.allowedAddresses = addresses }
                 if let expiresAt = use.expiresAtMicros { key.expiresAtMicros = expiresAt }
-                if wasLasting, !key.isLastingAdmin { try transaction.reading.requireOtherAdminKey(than: id) }
+                if wasLasting, !key.isLastingAdmin {
+                    try transaction.reading.requireOtherAdminKey(than: id, known: known)
+                }
                 // No admin makes a key last longer, or usable from more addresses, than the admin's own key.
                 if quotas != nil || use.allowedAddresses != nil || use.expiresAtMicros != nil {
                     try admin?.checkMayMake(key, setsQuotas: quotas != nil)
@@ -42,6 +45,8 @@ extension CallerDirectory {
                 return key
             }
         }
+        if !validateOnly { adminKeys.note(changed) }
+        return changed
     }
 
     /// Revokes a key: it is refused from the next request on. API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
@@ -49,11 +54,12 @@ extension CallerDirectory {
         id: Text, by admin: Caller? = nil, validateOnly: Bool, origin: Origin
     ) async throws -> ApiKey {
         let now = resources.clock.now()
-        return try await resources.store.write { transaction in
+        let known = adminKeys.ids
+        let revoked: ApiKey = try await resources.store.write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
                 guard key.revokedAtMicros == 0 else { return key }
-                if key.isLastingAdmin { try transaction.reading.requireOtherAdminKey(than: id) }
+                if key.isLastingAdmin { try transaction.reading.requireOtherAdminKey(than: id, known: known) }
                 if validateOnly { return key }
                 key.revokedAtMicros = now.microseconds
                 stored.apiKey = key
@@ -63,14 +69,18 @@ extension CallerDirectory {
                 return key
             }
         }
+        if !validateOnly { adminKeys.note(revoked) }
+        return revoked
     }
 }
 
 extension CallerDirectory {
-    /// Adds the keys that were made before there was an index of the keys of each tenant.
+    /// Adds the keys that were made before there was an index of the keys of each tenant, and notes project-admin keys.
     func indexOldKeys() async throws {
-        let missing = try resources.store.read { transaction in
-            try transaction.apiKeys(after: nil, limit: .max).filter { key in
+        let missing: [ApiKey] = try resources.store.read { transaction in
+            let all = try transaction.apiKeys(after: nil, limit: .max)
+            for key in all where key.isLastingAdmin { adminKeys.note(key) }
+            return try all.filter { key in
                 guard let tenantID = key.onlyTenantID, try transaction.liveTenantExists(tenantID) else { return false }
                 return try !transaction.exists(Tables.apiKeysOfTenants, TenantTextKey(tenantID, key.apiKeyID))
             }
@@ -102,11 +112,19 @@ extension ReadTransaction {
         return found
     }
 
-    fileprivate func requireOtherAdminKey(than id: Text) throws {
-        let others = try apiKeys(after: nil, limit: .max).filter {
-            $0.isLastingAdmin && $0.apiKeyID != id
+    /// LAST_ADMIN_KEY. The `known` keys are looked at first, because tenants have any number of keys, and all writes
+    /// wait for this one.
+    fileprivate func requireOtherAdminKey(than id: Text, known: [Text]) throws {
+        for other in known where other != id {
+            if try get(Tables.apiKeys, TextKey(other))?.apiKey?.isLastingAdmin == true { return }
         }
-        guard !others.isEmpty else {
+        var isFound = false
+        try scan(Tables.apiKeys) { row in
+            guard StoredApiKey.isOfProjectAdmin(row.value), let key = try row.record.apiKey else { return true }
+            isFound = key.isLastingAdmin && key.apiKeyID != id
+            return !isFound
+        }
+        guard isFound else {
             throw Failure(
                 .lastAdminKey,
                 "This is the last project-admin key that is good for ever and from everywhere; make another one first.")
@@ -152,6 +170,21 @@ extension WriteTransaction {
         try delete(Tables.apiKeys, TextKey(oldest.id))
         try delete(Tables.apiKeyUses, TextKey(oldest.id))
         try delete(Tables.apiKeysOfTenants, TenantTextKey(tenantID, oldest.id))
+    }
+}
+
+extension StoredApiKey {
+    /// Tells it without decoding the record.
+    fileprivate static func isOfProjectAdmin(_ record: UnsafeRawBufferPointer) -> Bool {
+        guard let key = firstField(FieldNumber.apiKey, in: record) else { return false }
+        var fields = FieldReader(key)
+        while let field = try? fields.next() {
+            if field.number == ApiKey.FieldNumber.role, case .varint(let role) = field.value {
+                // Proof: the numbers of the enumeration are not negative.
+                return role == UInt64(Role.projectAdmin.rawValue)
+            }
+        }
+        return false
     }
 }
 

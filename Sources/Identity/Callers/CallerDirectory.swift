@@ -24,6 +24,7 @@ public final class CallerDirectory: Sendable {
     public let deniedCalls: DeniedCalls
     /// When keys were last used.
     public let uses: KeyUses
+    let adminKeys = KnownAdminKeys()
     /// How often a credential was looked up, or looked at again.
     let lookups = Counter()
     private static let scheme = [UInt8]("bearer ".utf8)
@@ -189,6 +190,7 @@ public final class CallerDirectory: Sendable {
                     event, tenantID: key.logTenantID(changedBy: maker), origin: origin, detail: key.apiKeyID, now: now)
             }
         }
+        if !validateOnly { adminKeys.note(key) }
         return (key, request.secret)
     }
 
@@ -209,6 +211,7 @@ public final class CallerDirectory: Sendable {
             try transaction.appendEvent(.apiKeyCreated, tenantID: .empty, origin: .server, detail: id, now: now)
             return true
         }
+        if isFirst, let key = stored.apiKey { adminKeys.note(key) }
         if isFirst { try keeper?.show() } else { try keeper?.discard() }
         return isFirst ? secret : nil
     }
@@ -237,6 +240,25 @@ public final class CallerDirectory: Sendable {
             trustedEndUserIP: trustsEndUserIP, createdAtMicros: resources.clock.now().microseconds,
             quotas: quotas)
         return (StoredApiKey(apiKey: key, secretHash: Digest.sha256(secret)), Secret(secret))
+    }
+}
+
+/// Ids of lasting project-admin keys, the newest first: where one of them is looked for first. A key may have ended, or
+/// been changed by another node, since it was noted.
+final class KnownAdminKeys: Sendable {
+    private static let countMax = 16
+    private let noted = Mutex<[Text]>([])
+
+    var ids: [Text] { noted.withLock { $0 } }
+
+    /// Adds a key, or takes it out when it is not, or no longer, such a key.
+    func note(_ key: ApiKey) {
+        noted.withLock { ids in
+            ids.removeAll { $0 == key.apiKeyID }
+            guard key.isLastingAdmin else { return }
+            ids.insert(key.apiKeyID, at: 0)
+            if ids.count > Self.countMax { ids.removeLast() }
+        }
     }
 }
 

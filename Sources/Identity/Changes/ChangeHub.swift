@@ -23,9 +23,9 @@ public final class ChangeHub: Sendable {
         for watches in concerned { watches.hear(topics) }
     }
 
-    /// Follows `topics` from now on, for `tenantID`. A caller that reads after this call misses nothing. Call it on
-    /// `loop` only, and end the watch there.
-    public func watch(_ topics: [ChangeTopic], for tenantID: Text, on loop: EventLoop) -> Watch {
+    /// Follows `topics` from now on; the watch is woken in `line`, mostly a tenant's. A caller that reads after this
+    /// call misses nothing. Call it on `loop` only, and end the watch there.
+    public func watch(_ topics: [ChangeTopic], in line: Text, on loop: EventLoop) -> Watch {
         let watches = loops.withLock { loops in
             if let known = loops[ObjectIdentifier(loop)] { return known }
             let made = LoopWatches(loop: loop)
@@ -33,7 +33,7 @@ public final class ChangeHub: Sendable {
             return made
         }
         watchCount.add(1, ordering: .acquiringAndReleasing)
-        let watch = Watch(topics: topics, tenantID: tenantID, watches: watches, hub: self)
+        let watch = Watch(topics: topics, line: line, watches: watches, hub: self)
         watches.add(watch)
         return watch
     }
@@ -46,7 +46,7 @@ public final class Watch: @unchecked Sendable {
     // Unchecked: the variables belong to the loop's thread; a cancellation comes from anywhere and touches the promise
     // alone.
     fileprivate let topics: [ChangeTopic]
-    fileprivate let tenantID: Text
+    fileprivate let line: Text
     fileprivate var isDue = false
     private let watches: LoopWatches
     private let hub: ChangeHub
@@ -54,9 +54,9 @@ public final class Watch: @unchecked Sendable {
     private var waiter: Promise<Void>?
     private var deadline: Instant?
 
-    fileprivate init(topics: [ChangeTopic], tenantID: Text, watches: LoopWatches, hub: ChangeHub) {
+    fileprivate init(topics: [ChangeTopic], line: Text, watches: LoopWatches, hub: ChangeHub) {
         self.topics = topics
-        self.tenantID = tenantID
+        self.line = line
         self.watches = watches
         self.hub = hub
     }
@@ -171,12 +171,13 @@ private final class LoopWatches: @unchecked Sendable {
     private func makeDue(_ watch: Watch) {
         guard !watch.isDue else { return }
         watch.isDue = true
-        due.append(watch, tenant: watch.tenantID)
+        due.append(watch, tenant: watch.line)
     }
 
+    /// Once per turn while watches are due, and once more, so that no two calls are of one turn.
     private func wakeSome() {
-        for _ in 0..<Self.wakesPerTurn { due.popFirst()?.wake() }
         isWaking = due.count > 0
+        for _ in 0..<Self.wakesPerTurn { due.popFirst()?.wake() }
         if isWaking { loop.run { [self] in wakeSome() } }
     }
 

@@ -85,7 +85,7 @@ struct ImportedHashes: Sendable {
         user.createdAtMicros = row.createdAtMicros > 0 ? min(row.createdAtMicros, .max - 1) : now.microseconds
         user.lastSignInAtMicros = max(0, row.lastSignInAtMicros)
         user.tokensValidAfterMicros = now.microseconds
-        user.providers = try Self.checkedProviders(row.providers)
+        user.providers = try Self.checkedProviders(row.providers, form: settings.emailForm, limits: limits)
         var account = Account(user: user)
         if !row.passwordHash.isEmpty {
             account.passwordHash = try storedHash(of: row, settings: settings, limits: limits)
@@ -136,14 +136,16 @@ struct ImportedHashes: Sendable {
     }
 
     /// "password" and "phone" follow from the account itself and are left out, whatever the row says of them.
-    private static func checkedProviders(_ providers: [ProviderInfo]) throws(Failure) -> [ProviderInfo] {
+    private static func checkedProviders(
+        _ providers: [ProviderInfo], form: Email.Form, limits: Limits
+    ) throws(Failure) -> [ProviderInfo] {
         let federated = providers.filter(\.isFederated)
         guard federated.count <= Values.providersPerUserMax else {
             throw .invalid(.invalidProvider, field: "providers", "must be at most \(Values.providersPerUserMax)")
         }
         var seen: Set<Text> = []
         for provider in federated {
-            try Values.checkProvider(provider, field: "providers")
+            try Values.checkProvider(provider, field: "providers", form: form, limits: limits)
             guard seen.insert(provider.providerID).inserted else {
                 throw .invalid(.invalidProvider, field: "providers", "names \(provider.providerID) twice")
             }

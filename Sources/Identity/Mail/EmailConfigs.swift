@@ -30,9 +30,9 @@ public struct EmailConfigs: Sendable {
         validateOnly: Bool, origin: Origin
     ) async throws -> EmailConfig {
         let limits = resources.limits
-        let change = try EmailConfigChange(wanted, mask, limits: limits)
-        try change.checkMailLengths(
-            after: get(tenantID: tenantID), serverActionURL: serverActionURL, limits: limits)
+        let known = try get(tenantID: tenantID)
+        let change = try EmailConfigChange(wanted, mask, after: known, limits: limits)
+        try change.checkMailLengths(after: known, serverActionURL: serverActionURL, limits: limits)
         let now = resources.clock.now()
         let password = try change.newPassword.map { try seal($0, "smtp password", tenantID) }
         let signingSecret = try change.newSigningSecret.map { try seal($0, "webhook secret", tenantID) }

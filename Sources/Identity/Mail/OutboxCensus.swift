@@ -2,7 +2,7 @@ import Base
 import Messages
 import Store
 
-/// The counts of the messages in all tenants' outboxes.
+/// The counts of the messages in all tenants' outboxes, decoys among them.
 public struct OutboxCensus: Sendable, Equatable {
     /// Messages to be delivered: now, or again later.
     public var pendingCount = 0
@@ -10,53 +10,102 @@ public struct OutboxCensus: Sendable, Equatable {
     public var deadCount = 0
     /// How long the most overdue message has been due. Zero when none is.
     public var overdue = Duration.zero
-    /// False when there are more messages than are counted at a time.
+    /// False when there are more messages than are counted, or when the first count of the dead ones is not at its end.
     public var isComplete = true
 
     public init() {}
+}
 
-    fileprivate mutating func count(_ message: UnsafeRawBufferPointer, now: Timestamp) throws {
-        var (state, due): (UInt64, Int64) = (0, 0)
+/// How far the dead messages are counted. No index holds them, and whoever opens a row checks its MAC: so each census
+/// opens a few rows and goes on from where the one before it ended.
+public struct OutboxPass: Sendable {
+    private struct Counts {
+        var dead = 0
+        var all = 0
+        var isComplete = false
+    }
+
+    private var last: TenantTextKey?
+    private var counts = Counts()
+    /// Those of the pass before this one.
+    private var finished: Counts?
+
+    public init() {}
+
+    fileprivate var deadCount: Int { (finished ?? counts).dead }
+    fileprivate var isComplete: Bool { (finished ?? counts).isComplete }
+
+    /// Opens the next `Limits.outboxCountedBytesMax` of messages. A pass ends with the table, or after
+    /// `Limits.outboxCountedMax` messages.
+    fileprivate mutating func goOn(in transaction: borrowing ReadTransaction, limits: Limits) throws {
+        var (last, counts, byteCount, isAtEnd) = (last, counts, 0, true)
+        try transaction.scan(Tables.outbox, from: last.map { .after($0) } ?? .first) { row in
+            guard byteCount < limits.outboxCountedBytesMax, counts.all < limits.outboxCountedMax else {
+                isAtEnd = false
+                return false
+            }
+            last = try row.key
+            byteCount += row.value.count
+            counts.all += 1
+            if try Self.isDead(row.value) { counts.dead += 1 }
+            return true
+        }
+        if isAtEnd || counts.all >= limits.outboxCountedMax {
+            counts.isComplete = isAtEnd
+            (self.last, self.counts, finished) = (nil, Counts(), counts)
+        } else {
+            (self.last, self.counts) = (last, counts)
+        }
+    }
+
+    /// `record`: an encoded `StoredOutboxMessage`.
+    private static func isDead(_ record: UnsafeRawBufferPointer) throws -> Bool {
+        guard let message = firstField(StoredOutboxMessage.FieldNumber.message, in: record) else { return false }
         var fields = FieldReader(message)
         while let field = try fields.next() {
-            switch (field.number, field.value) {
-            case (OutboxMessage.FieldNumber.state, .varint(let value)): state = value
-            case (OutboxMessage.FieldNumber.nextAttemptAtMicros, .varint(let value)): due = Int64(bitPattern: value)
-            default: break
+            if field.number == OutboxMessage.FieldNumber.state, case .varint(let state) = field.value {
+                // Proof: the numbers of the enumeration are not negative.
+                return state == UInt64(OutboxState.dead.rawValue)
             }
         }
-        switch Int32(exactly: state).flatMap(OutboxState.init) {
-        case .pending:
-            pendingCount += 1
-            if due > 0 { overdue = max(overdue, now - Timestamp(microseconds: due)) }
-        case .dead: deadCount += 1
-        default: break
-        }
+        return false
     }
 }
 
 extension Outbox {
-    /// Counts up to `Limits.outboxCountedMax` messages, decoys among them.
-    public func census() throws -> OutboxCensus {
-        let now = resources.clock.now()
-        var census = OutboxCensus()
-        var left = resources.limits.outboxCountedMax
+    /// Counts the messages that wait, and goes on with counting the dead ones.
+    public func census(_ pass: inout OutboxPass) throws -> OutboxCensus {
+        let (now, limits) = (resources.clock.now(), resources.limits)
+        var (census, reached) = (OutboxCensus(), pass)
         try resources.store.read { transaction in
-            try transaction.scan(Tables.outbox) { row in
-                guard left > 0 else {
-                    census.isComplete = false
-                    return false
-                }
-                left -= 1
-                var fields = FieldReader(row.value)
-                while let field = try fields.next() {
-                    if field.number == StoredOutboxMessage.FieldNumber.message, case .bytes(let message) = field.value {
-                        try census.count(message, now: now)
-                    }
-                }
-                return true
-            }
+            try reached.goOn(in: transaction, limits: limits)
+            // A message that waits has one row there, which a delivery or a change may leave behind for a moment.
+            census.pendingCount = try transaction.count(Tables.outboxDue)
+            let first = try transaction.firstDue(tenantsMax: limits.outboxTenantsMax)
+            if let time = first.time { census.overdue = max(.zero, now - time) }
+            census.deadCount = reached.deadCount
+            census.isComplete = reached.isComplete && first.isOfAll
         }
+        pass = reached
         return census
+    }
+}
+
+extension ReadTransaction {
+    /// When the first of all messages is due; looks at the first message of each of `tenantsMax` tenants.
+    fileprivate func firstDue(tenantsMax: Int) throws -> (time: Timestamp?, isOfAll: Bool) {
+        var (first, last, tenantCount): (Timestamp?, Text?, Int) = (nil, nil, 0)
+        while true {
+            var found: OutboxDueKey?
+            try scan(Tables.outboxDue, from: last.map { .behind(TenantPrefix($0)) } ?? .first, limit: 1) { row in
+                found = try row.key
+                return false
+            }
+            guard let key = found else { return (first, true) }
+            guard tenantCount < tenantsMax else { return (first, false) }
+            tenantCount += 1
+            first = min(first ?? key.time, key.time)
+            last = key.tenant
+        }
     }
 }

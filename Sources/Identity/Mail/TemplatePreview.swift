@@ -17,7 +17,8 @@ extension OobDelivery {
         var templates = config.templates
         if let template = request.template {
             let change = try EmailConfigChange(
-                EmailConfig(templates: [template]), UpdateMask(naming: ["templates"]), limits: limits)
+                EmailConfig(templates: [template]), UpdateMask(naming: ["templates"]), after: EmailConfigs.defaults,
+                limits: limits)
             try change.checkMailLengths(after: config, serverActionURL: page, limits: limits)
             templates = [template]
         }

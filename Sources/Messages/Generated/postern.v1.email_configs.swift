@@ -217,7 +217,7 @@ public struct EmailConfig: Message {
     public var replyTo: Text = .empty
     /// The page that links lead to; https, or http to this machine. Empty = the server's own setting.
     public var actionURL: Text = .empty
-    /// At most 50. A mail without a template has the server's English text.
+    /// At most 50, and 256 KiB in all. A mail without a template has the server's English text.
     public var templates: [EmailTemplate] = []
     /// Allows mail servers and webhooks in private networks or on this machine. Needs a project-admin.
     public var allowPrivateAddresses: Bool = false

@@ -93,7 +93,8 @@ struct HostileCommand {
         var attacks: [any Attack] = [
             AppKeyFlood(scene: scene, numbers: numbers), AppKeyFlood(scene: scene, numbers: numbers),
             LongPasswords(scene: scene), ManyStreams(scene: scene), TenantAdminFlood(scene: scene),
-            ImportFlood(scene: scene), CostlyHashes(scene: scene), UnreadAnswers(scene: scene),
+            ImportFlood(scene: scene), CostlyHashes(scene: scene), PipelinedReads(scene: scene),
+            UnreadAnswers(scene: scene),
             NeverReadingListers(scene: scene, count: Self.listers),
             AnonymousConnections(scene: scene, count: connections),
         ]

@@ -139,3 +139,47 @@ struct CostlyHashes: Attack {
         return isTaken
     }
 }
+
+/// Cheap requests without a pause on many connections, as many at once as their sockets hold. The answers are thrown
+/// away.
+struct PipelinedReads: Attack {
+    let name = "tenant-admin: pipelined reads"
+    let scene: HostileScene
+
+    private static let connectionCount = 200
+    private static let outputByteCountMin = 64 * 1024
+
+    func run(_ answers: Answers, until isOver: () -> Bool) throws {
+        let party = scene.hostileAdmin
+        var connections: [Connection] = []
+        for _ in 0..<Self.connectionCount where !isOver() {
+            connections.append(
+                try Connection(to: scene.address, authorization: party.authorization, from: "127.0.0.8"))
+        }
+        let request = UsersGetRequest(tenantID: party.tenantID, uid: "nobody")
+        while !isOver() {
+            for connection in connections where !isOver() {
+                while connection.output.readableByteCount < Self.outputByteCountMin,
+                    let stream = connection.takeStream()
+                {
+                    connection.output.appendRequest(stream: stream, service: "postern.v1.Users", method: "Get") {
+                        request.encode(into: &$0)
+                    }
+                }
+                if case .bytes = connection.send() { answers.note("sent") }
+                guard case .wouldBlock = Self.discard(connection) else {
+                    throw BenchError(.failed, "closed by the server")
+                }
+            }
+        }
+    }
+
+    /// Reads what the server sent, until there is no more or the server closed the connection.
+    private static func discard(_ connection: Connection) -> Transfer {
+        while true {
+            let transfer = connection.receive()
+            connection.input.consume(connection.input.readableByteCount)
+            guard case .bytes(let count) = transfer, count > 0 else { return transfer }
+        }
+    }
+}

@@ -711,8 +711,7 @@ extension MethodDescriptor {
     /// REVERT_SECOND_FACTOR_ADDITION is for. A code is used up only when the call succeeds. The call ends every session
     /// when an email is changed, recovered or taken away, or a factor is reverted. Refusals: those of CheckOobCode,
     /// INVALID_EMAIL (the tenant stopped allowing international emails meanwhile), TOO_MANY_ATTEMPTS_TRY_LATER (the old
-    /// mailbox was told of five changes within the hour, or 20 mails about the account's email were used within the hour),
-    /// EMAIL_EXISTS.
+    /// mailbox was told of five changes within the hour, or the account has 20 valid codes of REJECT_EMAIL), EMAIL_EXISTS.
     static let accountsApplyOobCode = MethodDescriptor(
         service: "postern.v1.Accounts", method: "ApplyOobCode", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -978,8 +977,9 @@ extension MethodDescriptor {
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Links an identity of a provider to a user. Without an issuer, the identity belongs to the issuer that the provider
-    /// is configured with. Refusals: INVALID_PROVIDER, INVALID_ISSUER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,
-    /// TOO_MANY_PROVIDERS, FEDERATED_USER_ID_ALREADY_LINKED.
+    /// is configured with. Refusals: INVALID_PROVIDER, INVALID_ISSUER, INVALID_DISPLAY_NAME, INVALID_PHOTO_URL,
+    /// INVALID_EMAIL, INVALID_PHONE_NUMBER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED, TOO_MANY_PROVIDERS,
+    /// FEDERATED_USER_ID_ALREADY_LINKED.
     static let usersLink = MethodDescriptor(
         service: "postern.v1.Users", method: "Link", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,

@@ -96,6 +96,57 @@ import Tokens
         }
     }
 
+    @Test func theLifetimesAreThoseOfTheSettings() async throws {
+        try await withFixture { fixture in
+            let tenant = tenantSettings { tenant in
+                tenant.displayName = "Acme"
+                tenant.sessionIdleSeconds = 3_600
+                tenant.sessionAbsoluteSeconds = 315_360_000
+                tenant.guidance = Guidance(message: "ask us")
+                tenant.allowedContinueDomains = ["a.example", "b.example"]
+            }.tenant
+            let (full, empty) = (StoredTenant(tenant: tenant, secret: [1, 2]), StoredTenant())
+            let deleted = StoredTenant(tenant: tenant, deleted: true)
+            try await fixture.store.write { transaction in
+                try transaction.put(Tables.tenants, TenantPrefix("full"), full)
+                try transaction.put(Tables.tenants, TenantPrefix("empty"), empty)
+                try transaction.put(Tables.tenants, TenantPrefix("deleted"), deleted)
+            }
+            try fixture.store.read { transaction in
+                for (id, record) in [("full", full), ("empty", empty)] as [(Text, StoredTenant)] {
+                    let (found, settings) = (try transaction.sessionLifetimes(ofTenant: id), TenantSettings(record))
+                    #expect(found?.idle == settings.sessionIdle && found?.absolute == settings.sessionAbsolute)
+                }
+                #expect(try transaction.sessionLifetimes(ofTenant: "deleted") == nil)
+                #expect(try transaction.sessionLifetimes(ofTenant: "missing") == nil)
+            }
+        }
+    }
+
+    /// A record that cannot be decoded shows that the sweep does not decode it: one of its texts is none.
+    @Test func aSweepReadsNothingOfATenantButTheLifetimesOfSessions() async throws {
+        try await withFixture { fixture in
+            let tenant = Messages.Tenant(sessionIdleSeconds: 3_600, sessionAbsoluteSeconds: 7_200).encoded()
+            let broken = tenant + [UInt8(Messages.Tenant.FieldNumber.displayName << 3 | 2), 1, 0xFF]
+            let record = [UInt8(StoredTenant.FieldNumber.tenant << 3 | 2), UInt8(broken.count)] + broken
+            try await fixture.store.write { transaction in
+                try record.withUnsafeBytes { try transaction.put(Tables.tenants, TenantPrefix("acme"), bytes: $0) }
+            }
+            #expect(throws: StoreError.corrupt(table: "tenants")) {
+                try fixture.store.read { _ = try $0.get(Tables.tenants, TenantPrefix("acme")) }
+            }
+            try await insert(0, usedAt: fixture.now, in: fixture)
+            try await insert(1, usedAt: fixture.now + .seconds(1_000), in: fixture)
+            let due = fixture.now + .seconds(3_600)
+            #expect(try await fixture.store.write { try $0.expireRecords(now: due, limit: 10) } == 2)
+            // The session that was used later is due again later.
+            #expect(try sessionIDs(in: fixture) == [id(1)])
+            let end = due + .seconds(1_000)
+            #expect(try await fixture.store.write { try $0.expireRecords(now: end, limit: 10) } == 1)
+            #expect(try sessionIDs(in: fixture).isEmpty)
+        }
+    }
+
     @Test func theLastRefreshIsTheNewestOfAllSessions() async throws {
         try await withFixture { fixture in
             #expect(try fixture.store.read { try $0.lastRefresh(tenantID: "acme", uid: "u1") } == 0)

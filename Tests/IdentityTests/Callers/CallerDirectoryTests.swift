@@ -161,6 +161,65 @@ import Testing
         }
     }
 
+    /// Keys that cannot be decoded, before and behind all others, show that the keys of tenants are not decoded.
+    @Test func theOtherAdminKeyIsFoundAmongAnyKeys() async throws {
+        try await withFixture { fixture in
+            let directory = CallerDirectory(resources: fixture.resources)
+            try await fixture.store.write { transaction in
+                for id in ["000000000000", "zzzzzzzzzzzz"] as [Text] {
+                    try [UInt8]([0xFF]).withUnsafeBytes {
+                        try transaction.put(Tables.apiKeys, TextKey(id), bytes: $0)
+                    }
+                }
+            }
+            for _ in 0..<20 { _ = try await create(directory) }
+            func revoke(_ key: ApiKey, _ directory: CallerDirectory) async -> String? {
+                await refusal {
+                    _ = try await directory.revoke(id: key.apiKeyID, validateOnly: false, origin: .server)
+                }
+            }
+            let first = try await create(directory, .projectAdmin).key
+            let second = try await create(directory, .projectAdmin).key
+            #expect(directory.adminKeys.ids == [second.apiKeyID, first.apiKeyID])
+            #expect(await revoke(first, directory) == nil)
+            #expect(await revoke(second, directory) == "LAST_ADMIN_KEY")
+            #expect(directory.adminKeys.ids == [second.apiKeyID])
+            // Another node knows nothing of the keys that were made here, and finds them all the same.
+            let other = CallerDirectory(resources: fixture.resources)
+            #expect(await revoke(second, other) == "LAST_ADMIN_KEY")
+            let third = try await create(directory, .projectAdmin).key
+            #expect(await revoke(second, other) == nil)
+            // What this one still knows of the second key is out of date.
+            #expect(directory.adminKeys.ids == [third.apiKeyID, second.apiKeyID])
+            #expect(await revoke(third, directory) == "LAST_ADMIN_KEY")
+        }
+    }
+
+    @Test func limitingAKeyTakesItFromTheKnownAdminKeys() async throws {
+        try await withFixture { fixture in
+            let directory = CallerDirectory(resources: fixture.resources)
+            var keys: [ApiKey] = []
+            for _ in 0..<18 { keys.append(try await create(directory, .projectAdmin).key) }
+            // So many are known, the newest first.
+            #expect(directory.adminKeys.ids == Array(keys.map(\.apiKeyID).reversed().prefix(16)))
+            func limit(_ key: ApiKey, to addresses: [Text], validateOnly: Bool = false) async throws {
+                _ = try await directory.update(
+                    id: key.apiKeyID, displayName: nil, quotas: nil, use: KeyUse(allowedAddresses: addresses),
+                    validateOnly: validateOnly, origin: .server)
+            }
+            try await limit(keys[17], to: ["192.0.2.0/24"], validateOnly: true)
+            #expect(directory.adminKeys.ids.first == keys[17].apiKeyID)
+            try await limit(keys[17], to: ["192.0.2.0/24"])
+            #expect(directory.adminKeys.ids.first == keys[16].apiKeyID)
+            try await limit(keys[17], to: [])
+            #expect(directory.adminKeys.ids.first == keys[17].apiKeyID)
+            // A start finds them again.
+            let restarted = CallerDirectory(resources: fixture.resources)
+            try await restarted.indexOldKeys()
+            #expect(restarted.adminKeys.ids.count == 16)
+        }
+    }
+
     @Test func anEmptyStoreGetsOneAdminKeyOnce() async throws {
         try await withFixture { fixture in
             let directory = CallerDirectory(resources: fixture.resources)

@@ -96,7 +96,7 @@ import Testing
         _ everyone: Promise<Void>
     ) {
         Task.immediate(executorPreference: loop) {
-            let watch = hub.watch([topic(tenantID)], for: tenantID, on: loop)
+            let watch = hub.watch([topic(tenantID)], in: tenantID, on: loop)
             while (try? await watch.next(timeout: timeout)) != nil, !story.isOver {
                 story.wakes.append(Wake(tenantID: tenantID, watch: number, turn: story.turn))
                 if Set(story.wakes.map(\.watch)).count > watchCount { everyone.succeed(()) }

@@ -27,22 +27,22 @@ enum AuditWatchEvents: ServerStreamMethod {
         let watch = call.watch([.events(tenantID), .tenant(tenantID)], on: replies.loop)
         defer { watch.end() }
         let bounds = PageBounds(itemMax: batchMax, byteMax: batchByteMax, limits: call.limits)
+        var mayBeBehind = true
         while true {
-            let behind = last
-            let isLast: Bool
-            (last, isLast) = try await replies.send(makingEach: {
+            let (behind, isBehind) = (last, mayBeBehind)
+            (last, mayBeBehind) = try await replies.send(inTurn: isBehind) {
                 _ = try call.stillAdmitted()
                 return try messages(request, after: behind, bounds, call)
-            })
-            if isLast { try await watch.next(timeout: lookEvery) } else { try await replies.workTurn() }
+            }
+            if !mayBeBehind { try await watch.next(timeout: lookEvery) }
         }
     }
 
-    /// The events after `last`, the sequence to go on from, and whether there are no more for now.
+    /// The events after `last`, the sequence to go on from, and whether there may be more by now.
     @inline(never)
     private static func messages(
         _ request: AuditWatchEventsRequest, after last: UInt64, _ bounds: PageBounds, _ call: StreamCall
-    ) throws -> ([AuditWatchEventsResponse], (last: UInt64, isLast: Bool)) {
+    ) throws -> ([AuditWatchEventsResponse], (last: UInt64, mayBeBehind: Bool)) {
         let (page, newest) = try call.project.store.read { transaction in
             let page = try transaction.events(
                 request.filter ?? EventFilter(), tenantID: call.tenantID, from: .after(last), reversed: false,
@@ -52,6 +52,6 @@ enum AuditWatchEvents: ServerStreamMethod {
         let messages = try page.events.map {
             AuditWatchEventsResponse(event: try AuditEvent($0, includesProof: request.includeProof))
         }
-        return (messages, (page.last ?? max(last, newest), page.last == nil))
+        return (messages, (page.last ?? max(last, newest), page.last != nil))
     }
 }

@@ -4,6 +4,8 @@ import Rules
 
 /// postern.v1.EmailConfigs/Update
 enum EmailConfigsUpdate: SlowMethod {
+    static let isLong = true
+
     static func handle(_ request: EmailConfigsUpdateRequest, _ call: Call) async throws -> EmailConfigsUpdateResponse {
         let config = try await call.project.emailConfigs.update(
             request.config ?? EmailConfig(), UpdateMask(request.updateMask?.paths), tenantID: call.tenantID,

@@ -10,7 +10,7 @@ enum ServerReflectionServerReflectionInfo: BidirectionalMethod {
     ) async throws {
         var next: GRPCServerReflectionRequest? = first
         while let request = next {
-            try await replies.send {
+            try await replies.send(inTurn: false) {
                 var response = GRPCServerReflectionResponse(validHost: request.host, originalRequest: request)
                 response.messageResponse = answer(request)
                 return (response, ())

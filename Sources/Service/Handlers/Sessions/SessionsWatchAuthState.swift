@@ -22,7 +22,7 @@ enum SessionsWatchAuthState: ServerStreamMethod {
         var last: AuthState.Mark?
         while true {
             let isLast: Bool
-            (last, isLast) = try await replies.send { [last] in
+            (last, isLast) = try await replies.send(inTurn: false) { [last] in
                 try look(key, sessionID, after: last, call)
             }
             if isLast { return }

@@ -22,19 +22,16 @@ enum TenantsWatchDenials: ServerStreamMethod {
         // The watch begins before the first read, so that no refusal between the two is missed.
         let watch = call.watch([.denials(tenantID), .tenant(tenantID)], on: replies.loop)
         defer { watch.end() }
+        var mayBeBehind = true
         while true {
-            let behind = last
-            let newest = try await replies.send(makingEach: {
+            let (behind, isBehind) = (last, mayBeBehind)
+            (last, mayBeBehind) = try await replies.send(inTurn: isBehind) {
                 _ = try call.stillAdmitted()
                 let denials = try store.read { try $0.denials(tenantID: tenantID, after: behind, limit: batchMax) }
-                return (denials.map { TenantsWatchDenialsResponse(denial: $0) }, denials.last?.sequence)
-            })
-            guard let newest else {
-                try await watch.next(timeout: lookEvery)
-                continue
+                let messages = denials.map { TenantsWatchDenialsResponse(denial: $0) }
+                return (messages, (denials.last?.sequence ?? behind, denials.count == batchMax))
             }
-            last = newest
-            try await replies.workTurn()
+            if !mayBeBehind { try await watch.next(timeout: lookEvery) }
         }
     }
 }

@@ -22,10 +22,12 @@ enum TokensWatchRevocations: ServerStreamMethod {
         let watch = call.watch(feed.topics, on: replies.loop)
         defer { watch.end() }
         var place = try await start(request.cursor, feed, call, replies)
+        var mayBeBehind = true
         while true {
-            let isFull: Bool
-            (place, isFull) = try await replies.send { [place] in try batch(feed, after: place, call) }
-            if isFull { try await replies.workTurn() } else { try await watch.next(timeout: heartbeat) }
+            (place, mayBeBehind) = try await replies.send(inTurn: mayBeBehind) { [place] in
+                try batch(feed, after: place, call)
+            }
+            if !mayBeBehind { try await watch.next(timeout: heartbeat) }
         }
     }
 
@@ -69,7 +71,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
         case .snapshot(var pages, let last, let reason, let time):
             var isFirst = true
             repeat {
-                pages = try await replies.send { [pages, isFirst] in
+                pages = try await replies.send(inTurn: true) { [pages, isFirst] in
                     var pages = pages
                     var message = try nextPage(&pages, call)
                     message.timeMicros = time.microseconds
@@ -82,7 +84,6 @@ enum TokensWatchRevocations: ServerStreamMethod {
                     return (message, pages)
                 }
                 isFirst = false
-                try await replies.workTurn()
             } while !pages.isDone
             return last
         }

@@ -25,7 +25,7 @@ enum UsersExport: ServerStreamMethod {
             tenantID: call.tenantID, includesSecrets: includesSecrets, origin: call.origin)
         var last = cursor.last
         repeat {
-            (exporter, last) = try await replies.send { [exporter, last] in
+            (exporter, last) = try await replies.send(inTurn: true) { [exporter, last] in
                 _ = try call.stillAdmitted()
                 var exporter = exporter
                 let slice = try exporter.next(after: last, bounds: cursor.bounds)
@@ -33,7 +33,6 @@ enum UsersExport: ServerStreamMethod {
                     users: slice.users, hashSpecs: slice.hashSpecs, cursor: cursor.token(behind: slice.last))
                 return (message, (exporter, slice.last))
             }
-            try await replies.workTurn()
         } while last != nil
     }
 }

@@ -9,7 +9,7 @@ enum UsersLink: SlowMethod {
         guard let provider = request.provider else {
             throw Failure.invalid(.invalidProvider, field: "provider", "is required")
         }
-        try Values.checkProvider(provider)
+        try Values.checkProvider(provider, form: call.settings.emailForm, limits: call.limits)
         var change = AdminChange()
         change.linkedProviders = [provider]
         let user = try await call.userSession(request.uid).administer(

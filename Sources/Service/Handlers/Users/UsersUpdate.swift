@@ -63,7 +63,10 @@ enum UsersUpdate: SlowMethod {
                 change.customClaims = request.customClaimsJSON
             case .linkProviders:
                 try checkCount(request.linkProviders.count, field: "link_providers")
-                for provider in request.linkProviders { try Values.checkProvider(provider, field: "link_providers") }
+                for provider in request.linkProviders {
+                    try Values.checkProvider(
+                        provider, field: "link_providers", form: call.settings.emailForm, limits: limits)
+                }
                 change.linkedProviders = request.linkProviders
             case .unlinkProviderIDs:
                 try checkCount(request.unlinkProviderIDs.count, field: "unlink_provider_ids")

@@ -6,6 +6,8 @@ import Store
 
 /// postern.v1.Users/UpdateMany
 enum UsersUpdateMany: SlowMethod {
+    static let isLong = true
+
     /// Disabling users and ending sessions go on in a full store; longer claims do not.
     static func purpose(of request: UsersUpdateManyRequest, _ rule: MethodDescriptor) -> WritePurpose {
         guard let mask = try? UpdateMask<UsersUpdateManyRequest>(request.updateMask?.paths),

@@ -1,0 +1,107 @@
+import Base
+import Glibc
+import Messages
+import Reactor
+import Synchronization
+import TestSupport
+import Testing
+import Wire
+
+@testable import Transport
+
+/// Thousands of requests that are ready at once do not keep another tenant's single one waiting, and each is answered.
+@Suite struct ReadTurnTests {
+    /// Answers with the payload. A call named "Slow" takes a millisecond of the loop; "Line" says whose line it is.
+    private final class Slow: Dispatcher {
+        /// The lines of the slow requests, in the order in which they were handled.
+        let handled = Mutex<[Text]>([])
+
+        func makeConnectionContext() -> AnyObject { self }
+        func authenticate(_ authorization: Text, on connection: isolated Connection) {}
+
+        func handle(
+            _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection
+        ) {
+            if request.method.elementsEqual("Slow".utf8) {
+                usleep(1_000)
+                handled.withLock { $0.append(connection.line) }
+            } else if let line = try? WireKeyValue(decoding: request.payload).key {
+                connection.authenticated(line: line)
+            }
+            let payload = [UInt8](request.payload)
+            connection.respond(stream: stream, metadata: OutgoingMetadata()) { $0.append(contentsOf: payload) }
+        }
+    }
+
+    private static let busyCount = 30
+    private static let requestsEach = 40
+
+    @Test func manyRequestsOfManyConnectionsLetAnotherLineThrough() async throws {
+        try await Self.withServer { server, loop, slow in
+            let busy = try (0..<Self.busyCount).map { _ in try Self.connect(server, "busy") }
+            let calm = try Self.connect(server, "calm")
+            // Everything is there when the loop looks at its sockets again.
+            let (isHeld, mayGoOn) = (Base.Semaphore(), Base.Semaphore())
+            loop.run {
+                isHeld.signal()
+                mayGoOn.wait()
+            }
+            Self.wait(isHeld)
+            for client in busy { try Self.ask(client, Self.requestsEach) }
+            try Self.ask(calm, 1)
+            mayGoOn.signal()
+            for (client, count) in busy.map({ ($0, Self.requestsEach) }) + [(calm, 1)] {
+                for _ in 0..<count { _ = try RawClient.response(client.readFrame(), returning: WireKeyValue.self) }
+            }
+            let handled = slow.handled.withLock { $0 }
+            #expect(handled.count == Self.busyCount * Self.requestsEach + 1)
+            let before = try #require(handled.firstIndex(of: "calm"))
+            #expect(before < handled.count / 10, "\(before) of \(handled.count) requests came first")
+        }
+    }
+
+    /// A connection that sends more than a turn decodes is not read further, and loses nothing when it ends.
+    @Test func whatWaitsForItsTurnIsAnsweredAfterThePeerStoppedSending() async throws {
+        try await Self.withServer { server, _, slow in
+            let client = try Self.connect(server, "one")
+            for _ in 0..<5 { try Self.ask(client, Self.requestsEach) }
+            client.closeForWriting()
+            #expect(try client.readUntilClosed().count == 5 * Self.requestsEach)
+            #expect(slow.handled.withLock { $0.count } == 5 * Self.requestsEach)
+        }
+    }
+
+    /// Short: the loop is at work on it.
+    private static func wait(_ semaphore: Base.Semaphore) { semaphore.wait() }
+
+    private static func connect(_ server: Server, _ line: Text) throws -> RawClient {
+        let (ours, theirs) = try RawClient.pair()
+        server.adopt(theirs)
+        let _: WireKeyValue = try ours.call("test.Service/Line", WireKeyValue(key: line))
+        return ours
+    }
+
+    private static func ask(_ client: RawClient, _ count: Int) throws {
+        let requests = (0..<count).flatMap { _ in
+            client.request("test.Service/Slow", WireKeyValue(key: "x"), stream: client.nextStream())
+        }
+        try client.send(requests)
+    }
+
+    private static func withServer(_ body: (Server, EventLoop, Slow) async throws -> Void) async throws {
+        let loops = EventLoopGroup(count: 1, name: "turns")
+        let slow = Slow()
+        let server = Server(loops: loops, dispatcher: slow, limits: Limits(), log: .silent, software: "test/1")
+        loops.start()
+        var thrown: (any Error)?
+        do { try await body(server, loops.loops[0], slow) } catch { thrown = error }
+        await server.closeAll()
+        end(loops)
+        if let thrown { throw thrown }
+    }
+
+    private static func end(_ loops: EventLoopGroup) {
+        loops.stop()
+        loops.join()
+    }
+}
