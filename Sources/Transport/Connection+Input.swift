@@ -8,12 +8,12 @@ extension Connection {
 
     /// One read per event: level-triggered readiness comes back for the rest, after the other connections' turn.
     func readable() {
-        guard phase != .closed, !isReadDue, mayReadNow else { return }
-        if share.isTurnFull { waitToRead() } else { read() }
+        guard phase != .closed, !isReadDue else { return }
+        if share.isTurnFull { waitToRead() } else if mayReadNow { read() }
     }
 
-    /// Reads into the loop's buffer and keeps only what was not decoded, mostly the beginning of an unfinished frame: a
-    /// connection between two requests holds no input memory at all.
+    /// Reads into the loop's buffer and keeps only what was not decoded: the beginning of an unfinished frame, or what
+    /// waits for another turn. A connection between two requests holds no input memory at all.
     private func read() {
         readStep()
         // Input that the descriptor does not announce is read now, unless the read has to wait until the peer takes
@@ -35,14 +35,22 @@ extension Connection {
     func readInTurn() {
         isReadDue = false
         guard phase != .closed else { return }
-        guard isBehind else {
-            if mayReadNow { read() }
-            return
+        if isBehind {
+            isBehind = false
+            decode(now: .now)
+            // One burst must not keep a buffer for as long as the connection is used.
+            if input.isEmpty { input = ByteBuffer() }
+            account()
+            if byteStream.hasPendingInput { readable() }
+        } else if readingPausedSince == nil, mayReadNow {
+            read()
         }
-        isBehind = false
-        decode(now: .now)
-        account()
-        if byteStream.hasPendingInput { readable() }
+        if phase == .peerClosed { closeIfNothingLeft() }
+        // Its limits did not count while it waited.
+        guard phase != .closed else { return }
+        let now = Instant.now
+        keepalive.postpone(to: now)
+        armTimer(now: now)
     }
 
     private func readStep() {
@@ -74,6 +82,8 @@ extension Connection {
         let byteCount = share.readByteCount
         let buffer = isReadingIntoLoopBuffer ? input.reserve(byteCount) : share.buffer.reserve(byteCount)
         let result = byteStream.read(into: buffer, byteCount: byteCount)
+        let now = Instant.now
+        share.noteRead(at: now)
         noteStage()
         switch result {
         case .bytes(0): peerEnded()
@@ -85,8 +95,6 @@ extension Connection {
             } else {
                 input.append(contentsOf: UnsafeRawBufferPointer(start: buffer, count: count))
             }
-            let now = Instant.now
-            share.noteRead(at: now)
             if !hasSeenFirstByte, !chooseSession(now: now) { return closeNow() }
             keepalive.heard(at: now, lastReadAt: lastReadAt)
             lastReadAt = now
@@ -118,7 +126,7 @@ extension Connection {
         defer {
             dispatcher.batchEnded(on: self)
             isDecoding = false
-            if phase == .closed { input = ByteBuffer() }
+            if phase != .open && phase != .peerClosed { input = ByteBuffer() }
         }
         let end = now.advanced(by: Self.decodingMax)
         var eventCount = 0
@@ -169,9 +177,9 @@ extension Connection {
             readingPausedSince = nil
             watch?.setReading(phase == .open && !isReadBlockedByWrite)
         }
-        decode(now: .now)
-        account()
-        if byteStream.hasPendingInput { readable() }
+        // Not here and now: a connection that is sent to in each turn would have each turn twice.
+        isBehind = true
+        waitToRead()
     }
 
     /// Whether `input` may grow by the bytes of one read. A full buffer becomes twice as large.

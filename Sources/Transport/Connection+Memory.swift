@@ -46,7 +46,9 @@ extension Connection {
         if output.isBlocked { since = min(since, lastWriteProgressAt) }
         if let partial = session.partialSince { since = min(since, partial) }
         if let held = session.heldSince { since = min(since, held) }
-        if let paused = readingPausedSince, inboxByteCount + requestByteCount > 0 { since = min(since, paused) }
+        if let paused = readingPausedSince, inboxByteCount + requestByteCount + input.readableByteCount > 0 {
+            since = min(since, paused)
+        }
         // Connections without a credential give way first, even if their wait has only just begun.
         let patience = isAuthenticated ? limits.unreadPatience : .zero
         guard since != .distantFuture, since.advanced(by: patience) <= now else { return nil }

@@ -130,6 +130,8 @@ extension Connection {
         // likes.
         if !isAuthenticated { lingersUntil = Instant.now.advanced(by: limits.writeTimeout) }
         cancelAllCalls()
+        if !isDecoding { input = ByteBuffer() }
+        isBehind = false
         closeIfNothingLeft()
         if phase != .closed { armTimer(now: .now) }
     }
@@ -138,7 +140,8 @@ extension Connection {
         guard output.isEmpty else { return }
         switch phase {
         case .open, .lingering, .closed: break
-        case .peerClosed: if calls.isEmpty { closeNow() }
+        // What waits for its turn may be a call.
+        case .peerClosed: if calls.isEmpty, !isReadDue { closeNow() }
         case .closing:
             // Closing with unread input would make the kernel reset the connection, and the last frames could be lost.
             phase = .lingering

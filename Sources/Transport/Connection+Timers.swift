@@ -19,7 +19,7 @@ extension Connection {
             limit(idleDeadline)
             limit(keepaliveDeadline)
             limit(handshakeDeadline)
-            if !session.hasSeenRequest { limit(acceptedAt.advanced(by: limits.firstRequestTimeout)) }
+            if isFirstRequestAwaited { limit(acceptedAt.advanced(by: limits.firstRequestTimeout)) }
             if let partialFrameDeadline { limit(partialFrameDeadline) }
             if let deadline = session.deadline { limit(deadline) }
             if !isAuthenticated { limit(credentialDeadline) }
@@ -43,6 +43,9 @@ extension Connection {
         calls.isEmpty && isAuthenticated ? lastReadAt.advanced(by: limits.idleTimeout) : .distantFuture
     }
 
+    /// Not while the connection waits for its turn: the request may be there.
+    private var isFirstRequestAwaited: Bool { !session.hasSeenRequest && !isReadDue }
+
     /// Calls in flight do not extend this deadline: otherwise a call that never ends would hold the connection for
     /// ever.
     private var credentialDeadline: Instant {
@@ -52,9 +55,9 @@ extension Connection {
     /// The deadline of a frame that has begun. A client that is not read from cannot go on with its frame and gets more
     /// time, but not while memory is short, because half a frame holds memory for nothing.
     private var partialFrameDeadline: Instant? {
-        guard let since = session.partialSince, readingPausedSince == nil || share.memory.pressure >= .scarce else {
-            return nil
-        }
+        guard let since = session.partialSince,
+            readingPausedSince == nil && !isReadDue || share.memory.pressure >= .scarce
+        else { return nil }
         return since.advanced(by: limits.frameTimeout)
     }
 
@@ -75,7 +78,7 @@ extension Connection {
                 metrics.handshakesTimedOut.add()
                 return closeNow()
             }
-            if !session.hasSeenRequest && acceptedAt.advanced(by: limits.firstRequestTimeout) <= now {
+            if isFirstRequestAwaited && acceptedAt.advanced(by: limits.firstRequestTimeout) <= now {
                 endSession(.firstRequestTimeout)
             } else if let partialFrameDeadline, partialFrameDeadline <= now {
                 endSession(.frameTimeout)

@@ -69,8 +69,8 @@ public actor Connection {
     @exclusivity(unchecked) var isReadDue = false
     /// True while `input` may have frames that wait for this turn.
     @exclusivity(unchecked) var isBehind = false
-    /// The line in which it waits: that of its first caller.
-    private(set) var line = Connection.lineOfStrangers
+    /// The line in which it waits to be read: that of its first caller, and until then that of its address.
+    private(set) var line: Text
     /// The data that all connections of the loop share: a read buffer, and the count of the memory they hold.
     let share: LoopShare
     /// Every frame asks for these two, and counts no references for it; `share` holds the memory's count.
@@ -124,6 +124,7 @@ public actor Connection {
         self.id = id
         self.peerAddress = peer.address
         self.peers = peer.group
+        self.line = Self.line(ofStrangersFrom: peer.group)
         self.byteStream = byteStream
         self.stage = byteStream.stage
         self.protocols = protocols
@@ -152,8 +153,8 @@ public actor Connection {
         armTimer(now: acceptedAt)
     }
 
-    /// The line of connections that showed no credential.
-    public static let lineOfStrangers: Text = "(strangers)"
+    /// The line of connections from an address that showed no credential.
+    private static func line(ofStrangersFrom peers: Text) -> Text { Text("(stranger) \(peers)") }
 
     /// From the dispatcher: the caller presented a valid credential. `line` is that of its tenant.
     public func authenticated(line: Text) {
@@ -170,7 +171,7 @@ public actor Connection {
     public func lostCredential() {
         guard isAuthenticated, phase != .closed else { return }
         isAuthenticated = false
-        line = Self.lineOfStrangers
+        line = Self.line(ofStrangersFrom: peers)
         session.lostCredential(output: &output)
         if !output.isEmpty { markDirty() }
         unauthenticatedSince = .now
