@@ -41,14 +41,15 @@ extension Connection {
             // One burst must not keep a buffer for as long as the connection is used.
             if input.isEmpty { input = ByteBuffer() }
             account()
-            if byteStream.hasPendingInput { readable() }
-        } else if readingPausedSince == nil, mayReadNow {
+            if byteStream.hasPendingInput, readingPausedSince == nil { readable() }
+        } else if watch?.isReading == true, mayReadNow {
             read()
         }
         if phase == .peerClosed { closeIfNothingLeft() }
         // Its limits did not count while it waited.
         guard phase != .closed else { return }
         let now = Instant.now
+        turnGivenAt = now
         keepalive.postpone(to: now)
         armTimer(now: now)
     }
@@ -56,7 +57,7 @@ extension Connection {
     private func readStep() {
         guard input.isEmpty else {
             // The rest of a frame: there may be no memory for it now.
-            if isFull || !hasRoomForInput { return pauseReading() }
+            if isFull || holdsTooMuch || !hasRoomForInput { return pauseReading() }
             readOnce()
             return account()
         }
@@ -172,7 +173,10 @@ extension Connection {
     private var isFull: Bool { isAbove(1) }
 
     func resumeReadingIfDrained() {
-        guard readingPausedSince != nil || session.hasWaitingCalls, !isDecoding, !isAbove(2) else { return }
+        guard readingPausedSince != nil || session.hasWaitingCalls, !isDecoding, phase == .open || phase == .peerClosed
+        else { return }
+        account()
+        guard !isAbove(2) else { return }
         if readingPausedSince != nil {
             readingPausedSince = nil
             watch?.setReading(phase == .open && !isReadBlockedByWrite)
@@ -188,11 +192,17 @@ extension Connection {
         return share.memory.hasRoom(for: max(input.capacity, share.readByteCount))
     }
 
-    /// Whether more is waiting than the limits divided by `part`.
+    /// Whether the connection holds more than it may while memory is short.
+    private var holdsTooMuch: Bool { share.memory.holdingMax.map { countedByteCount > $0 } ?? false }
+
+    /// Whether more is waiting than the limits divided by `part`. The input itself does not count: it becomes less only
+    /// if it is decoded.
     @inline(__always)
     private func isAbove(_ part: Int) -> Bool {
         if pagesWaiting > 0, pagesWaiting >= max(1, bounds.pages / part) { return true }
-        if let most = borrowedMemory._withUnsafeGuaranteedRef({ $0.holdingMax }), countedByteCount > most / part {
+        if let most = borrowedMemory._withUnsafeGuaranteedRef({ $0.holdingMax }),
+            countedByteCount - (isReadingIntoLoopBuffer ? 0 : input.capacity) > most / part
+        {
             return true
         }
         let waiting = inboxByteCount + requestByteCount
@@ -210,7 +220,9 @@ extension Connection {
             watch?.setReading(false)
             for (stream, call) in calls where call.kind != .unary { cancel(stream: stream) }
             closeIfNothingLeft()
-        case .peerClosed, .closing, .lingering: closeNow()
+        // What is left to be sent is sent; then the end is read once more.
+        case .closing: watch?.setReading(false)
+        case .peerClosed, .lingering: closeNow()
         case .closed: break
         }
     }

@@ -87,6 +87,8 @@ extension Connection {
         flush()
         if phase != .closed { resumeReadingIfDrained() }
         account()
+        // The timer that looks again was set to something else while the output waited.
+        if phase != .closed, readingPausedSince != nil { armTimer(now: .now) }
     }
 
     private func flush() {
@@ -132,6 +134,7 @@ extension Connection {
         cancelAllCalls()
         if !isDecoding { input = ByteBuffer() }
         isBehind = false
+        readingPausedSince = nil
         closeIfNothingLeft()
         if phase != .closed { armTimer(now: .now) }
     }
@@ -141,7 +144,8 @@ extension Connection {
         switch phase {
         case .open, .lingering, .closed: break
         // What waits for its turn may be a call.
-        case .peerClosed: if calls.isEmpty, !isReadDue { closeNow() }
+        case .peerClosed:
+            if calls.isEmpty, !isReadDue, readingPausedSince == nil, !session.hasWaitingCalls { closeNow() }
         case .closing:
             // Closing with unread input would make the kernel reset the connection, and the last frames could be lost.
             phase = .lingering

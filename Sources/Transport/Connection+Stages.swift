@@ -26,7 +26,8 @@ extension Connection {
 
     /// The time by which a handshake must be over; `distantFuture` while no handshake is in flight.
     var handshakeDeadline: Instant {
-        stage == .handshake ? acceptedAt.advanced(by: limits.tlsHandshakeTimeout) : .distantFuture
+        stage == .handshake && !isReadDue
+            ? max(acceptedAt, turnGivenAt).advanced(by: limits.tlsHandshakeTimeout) : .distantFuture
     }
 
     /// Waits before the close. The stream has told its peer why it was refused. An immediate close, with unread input,

@@ -19,7 +19,7 @@ extension Connection {
             limit(idleDeadline)
             limit(keepaliveDeadline)
             limit(handshakeDeadline)
-            if isFirstRequestAwaited { limit(acceptedAt.advanced(by: limits.firstRequestTimeout)) }
+            if isFirstRequestAwaited { limit(firstRequestDeadline) }
             if let partialFrameDeadline { limit(partialFrameDeadline) }
             if let deadline = session.deadline { limit(deadline) }
             if !isAuthenticated { limit(credentialDeadline) }
@@ -45,6 +45,9 @@ extension Connection {
 
     /// Not while the connection waits for its turn: the request may be there.
     private var isFirstRequestAwaited: Bool { !session.hasSeenRequest && !isReadDue }
+    private var firstRequestDeadline: Instant {
+        max(acceptedAt, turnGivenAt).advanced(by: limits.firstRequestTimeout)
+    }
 
     /// Calls in flight do not extend this deadline: otherwise a call that never ends would hold the connection for
     /// ever.
@@ -58,7 +61,7 @@ extension Connection {
         guard let since = session.partialSince,
             readingPausedSince == nil && !isReadDue || share.memory.pressure >= .scarce
         else { return nil }
-        return since.advanced(by: limits.frameTimeout)
+        return max(since, turnGivenAt).advanced(by: limits.frameTimeout)
     }
 
     /// The deadline of a connection that is not read from; after it the connection is ended. It is longer than any call
@@ -78,7 +81,7 @@ extension Connection {
                 metrics.handshakesTimedOut.add()
                 return closeNow()
             }
-            if isFirstRequestAwaited && acceptedAt.advanced(by: limits.firstRequestTimeout) <= now {
+            if isFirstRequestAwaited && firstRequestDeadline <= now {
                 endSession(.firstRequestTimeout)
             } else if let partialFrameDeadline, partialFrameDeadline <= now {
                 endSession(.frameTimeout)

@@ -67,6 +67,8 @@ public actor Connection {
     var input = ByteBuffer()
     /// True while the connection waits for a turn to read (`LoopShare.waitToRead`).
     @exclusivity(unchecked) var isReadDue = false
+    /// When it last had such a turn: a client is not blamed for time in which it was not read from.
+    var turnGivenAt: Instant
     /// True while `input` may have frames that wait for this turn.
     @exclusivity(unchecked) var isBehind = false
     /// The line in which it waits to be read: that of its first caller, and until then that of its address.
@@ -137,6 +139,7 @@ public actor Connection {
         self.owner = owner
         let now = Instant.now
         self.acceptedAt = acceptedAt
+        self.turnGivenAt = acceptedAt
         self.unauthenticatedSince = now
         self.lastReadAt = now
         self.lastWriteProgressAt = now
