@@ -57,7 +57,7 @@ extension Connection {
     private func readStep() {
         guard input.isEmpty else {
             // The rest of a frame: there may be no memory for it now.
-            if isFull || holdsTooMuch || !hasRoomForInput { return pauseReading() }
+            if isFull || !hasRoomForInput { return pauseReading() }
             readOnce()
             return account()
         }
@@ -157,7 +157,7 @@ extension Connection {
     private var mustPause: Bool {
         guard session.readsWhileFull else { return true }
         if output.byteCount > unreadOutputMax { return true }
-        return session.pendingByteCount == 0 && share.memory.holdingMax.map { countedByteCount > $0 } ?? false
+        return session.pendingByteCount == 0 && holdsTooMuch
     }
 
     /// The peer does not read. The server does not read from it either, until the peer has taken half of what waits.
@@ -195,14 +195,11 @@ extension Connection {
     /// Whether the connection holds more than it may while memory is short.
     private var holdsTooMuch: Bool { share.memory.holdingMax.map { countedByteCount > $0 } ?? false }
 
-    /// Whether more is waiting than the limits divided by `part`. The input itself does not count: it becomes less only
-    /// if it is decoded.
+    /// Whether more is waiting than the limits divided by `part`.
     @inline(__always)
     private func isAbove(_ part: Int) -> Bool {
         if pagesWaiting > 0, pagesWaiting >= max(1, bounds.pages / part) { return true }
-        if let most = borrowedMemory._withUnsafeGuaranteedRef({ $0.holdingMax }),
-            countedByteCount - (isReadingIntoLoopBuffer ? 0 : input.capacity) > most / part
-        {
+        if let most = borrowedMemory._withUnsafeGuaranteedRef({ $0.holdingMax }), countedByteCount > most / part {
             return true
         }
         let waiting = inboxByteCount + requestByteCount

@@ -61,7 +61,7 @@ extension Connection {
         guard let since = session.partialSince,
             readingPausedSince == nil && !isReadDue || share.memory.pressure >= .scarce
         else { return nil }
-        return max(since, turnGivenAt).advanced(by: limits.frameTimeout)
+        return since.advanced(by: limits.frameTimeout)
     }
 
     /// The deadline of a connection that is not read from; after it the connection is ended. It is longer than any call

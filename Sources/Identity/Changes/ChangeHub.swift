@@ -19,8 +19,7 @@ public final class ChangeHub: Sendable {
     /// Wakes the watches of `topics`, besides those that a commit announces. Any thread.
     public func announce(_ topics: [ChangeTopic]) {
         guard watchCount.load(ordering: .acquiring) > 0 else { return }
-        let concerned = loops.withLock { loops in loops.values.filter { $0.follows(topics) } }
-        for watches in concerned { watches.hear(topics) }
+        for watches in loops.withLock({ Array($0.values) }) { watches.hear(topics) }
     }
 
     /// Follows `topics` from now on; the watch is woken in `line`, mostly a tenant's. A caller that reads after this
@@ -117,10 +116,6 @@ private final class LoopWatches: @unchecked Sendable {
 
     init(loop: EventLoop) { self.loop = loop }
 
-    func follows(_ topics: [ChangeTopic]) -> Bool {
-        news.withLock { news in topics.contains { news.followers[$0] != nil } }
-    }
-
     func add(_ watch: Watch) {
         precondition(loop.isCurrent, "a watch begins on its own loop")
         for topic in watch.topics { watches[topic, default: [:]][ObjectIdentifier(watch)] = watch }
@@ -147,7 +142,7 @@ private final class LoopWatches: @unchecked Sendable {
         if all.isEmpty { timer?.cancel() }
     }
 
-    /// Notes an announcement. Any thread.
+    /// Notes what is followed here of an announcement. Any thread.
     func hear(_ topics: [ChangeTopic]) {
         let isFirst = news.withLock { news in
             let wasEmpty = news.topics.isEmpty
