@@ -14,7 +14,7 @@ extension Connection {
 
     /// Reads into the loop's buffer and keeps only what was not decoded: the beginning of an unfinished frame, or what
     /// waits for another turn. A connection between two requests holds no input memory at all.
-    private func read() {
+    func read() {
         readStep()
         // Input that the descriptor does not announce is read now, unless the read has to wait until the peer takes
         // bytes.
@@ -28,6 +28,7 @@ extension Connection {
     private func waitToRead() {
         guard !isReadDue else { return }
         isReadDue = true
+        pauses.begin(at: .now)
         share.waitToRead(self, line: line)
     }
 
@@ -35,9 +36,12 @@ extension Connection {
     func readInTurn() {
         isReadDue = false
         guard phase != .closed else { return }
+        let now = Instant.now
+        pauses.end(at: now)
+        keepalive.postpone(to: now)
         if isBehind {
             isBehind = false
-            decode(now: .now)
+            decode(now: now)
             // One burst must not keep a buffer for as long as the connection is used.
             if input.isEmpty { input = ByteBuffer() }
             account()
@@ -47,17 +51,17 @@ extension Connection {
         }
         if phase == .peerClosed { closeIfNothingLeft() }
         // Its limits did not count while it waited.
-        guard phase != .closed else { return }
-        let now = Instant.now
-        turnGivenAt = now
-        keepalive.postpone(to: now)
-        armTimer(now: now)
+        if phase != .closed { armTimer(now: .now) }
     }
 
     private func readStep() {
         guard input.isEmpty else {
-            // The rest of a frame: there may be no memory for it now.
-            if isFull || !hasRoomForInput { return pauseReading() }
+            // The rest of a frame.
+            if holdsTooMuch || !hasRoomForInput {
+                awaitsMemory = true
+                return pauseReading()
+            }
+            if isFull { return pauseReading() }
             readOnce()
             return account()
         }
@@ -143,12 +147,13 @@ extension Connection {
             if case .needMore = event { break }
             eventCount &+= 1
             // The clock is not read for each, because a small request takes hardly longer than thirty looks at it.
-            if eventCount & 3 == 0, Instant.now >= end {
+            if eventCount & 3 == 0 || session.wasLong, Instant.now >= end {
                 isBehind = true
                 waitToRead()
                 break
             }
         }
+        pauses.note(frameBegun: session.partialSince)
         if phase != .closed { armTimer(now: now) }
     }
 
@@ -164,6 +169,7 @@ extension Connection {
     private func pauseReading() {
         let now = Instant.now
         if readingPausedSince == nil { readingPausedSince = now }
+        pauses.begin(at: now)
         keepalive.postpone(to: now)
         watch?.setReading(false)
         armTimer(now: now)
@@ -176,7 +182,8 @@ extension Connection {
         guard readingPausedSince != nil || session.hasWaitingCalls, !isDecoding, phase == .open || phase == .peerClosed
         else { return }
         account()
-        guard !isAbove(2) else { return }
+        guard !isAbove(2), !awaitsMemory || !holdsTooMuch && hasRoomForInput else { return }
+        awaitsMemory = false
         if readingPausedSince != nil {
             readingPausedSince = nil
             watch?.setReading(phase == .open && !isReadBlockedByWrite)
@@ -195,11 +202,14 @@ extension Connection {
     /// Whether the connection holds more than it may while memory is short.
     private var holdsTooMuch: Bool { share.memory.holdingMax.map { countedByteCount > $0 } ?? false }
 
-    /// Whether more is waiting than the limits divided by `part`.
+    /// Whether more is waiting than the limits divided by `part`. The input itself does not count: decoding makes it
+    /// less.
     @inline(__always)
     private func isAbove(_ part: Int) -> Bool {
         if pagesWaiting > 0, pagesWaiting >= max(1, bounds.pages / part) { return true }
-        if let most = borrowedMemory._withUnsafeGuaranteedRef({ $0.holdingMax }), countedByteCount > most / part {
+        if let most = borrowedMemory._withUnsafeGuaranteedRef({ $0.holdingMax }),
+            countedByteCount - inputByteCount > most / part
+        {
             return true
         }
         let waiting = inboxByteCount + requestByteCount

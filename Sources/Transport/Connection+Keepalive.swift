@@ -8,7 +8,7 @@ extension Connection {
     /// or whose output waits, has other deadlines.
     var keepaliveDeadline: Instant {
         guard limits.keepaliveInterval > .zero, isAuthenticated, phase == .open, stage == .open,
-            readingPausedSince == nil, !isReadDue, !output.isBlocked
+            !pauses.isPaused, !output.isBlocked
         else { return .distantFuture }
         return keepalive.deadline(limits)
     }

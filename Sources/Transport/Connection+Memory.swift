@@ -20,9 +20,12 @@ extension Connection {
         share.add(change)
     }
 
+    /// The memory of the input, if it is the connection's own.
+    var inputByteCount: Int { isReadingIntoLoopBuffer ? 0 : input.capacity }
+
     private var heldByteCount: Int {
-        (isReadingIntoLoopBuffer ? 0 : input.capacity) + output.capacity + inboxByteCount + requestByteCount
-            + session.heldByteCount + calls.count * Self.callByteCount
+        inputByteCount + output.capacity + inboxByteCount + requestByteCount + session.heldByteCount
+            + calls.count * Self.callByteCount
     }
 
     /// Frees the memory of the closed connection, because nobody will read or send it. Calls that still run keep their

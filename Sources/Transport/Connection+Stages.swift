@@ -26,8 +26,7 @@ extension Connection {
 
     /// The time by which a handshake must be over; `distantFuture` while no handshake is in flight.
     var handshakeDeadline: Instant {
-        stage == .handshake && !isReadDue
-            ? max(acceptedAt, turnGivenAt).advanced(by: limits.tlsHandshakeTimeout) : .distantFuture
+        stage == .handshake ? pauses.deadline(of: limits.tlsHandshakeTimeout, begun: acceptedAt) : .distantFuture
     }
 
     /// Waits before the close. The stream has told its peer why it was refused. An immediate close, with unread input,
@@ -52,10 +51,15 @@ extension Connection {
     /// Resumes a read that waited until the descriptor takes bytes.
     func unblockRead() {
         guard isReadBlockedByWrite else { return }
+        let readsOn = readingPausedSince == nil && phase != .peerClosed
+        // The descriptor can still be written to in the next turn. Whether it can be read tells nothing: the peer may
+        // wait for what a handshake writes when it goes on.
+        let isDue = readsOn && !isReadDue
+        guard !isDue || !share.isTurnFull && mayReadNow else { return }
         isReadBlockedByWrite = false
         if !output.isBlocked { watch?.setWriting(false) }
-        guard readingPausedSince == nil, phase != .peerClosed else { return }
+        guard readsOn else { return }
         watch?.setReading(true)
-        readable()
+        if isDue { read() }
     }
 }

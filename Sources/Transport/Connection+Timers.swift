@@ -19,8 +19,8 @@ extension Connection {
             limit(idleDeadline)
             limit(keepaliveDeadline)
             limit(handshakeDeadline)
-            if isFirstRequestAwaited { limit(firstRequestDeadline) }
-            if let partialFrameDeadline { limit(partialFrameDeadline) }
+            limit(firstRequestDeadline)
+            limit(partialFrameDeadline)
             if let deadline = session.deadline { limit(deadline) }
             if !isAuthenticated { limit(credentialDeadline) }
             if let pausedDeadline {
@@ -43,10 +43,9 @@ extension Connection {
         calls.isEmpty && isAuthenticated ? lastReadAt.advanced(by: limits.idleTimeout) : .distantFuture
     }
 
-    /// Not while the connection waits for its turn: the request may be there.
-    private var isFirstRequestAwaited: Bool { !session.hasSeenRequest && !isReadDue }
     private var firstRequestDeadline: Instant {
-        max(acceptedAt, turnGivenAt).advanced(by: limits.firstRequestTimeout)
+        session.hasSeenRequest
+            ? .distantFuture : pauses.deadline(of: limits.firstRequestTimeout, begun: acceptedAt)
     }
 
     /// Calls in flight do not extend this deadline: otherwise a call that never ends would hold the connection for
@@ -57,11 +56,10 @@ extension Connection {
 
     /// The deadline of a frame that has begun. A client that is not read from cannot go on with its frame and gets more
     /// time, but not while memory is short, because half a frame holds memory for nothing.
-    private var partialFrameDeadline: Instant? {
-        guard let since = session.partialSince,
-            readingPausedSince == nil && !isReadDue || share.memory.pressure >= .scarce
-        else { return nil }
-        return since.advanced(by: limits.frameTimeout)
+    private var partialFrameDeadline: Instant {
+        guard let since = session.partialSince else { return .distantFuture }
+        return share.memory.pressure >= .scarce
+            ? since.advanced(by: limits.frameTimeout) : pauses.deadline(ofFrame: limits.frameTimeout)
     }
 
     /// The deadline of a connection that is not read from; after it the connection is ended. It is longer than any call
@@ -81,9 +79,9 @@ extension Connection {
                 metrics.handshakesTimedOut.add()
                 return closeNow()
             }
-            if isFirstRequestAwaited && firstRequestDeadline <= now {
+            if firstRequestDeadline <= now {
                 endSession(.firstRequestTimeout)
-            } else if let partialFrameDeadline, partialFrameDeadline <= now {
+            } else if partialFrameDeadline <= now {
                 endSession(.frameTimeout)
             } else if !isAuthenticated && credentialDeadline <= now {
                 metrics.connectionsWithoutCredentialEnded.add()

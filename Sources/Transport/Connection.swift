@@ -67,8 +67,7 @@ public actor Connection {
     var input = ByteBuffer()
     /// True while the connection waits for a turn to read (`LoopShare.waitToRead`).
     @exclusivity(unchecked) var isReadDue = false
-    /// When it last had such a turn: a client is not blamed for time in which it was not read from.
-    var turnGivenAt: Instant
+    @exclusivity(unchecked) var pauses = ReadingPauses()
     /// True while `input` may have frames that wait for this turn.
     @exclusivity(unchecked) var isBehind = false
     /// The line in which it waits to be read: that of its first caller, and until then that of its address.
@@ -85,6 +84,8 @@ public actor Connection {
     @exclusivity(unchecked) var isDirty = false
     /// When reading was paused. Nil while the connection reads.
     @exclusivity(unchecked) var readingPausedSince: Instant?
+    /// True if it was paused because there was no memory for the rest of a frame.
+    var awaitsMemory = false
     /// True while a handler may look at `input`.
     @exclusivity(unchecked) var isDecoding = false
     /// True while `input` is the loop's buffer.
@@ -139,7 +140,6 @@ public actor Connection {
         self.owner = owner
         let now = Instant.now
         self.acceptedAt = acceptedAt
-        self.turnGivenAt = acceptedAt
         self.unauthenticatedSince = now
         self.lastReadAt = now
         self.lastWriteProgressAt = now

@@ -24,7 +24,7 @@ extension GRPCSession {
         stream.input.consume(stream.input.readableByteCount)
     }
 
-    /// The next call to begin, or the next message of a stream.
+    /// The next call to begin, or the next message of a stream; `none` after a refusal that took long.
     func nextWaiting(_ output: inout OutputQueue) -> SessionEvent? {
         while let next = waiting.first {
             let stream = next.stream
@@ -42,6 +42,7 @@ extension GRPCSession {
                 _ = waiting.popFirst()
             }
             pump(&output)
+            if wasLong { return SessionEvent.none }
         }
         return nil
     }
@@ -138,6 +139,7 @@ extension GRPCSession {
     }
 
     private func unpack(_ content: UnsafeRawBufferPointer) -> Result<UnsafeRawBufferPointer, Failure> {
+        wasLong = true
         do throws(Gunzip.GunzipError) {
             try Gunzip.unpack(content, into: &unpacked, byteCountMax: messageMax)
             return .success(unpacked.readable)

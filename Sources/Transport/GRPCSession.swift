@@ -69,6 +69,8 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     var handedOut: (stream: GRPCStream, byteCount: Int)?
     /// The content of a compressed message that the connection looks at.
     var unpacked = ByteBuffer()
+    /// True if the last event took the unpacking of a message: up to 4 MiB, also of one that was then refused.
+    var wasLong = false
 
     /// Requests whose message has not come whole, the oldest first.
     var incomplete: [GRPCStream] = []
@@ -122,6 +124,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
 
     func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant, mayBegin: Bool) -> SessionEvent {
         self.now = now
+        wasLong = false
         releaseHandedOut()
         while true {
             if let event = nextNotice(&output) { return event }

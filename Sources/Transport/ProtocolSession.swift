@@ -21,6 +21,8 @@ protocol ProtocolSession: AnyObject {
     /// Takes the next frame out of `input`. The bytes in the event are valid until the next call. Without `mayBegin`,
     /// no call and no message is handed out: they wait in the session, which reads on (`readsWhileFull`).
     func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant, mayBegin: Bool) -> SessionEvent
+    /// Whether that took longer than a look at the clock: a message was unpacked.
+    var wasLong: Bool { get }
 
     /// The request of the last `begin`, valid as long as that event. The request is not part of the event, so that it
     /// is not copied from function to function with the event.
@@ -90,6 +92,7 @@ protocol ProtocolSession: AnyObject {
 
 /// Defaults for a protocol whose frames are handed on as they come: nothing waits in its session.
 extension ProtocolSession {
+    var wasLong: Bool { false }
     var readsWhileFull: Bool { false }
     var hasWaitingCalls: Bool { false }
     var heldByteCount: Int { 0 }

@@ -1,7 +1,6 @@
 import Base
 import Glibc
 import Messages
-import Reactor
 import TestSupport
 import Testing
 import Wire
@@ -47,21 +46,41 @@ private struct ScrambledStream: ByteStream {
     func close() { socket.close() }
 }
 
-@Suite struct ByteStreamTests {
-    private func withServer(_ body: (Server) async throws -> Void) async throws {
-        let loops = EventLoopGroup(count: 1, name: "streams")
-        let server = Server(loops: loops, dispatcher: Echo(), limits: Limits(), log: .silent, software: "test/1")
-        loops.start()
-        let outcome: Result<Void, any Error>
-        do { outcome = .success(try await body(server)) } catch { outcome = .failure(error) }
-        await server.closeAll()
-        end(loops)
-        try outcome.get()
+/// A stream whose handshake has something to send, waits until the descriptor takes it, and sends it in the next read.
+private struct LaggingStream: ByteStream {
+    static let greeting: UInt8 = 0x21
+
+    private var socket: Socket
+    private(set) var stage = ByteStreamStage.undecided
+
+    init(_ socket: Socket) { self.socket = socket }
+
+    var descriptor: Int32 { socket.descriptor }
+
+    mutating func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> ByteStreamResult {
+        switch stage {
+        case .undecided:
+            guard case .bytes(1) = socket.read(into: buffer, byteCount: 1) else { return .wouldBlock }
+            stage = .handshake
+            return .wouldBlockWriting
+        case .handshake:
+            guard case .bytes(1) = withUnsafeBytes(of: Self.greeting, { socket.write($0) }) else {
+                return .wouldBlockWriting
+            }
+            stage = .open
+            return .wouldBlock
+        case .open: return socket.read(into: buffer, byteCount: byteCount)
+        }
     }
 
-    private func end(_ loops: EventLoopGroup) {
-        loops.stop()
-        loops.join()
+    mutating func write(_ bytes: UnsafeRawBufferPointer) -> ByteStreamResult { socket.write(bytes) }
+    func closeForWriting() { socket.closeForWriting() }
+    func close() { socket.close() }
+}
+
+@Suite struct ByteStreamTests {
+    private func withServer(_ body: (Server) async throws -> Void) async throws {
+        try await LoopServer.run { try await body($0.server) }
     }
 
     /// The bytes that the client sends, as the stream wants them.
@@ -98,6 +117,26 @@ private struct ScrambledStream: ByteStream {
             client.closeForWriting()
             let answers = try Self.frames(client).map { try RawClient.response($0, returning: WireKeyValue.self).key }
             #expect(answers == texts)
+        }
+    }
+
+    @Test func `A handshake that waits until it can send goes on, however many others do`() async throws {
+        var limits = Limits()
+        limits.tlsHandshakesPerTurnMax = 1
+        limits.tlsHandshakeTimeout = .seconds(3_600)
+        try await LoopServer.run(limits: limits) { server in
+            var clients: [RawClient] = []
+            for _ in 0..<20 {
+                let (client, theirs) = try RawClient.pair()
+                try client.send([LaggingStream.greeting])
+                server.server.adopt(LaggingStream(Socket(owning: theirs)))
+                clients.append(client)
+            }
+            for client in clients {
+                #expect(try client.receive(1) == [LaggingStream.greeting])
+                let answer = try client.call(Echo.echo, WireKeyValue(key: "a"), returning: WireKeyValue.self)
+                #expect(answer.key == "a")
+            }
         }
     }
 

@@ -139,12 +139,6 @@ import Wire
             }
         }
     }
-
-    /// Waits until the condition holds.
-    private func until(_ isSo: () -> Bool) async throws {
-        for _ in 0..<2_000 where !isSo() { try await Task.sleep(for: .milliseconds(5)) }
-        #expect(isSo())
-    }
 }
 
 private final class Lines: Sendable {

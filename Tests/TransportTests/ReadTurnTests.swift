@@ -1,7 +1,6 @@
 import Base
 import Glibc
 import Messages
-import Reactor
 import Synchronization
 import TestSupport
 import Testing
@@ -37,19 +36,15 @@ import Wire
     private static let requestsEach = 40
 
     @Test func manyRequestsOfManyConnectionsLetAnotherLineThrough() async throws {
-        try await Self.withServer { server, loop, slow in
+        let slow = Slow()
+        try await LoopServer.run(slow) { server in
             let busy = try (0..<Self.busyCount).map { _ in try Self.connect(server, "busy") }
             let calm = try Self.connect(server, "calm")
             // Everything is there when the loop looks at its sockets again.
-            let (isHeld, mayGoOn) = (Base.Semaphore(), Base.Semaphore())
-            loop.run {
-                isHeld.signal()
-                mayGoOn.wait()
+            try server.whileHeld {
+                for client in busy { try Self.ask(client, Self.requestsEach) }
+                try Self.ask(calm, 1)
             }
-            Self.wait(isHeld)
-            for client in busy { try Self.ask(client, Self.requestsEach) }
-            try Self.ask(calm, 1)
-            mayGoOn.signal()
             for (client, count) in busy.map({ ($0, Self.requestsEach) }) + [(calm, 1)] {
                 for _ in 0..<count { _ = try RawClient.response(client.readFrame(), returning: WireKeyValue.self) }
             }
@@ -62,7 +57,8 @@ import Wire
 
     /// A connection that sends more than a turn decodes is not read further, and loses nothing when it ends.
     @Test func whatWaitsForItsTurnIsAnsweredAfterThePeerStoppedSending() async throws {
-        try await Self.withServer { server, _, slow in
+        let slow = Slow()
+        try await LoopServer.run(slow) { server in
             let client = try Self.connect(server, "one")
             for _ in 0..<5 { try Self.ask(client, Self.requestsEach) }
             client.closeForWriting()
@@ -71,12 +67,9 @@ import Wire
         }
     }
 
-    /// Short: the loop is at work on it.
-    private static func wait(_ semaphore: Base.Semaphore) { semaphore.wait() }
-
-    private static func connect(_ server: Server, _ line: Text) throws -> RawClient {
+    private static func connect(_ server: LoopServer, _ line: Text) throws -> RawClient {
         let (ours, theirs) = try RawClient.pair()
-        server.adopt(theirs)
+        server.server.adopt(theirs)
         let _: WireKeyValue = try ours.call("test.Service/Line", WireKeyValue(key: line))
         return ours
     }
@@ -86,22 +79,5 @@ import Wire
             client.request("test.Service/Slow", WireKeyValue(key: "x"), stream: client.nextStream())
         }
         try client.send(requests)
-    }
-
-    private static func withServer(_ body: (Server, EventLoop, Slow) async throws -> Void) async throws {
-        let loops = EventLoopGroup(count: 1, name: "turns")
-        let slow = Slow()
-        let server = Server(loops: loops, dispatcher: slow, limits: Limits(), log: .silent, software: "test/1")
-        loops.start()
-        var thrown: (any Error)?
-        do { try await body(server, loops.loops[0], slow) } catch { thrown = error }
-        await server.closeAll()
-        end(loops)
-        if let thrown { throw thrown }
-    }
-
-    private static func end(_ loops: EventLoopGroup) {
-        loops.stop()
-        loops.join()
     }
 }

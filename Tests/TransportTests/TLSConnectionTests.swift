@@ -236,10 +236,4 @@ import Wire
             #expect(complaint(authorities: certificates.authorityFile, revocations: "\(odd)2").contains("\(odd)2"))
         }
     }
-
-    /// Waits until the condition holds.
-    private func until(_ isSo: () -> Bool) async throws {
-        for _ in 0..<2_000 where !isSo() { try await Task.sleep(for: .milliseconds(5)) }
-        #expect(isSo())
-    }
 }

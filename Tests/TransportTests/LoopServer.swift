@@ -1,0 +1,60 @@
+import Base
+import Reactor
+import Testing
+
+@testable import Transport
+
+/// A server of one event loop that listens nowhere: its connections are adopted.
+struct LoopServer {
+    let server: Server
+    let loop: EventLoop
+
+    static func run(
+        _ dispatcher: any Dispatcher = Echo(), limits: Limits = Limits(), _ body: (LoopServer) async throws -> Void
+    ) async throws {
+        let loops = EventLoopGroup(count: 1, name: "adopted")
+        let server = Server(loops: loops, dispatcher: dispatcher, limits: limits, log: .silent, software: "test/1")
+        loops.start()
+        let outcome: Result<Void, any Error>
+        do {
+            outcome = .success(try await body(LoopServer(server: server, loop: loops.loops[0])))
+        } catch { outcome = .failure(error) }
+        await server.closeAll()
+        end(loops)
+        try outcome.get()
+    }
+
+    private static func end(_ loops: EventLoopGroup) {
+        loops.stop()
+        loops.join()
+    }
+
+    /// Runs `body` while the loop does nothing, so that everything it brings about is there when the loop looks again.
+    func whileHeld(_ body: () throws -> Void) rethrows {
+        let (isHeld, mayGoOn) = (Base.Semaphore(), Base.Semaphore())
+        loop.run {
+            isHeld.signal()
+            mayGoOn.wait()
+        }
+        isHeld.wait()
+        defer { mayGoOn.signal() }
+        try body()
+    }
+
+    /// Counts memory as if other connections held it. Returns when it is counted.
+    func hold(_ byteCount: Int) {
+        let isDone = Base.Semaphore()
+        let memory = server.memory
+        loop.run {
+            memory.add(byteCount, loop: 0)
+            isDone.signal()
+        }
+        isDone.wait()
+    }
+}
+
+/// Waits until `isSo`; fails after 10 seconds.
+func until(_ isSo: () -> Bool) async throws {
+    for _ in 0..<2_000 where !isSo() { try await Task.sleep(for: .milliseconds(5)) }
+    #expect(isSo())
+}

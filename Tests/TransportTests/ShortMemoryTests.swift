@@ -1,0 +1,87 @@
+import Base
+import Messages
+import TestSupport
+import Testing
+import Wire
+
+@testable import Transport
+
+/// While other connections hold most of the memory, one that is owed nothing goes on: what it has sent is decoded, and
+/// the rest of a frame is read when there is memory for it.
+@Suite struct ShortMemoryTests {
+    private static let share = 8 * 1024
+
+    /// A frame may take `frameTimeout`; the connections may hold 8 MiB.
+    private static func limits(frameTimeout: Duration = .seconds(60)) -> Limits {
+        var limits = Limits()
+        limits.connectionMemoryMax = 8 << 20
+        limits.connectionMemoryShare = share
+        limits.frameTimeout = frameTimeout
+        return limits
+    }
+
+    /// Above three quarters of what the connections may hold, and below seven eighths.
+    private static let scarce = (8 << 20) / 16 * 13
+
+    private static func connect(_ server: LoopServer) throws -> RawClient {
+        let (client, theirs) = try RawClient.pair()
+        server.server.adopt(theirs)
+        _ = try client.hello()
+        let _: WireKeyValue = try client.call(Echo.echo, WireKeyValue(key: "first"))
+        return client
+    }
+
+    @Test func `Requests that came together are answered although they are more than a share`() async throws {
+        try await LoopServer.run(limits: Self.limits()) { server in
+            let client = try Self.connect(server)
+            server.hold(Self.scarce)
+            let text = Text(String(repeating: "x", count: 1_000))
+            let count = 4 * Self.share / 1_000
+            let requests = (0..<count).flatMap { _ in
+                client.request(Echo.echo, WireKeyValue(key: text), stream: client.nextStream())
+            }
+            try server.whileHeld { try client.send(requests) }
+            for _ in 0..<count {
+                #expect(try RawClient.response(client.readFrame(), returning: WireKeyValue.self).key == text)
+            }
+            #expect(server.server.memory.pressure == .scarce)
+        }
+    }
+
+    /// The first part of a frame above a share, and the rest.
+    private static func longRequest(_ client: RawClient) -> (text: Text, first: [UInt8], rest: [UInt8]) {
+        let text = Text(String(repeating: "x", count: 4 * share))
+        let bytes = client.request(Echo.echo, WireKeyValue(key: text), stream: client.nextStream())
+        return (text, Array(bytes.prefix(2 * share)), Array(bytes.dropFirst(2 * share)))
+    }
+
+    @Test func `The rest of a long frame waits for memory and is then read`() async throws {
+        try await LoopServer.run(limits: Self.limits()) { server in
+            let client = try Self.connect(server)
+            server.hold(Self.scarce)
+            let (text, first, rest) = Self.longRequest(client)
+            try client.send(first)
+            try await until { server.server.memory.byteCount > Self.scarce + Self.share }
+            try client.send(rest)
+            // Another connection is served meanwhile.
+            _ = try Self.connect(server)
+            server.hold(-Self.scarce)
+            #expect(try RawClient.response(client.readFrame(), returning: WireKeyValue.self).key == text)
+        }
+    }
+
+    @Test func `Half a frame meets its limit while memory is short`() async throws {
+        try await LoopServer.run(limits: Self.limits(frameTimeout: .milliseconds(300))) { server in
+            let client = try Self.connect(server)
+            server.hold(Self.scarce)
+            let (_, first, rest) = Self.longRequest(client)
+            try client.send(first)
+            try await until { server.server.memory.byteCount > Self.scarce + Self.share }
+            try client.send(rest)
+            // The connection looks for memory several times in the meantime, and that puts nothing off.
+            let frames = try client.readUntilClosed()
+            #expect(frames.map(\.header.type) == [.goAway])
+            try await until { server.server.memory.byteCount == Self.scarce }
+        }
+    }
+}
