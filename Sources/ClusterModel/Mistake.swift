@@ -14,6 +14,8 @@ enum Mistake: String, CaseIterable {
     case refusalWhileBehind = "refusal-while-behind"
     /// The journal's end is taken from an answer that was under way when the request came.
     case oldAnswerOfEnd = "old-answer-of-end"
+    /// A request that comes while the journal's end is asked for is decided again with those that came before.
+    case oldAnswerDecidedAgain = "old-answer-decided-again"
     /// Nobody checks whether the store is the journal's past.
     case noForkCheck = "no-fork-check"
     /// Rows that are seen on a new connection are treated as safe.

@@ -28,6 +28,7 @@ struct ModelNode {
     private var rowsRead: [Row] = []
     private(set) var sentRow: Row?
     fileprivate var keptDecisions: [Decision] = []
+    private var isRequestUntold = false
     /// Whether the store was the journal's past when the engine last took a question.
     var wasPast = true
     /// The count of the engine's losses when it last answered.
@@ -72,6 +73,15 @@ struct ModelNode {
 
     mutating func take(_ request: Request, _ random: inout ModelRandom) {
         waiting.append(request)
+        if mistake == .oldAnswerDecidedAgain, journal.isAskingForEnd { isRequestUntold = true } else {
+            handle(.requestsCame, &random)
+        }
+    }
+
+    /// Tells the protocol of requests that it was not told of by mistake.
+    mutating func tellOfRequests(_ random: inout ModelRandom) {
+        guard isRequestUntold else { return }
+        isRequestUntold = false
         handle(.requestsCame, &random)
     }
 
@@ -96,6 +106,7 @@ struct ModelNode {
         }
         waiting = []
         handle(.ran(decisions), &random)
+        tellOfRequests(&random)
     }
 
     private func decide(_ request: Request, over state: ModelState) -> Put? {

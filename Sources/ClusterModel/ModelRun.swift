@@ -158,6 +158,7 @@ struct ModelRun {
 
     private mutating func answer(_ index: Int) {
         checker.answered(nodes[index].answered(), by: nodes[index], engine)
+        nodes[index].tellOfRequests(&random)
     }
 
     private mutating func append(_ index: Int, over mark: JournalMark, _ entry: JournalAction.Entry) {

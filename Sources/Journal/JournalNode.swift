@@ -7,7 +7,7 @@
 ///
 /// Three promises rest on it. A change is acknowledged when its entry is in the journal, once, and nothing is
 /// acknowledged that the engine may still lose. A refusal is told only if the state over which it was decided was the
-/// journal's end after the request came. A node whose store is not the journal's past answers nothing at all.
+/// journal's end at a moment after the request came. A node whose store is not the journal's past answers nothing at all.
 public struct JournalNode: Sendable {
     private enum Link: Equatable {
         case none
@@ -45,6 +45,10 @@ public struct JournalNode: Sendable {
     private var work = Work.none
     private var hasRequests = false
     private var mayHaveNews = false
+    /// Whether requests came after the question that is under way.
+    private var isQuestionOld = false
+    /// The journal's end at a moment after all requests had come. Nil if no answer showed it.
+    private var endSeen: JournalMark?
     private var isStopped = false
     /// The mark of the local store.
     public private(set) var mark: JournalMark?
@@ -76,6 +80,7 @@ public struct JournalNode: Sendable {
         case .stored(let mark): return finish(.storing) ? stored(mark) : []
         case .requestsCame:
             hasRequests = true
+            (isQuestionOld, endSeen) = (true, nil)
             return next()
         case .journalGrew:
             mayHaveNews = true
@@ -111,6 +116,7 @@ public struct JournalNode: Sendable {
         guard link != .none else { return [] }
         link = .connecting
         question = .none
+        endSeen = nil
         if batch == .asking { return leave() + [.connect] }
         if case .sent(let id) = batch { batch = .unknown(id) }
         return [.connect]
@@ -127,7 +133,7 @@ public struct JournalNode: Sendable {
     private mutating func read() -> [JournalAction] {
         guard let mark else { return [] }
         question = .rows
-        mayHaveNews = false
+        (mayHaveNews, isQuestionOld) = (false, false)
         return [.read(from: mark.position)]
     }
 
@@ -142,6 +148,7 @@ public struct JournalNode: Sendable {
         let above = rows.dropFirst()
         for (row, before) in zip(above, rows) where !row.follows(before) { return stop(.damaged(row.mark.position)) }
         if link == .unconfirmed { return confirm(above.first, newest: newest.mark, nextID) }
+        endSeen = isQuestionOld ? nil : newest.mark
         if above.isEmpty {
             guard batch == .asking else { return next() }
             batch = .none
@@ -158,8 +165,7 @@ public struct JournalNode: Sendable {
         case .unknown, .seen: left = [.forget]
         default: left = batch == .none ? [] : leave()
         }
-        batch = .none
-        link = .none
+        (batch, link, endSeen) = (.none, .none, nil)
         return left + begin(nil)
     }
 
@@ -231,7 +237,12 @@ public struct JournalNode: Sendable {
             batch = .sent(id)
             return append(over: mark, .decided(id))
         }
-        // Only a question that is asked from now on shows that the refusals rest on the journal's end.
+        // The refusals must rest on the journal's end at a moment after the requests came. A node whose journal grows
+        // with each question has seen that end already when it decides again.
+        if endSeen == mark {
+            batch = .none
+            return [.answer] + next()
+        }
         batch = .asking
         return read()
     }

@@ -202,6 +202,38 @@ import Testing
         #expect(subject.node.isServing && subject.node.mark == Self.mark(8))
     }
 
+    @Test func `Refusals do not wait for a journal that stands still`() {
+        var subject = Self.subject(Self.states.first { $0.name == "asking" }?.events ?? [])
+        follow(
+            &subject,
+            [
+                (.rows([Self.row(6), Self.row(7)]), "abort, apply 7"), (.stored(Self.mark(7)), "run"),
+                // The journal's end was at 7 after the requests came.
+                (.ran(.refusals), "answer"),
+                // That says nothing about a request that comes now.
+                (.requestsCame, "run"), (.ran(.refusals), "read 7"),
+                (.rows([Self.row(7), Self.row(8)]), "abort, apply 8"),
+                // Nor if a request comes before the decisions are made again, or a connection is lost.
+                (.requestsCame, ""), (.stored(Self.mark(8)), "run"), (.ran(.refusals), "read 8"),
+                (.rows([Self.row(8), Self.row(9)]), "abort, apply 9"), (.connectionLost, "connect"),
+                (.stored(Self.mark(9)), ""), (.connected, "read 9"),
+                (.rows([Self.row(9)]), "append nothing over 9"), (.appended(Self.mark(10)), "read 9"),
+                // The read was asked for after the requests came.
+                (.rows([Self.row(9), Self.row(10)]), "apply 10"), (.stored(Self.mark(10)), "run"),
+                (.ran(.refusals), "answer"),
+            ])
+    }
+
+    @Test func `A question that is older than a request shows nothing for it`() {
+        var subject = Self.subject(Self.states.first { $0.name == "reading" }?.events ?? [])
+        follow(
+            &subject,
+            [
+                (.requestsCame, ""), (.rows([Self.row(6), Self.row(7)]), "apply 7"), (.stored(Self.mark(7)), "run"),
+                (.ran(.refusals), "read 7"), (.rows([Self.row(7)]), "answer"),
+            ])
+    }
+
     @Test func `An entry that was seen is answered when one behind it is safe`() {
         var subject = Self.subject(Self.states.first { $0.name == "unknown" }?.events ?? [])
         follow(

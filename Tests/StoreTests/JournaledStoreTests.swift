@@ -1,4 +1,5 @@
 import Base
+import Journal
 import Synchronization
 import TestSupport
 import Testing
@@ -44,6 +45,29 @@ import Testing
             #expect(Int(sum[0]) * 256 + Int(sum[1]) == counted.added, "seed \(seed)")
             #expect(counted.claimed.count == 40 && counted.claimed.values.allSatisfy { $0 == 1 }, "seed \(seed)")
             #expect(cluster.nodes.allSatisfy { $0.failure.error == nil })
+        }
+    }
+
+    /// The node sees a further row with each question that it asks.
+    @Test func aJournalThatGrowsWithEachQuestionIsReached() async throws {
+        let growing = Mutex<MemoryJournal.Rows?>(nil)
+        let grow: @Sendable (MemoryJournal.Question) -> MemoryJournal.Fault? = { question in
+            guard question == .heads, let rows = growing.withLock({ $0 }) else { return nil }
+            rows.edit { rows in
+                guard let last = rows.last?.head.mark else { return }
+                let position = last.position + 1
+                let mark = JournalMark(position: position, hash: JournalHash(SIMD4(position, 1, 2, 3)))
+                let head = JournalHead(mark: mark, previousHash: last.hash, batchID: BatchID(SIMD2(position, 99)))
+                rows.append(MemoryJournal.Row(head: head, bytes: []))
+            }
+            return nil
+        }
+        try await withJournaledNodes(1, fault: grow) { cluster in
+            try await cluster.catchUp()
+            growing.withLock { $0 = cluster.rows }
+            for _ in 0..<20 { try await cluster.nodes[0].store.reachJournalEnd() }
+            growing.withLock { $0 = nil }
+            #expect(cluster.nodes[0].failure.error == nil)
         }
     }
 
