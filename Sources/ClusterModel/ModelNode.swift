@@ -73,12 +73,11 @@ struct ModelNode {
 
     mutating func take(_ request: Request, _ random: inout ModelRandom) {
         waiting.append(request)
-        if mistake == .oldAnswerDecidedAgain, journal.isAskingForEnd { isRequestUntold = true } else {
-            handle(.requestsCame, &random)
-        }
+        isRequestUntold = true
+        if mistake != .oldAnswerDecidedAgain || !journal.isAskingForEnd { tellOfRequests(&random) }
     }
 
-    /// Tells the protocol of requests that it was not told of by mistake.
+    /// Tells the protocol of requests that it was not told of, perhaps by mistake.
     mutating func tellOfRequests(_ random: inout ModelRandom) {
         guard isRequestUntold else { return }
         isRequestUntold = false

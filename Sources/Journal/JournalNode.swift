@@ -7,7 +7,8 @@
 ///
 /// Three promises rest on it. A change is acknowledged when its entry is in the journal, once, and nothing is
 /// acknowledged that the engine may still lose. A refusal is told only if the state over which it was decided was the
-/// journal's end at a moment after the request came. A node whose store is not the journal's past answers nothing at all.
+/// journal's end at a moment after the request came. A node whose store is not the journal's past answers nothing at
+/// all.
 public struct JournalNode: Sendable {
     private enum Link: Equatable {
         case none

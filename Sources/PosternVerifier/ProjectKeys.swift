@@ -24,13 +24,15 @@ final class ProjectKeys: Sendable {
     /// tokens cost the server nothing. All who come during such a fetch wait for it, and for no other one. Returns also
     /// when the fetch failed or the task is cancelled.
     func learnKey(of token: Text) async {
-        guard published.current.entry(of: token.bytes, at: .zero) == nil else { return }
+        guard !isKnown(token) else { return }
         let waiter = Promise<Void>()
         let (waits, isFirst) = fetching.withLock { fetching in
             if fetching.waiters != nil {
                 fetching.waiters?.append(waiter)
                 return (true, false)
             }
+            // A fetch may have ended since the look above.
+            if isKnown(token) { return (false, false) }
             if let last = fetching.lastAt, last.advanced(by: floor) > .now { return (false, false) }
             (fetching.lastAt, fetching.waiters) = (.now, [waiter])
             return (true, true)
@@ -40,6 +42,8 @@ final class ProjectKeys: Sendable {
         if isFirst { Task { await fetchForWaiters() } }
         _ = try? await waiter.cancellableValue()
     }
+
+    private func isKnown(_ token: Text) -> Bool { published.current.entry(of: token.bytes, at: .zero) != nil }
 
     private func fetchForWaiters() async {
         try? await refresh()
