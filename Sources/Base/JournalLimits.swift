@@ -13,9 +13,10 @@ public struct JournalLimits: Sendable {
     public var lookInterval = Duration.seconds(1)
     /// A node that is more entries behind than this has to join again.
     public var headsMax = 1_000_000
-    /// If a node's engine answers, and the node has not been at the journal's end for this long, it does not serve.
+    /// If the engine shows a node entries that its store lacks, and the node has not been at the journal's end for this
+    /// long, it does not serve.
     public var behindMax = Duration.seconds(5)
-    /// How long a node serves its own data without the engine.
+    /// How long a node serves its own data while the engine is away, or answers nothing.
     public var staleAfter = Duration.seconds(60)
 
     /// A snapshot for joining nodes is made when the journal has this many entries, or this many bytes, since the
@@ -45,7 +46,8 @@ public struct JournalLimits: Sendable {
     // Work that one node does for all: docs/decisions/0122-what-one-node-does-for-all.md
     /// How long a node sees a lease unchanged before it takes the lease over.
     public var leaseDuration = Duration.minutes(3)
-    /// How long a message belongs to the node that delivers it.
+    /// How long a message is put off when a node claims it, and then how long another node sees the claim unchanged
+    /// before it takes the message over.
     public var mailClaim = Duration.minutes(2)
     /// How long the engine must have answered before another node takes over a message whose result was not reported.
     /// After an outage, this gives the first node time to report it.

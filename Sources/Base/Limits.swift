@@ -14,6 +14,8 @@ public struct Limits: Sendable {
     /// Requests that are not answered, and messages of streams that no handler has taken, of a connection with a
     /// credential. Above it, the server stops reading from the connection.
     public var waitingBytesMax = 1024 * 1024
+    /// The request of a stream to which only the server writes. The stream keeps it for as long as it lives.
+    public var streamRequestBytesMax = 16 * 1024
     /// What a connection without a credential may have waiting: answers it does not read, requests that are not
     /// answered, and messages of its streams that no handler has taken. Above it, the server stops reading from the
     /// connection.
@@ -58,9 +60,11 @@ public struct Limits: Sendable {
     public var connectionsUnauthenticatedPerAddressMax = 256
     /// How long a connection may live without a credential, whatever is in flight on it.
     public var connectionUnauthenticatedMax = Duration.seconds(60)
-    /// Connections whose first credential is the same.
+    /// Connections whose first credential is the same, or whose first credentials are bound to the same tenant. Tenants
+    /// get fewer when few places are left.
     public var connectionsPerCallerMax = 8_000
-    /// Streams that were begun with the same credential, on all connections together.
+    /// Streams that were begun with the same credential, or with credentials bound to the same tenant, on all
+    /// connections together.
     public var streamsPerCallerMax = 3_000
     /// Connections of the HTTP port, and those of them from one address. One more closes the oldest.
     public var httpConnectionsMax = 64
@@ -185,6 +189,7 @@ public struct Limits: Sendable {
     /// Entries of a tenant's `allowed_continue_domains`.
     public var continueDomainsMax = 50
     public var sendsPerMailboxAndHour = 5
+    public var strangersSendsPerMailboxAndHour = 10  // asked for by all accounts that have another address
     public var sendsPerAddressAndHour = 30
     public var testMailsPerTenantAndHour = 10  // EmailConfigs.Test
     // Strangers can have SMS sent, which cost money and wake people: docs/operations.md, "SMS".

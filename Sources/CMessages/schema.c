@@ -2228,9 +2228,10 @@ static const PosternField postern__store__v1__stored_session__fields[] = {
     [22] = {"older_tokens_end", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 16, 1, offsetof(Postern__Store__V1__StoredSession, older_tokens_end)},
     [30] = {"second_factor", 0, 0, 9, 2, 0, 17, 0, offsetof(Postern__Store__V1__StoredSession, second_factor)},
     [31] = {"second_factor_id", 0, 0, 9, 2, 0, 18, 0, offsetof(Postern__Store__V1__StoredSession, second_factor_id)},
+    [32] = {"hook_claims_json", 0, 0, 8, 2, 0, 19, 0, offsetof(Postern__Store__V1__StoredSession, hook_claims_json)},
 };
 const PosternSchema postern__store__v1__stored_session__table = {
-    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 32, 0, 1,
+    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 33, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_tenant__fields[] = {
@@ -2431,9 +2432,11 @@ static const PosternField postern__store__v1__stored_pending_sign_in__fields[] =
     [12] = {"tries", 0, 0, 2, 0, 0, 11, 0, 0},
     [13] = {"is_new_user", 0, 0, 4, 0, 0, 12, 0, 0},
     [14] = {"change", &postern__store__v1__pending_account_change__table, 0, 10, 2, 0, 13, 0, 0},
+    [15] = {"provider_updated_at_micros", 0, 0, 1, 0, 0, 14, 0, 0},
+    [16] = {"hook_claims_json", 0, 0, 8, 2, 0, 15, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_pending_sign_in__table = {
-    &postern__store__v1__stored_pending_sign_in__descriptor, postern__store__v1__stored_pending_sign_in__fields, 15, 0, 0,
+    &postern__store__v1__stored_pending_sign_in__descriptor, postern__store__v1__stored_pending_sign_in__fields, 17, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_service_account__fields[] = {

@@ -7,15 +7,17 @@ public import Store
 public enum ClusterMembership {
     /// Makes the store the beginning of a new cluster: the tables in the engine, and the store's place at entry 0.
     ///
-    /// `store` is open without a journal. The engine's tables are made first: if the store's place is not written then,
-    /// the store is as it was, and the tables without a node only stop the next try. At last a snapshot is made, so
-    /// that other nodes can join at once. If that fails (`ClusterProblem.noSnapshot`), the first node that serves makes
-    /// one.
+    /// `store` is open without a journal. A store whose upgrade was put off is refused. The engine's tables are made
+    /// first: if the store's place is not written then, the store is as it was, and the tables without a node only stop
+    /// the next try. At last a snapshot is made, so that other nodes can join at once. If that fails
+    /// (`ClusterProblem.noSnapshot`), the first node that serves makes one.
     @available(*, noasync, message: "blocks the thread")
     public static func begin(
         with store: Store, at address: JournalAddress, masterKey: MasterKey, random: RandomSource, limits: Limits
     ) throws {
         guard try store.journalPlace() == nil else { throw ClusterProblem.isMember }
+        // A step of an upgrade is one write. In a cluster a write has to fit into an entry, and such a step may not.
+        guard !store.isUpgradePutOff else { throw ClusterProblem.upgradePutOff }
         let id = random.bytes(JournalPlace.clusterIDByteCount)
         let seal = JournalSeal(clusterID: id, masterKey: masterKey, random: random)
         let connection = try address.connect(timeout: limits.journal.answerTimeout)

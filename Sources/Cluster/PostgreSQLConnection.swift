@@ -6,13 +6,16 @@ import Store
 /// One connection to PostgreSQL: one query at a time, in binary, each with a timeout. One thread.
 ///
 /// A query that takes too long ends the connection, and is not cancelled: a cancelled wait for the standby would leave
-/// a row that was seen and may be lost.
+/// a row that was seen and may be lost. If somebody else cancels it, the outcome is unknown (`PostgreSQLWarning`).
 final class PostgreSQLConnection {
     /// The names of libpq's parameters, and their values.
     typealias Parameters = [(name: String, value: String)]
 
     private let raw: OpaquePointer
-    private let timeout: Duration
+    /// How long an answer may take before the connection counts as lost.
+    let timeout: Duration
+    /// The warning that came with the last answer.
+    private let warning = PostgreSQLWarning()
 
     /// `address`: a connection string or URL of libpq. `parameters` come after it and override it.
     init(_ address: String, _ parameters: Parameters, timeout: Duration) throws(JournalEngineError) {
@@ -28,8 +31,14 @@ final class PostgreSQLConnection {
         }
         (self.raw, self.timeout) = (raw, timeout)
         PQsetnonblocking(raw, 1)
-        // Notices would go to standard error.
-        _ = PQsetNoticeReceiver(raw, { _, _ in }, nil)
+        // Without a receiver, notices would go to standard error. Proof of the pointer: the connection holds the object
+        // until PQfinish has returned, and libpq calls the receiver for this connection alone.
+        _ = PQsetNoticeReceiver(
+            raw,
+            { warning, notice in
+                guard let warning, let notice else { return }
+                Unmanaged<PostgreSQLWarning>.fromOpaque(warning).takeUnretainedValue().note(notice)
+            }, Unmanaged.passUnretained(warning).toOpaque())
     }
 
     deinit { PQfinish(raw) }
@@ -78,6 +87,7 @@ final class PostgreSQLConnection {
 
     private func result() throws(JournalEngineError) -> PostgreSQLResult {
         let deadline = Instant.now.advanced(by: timeout)
+        warning.forget()
         try send(until: deadline)
         var last: PostgreSQLResult?
         while true {
@@ -92,6 +102,8 @@ final class PostgreSQLConnection {
         }
         guard let last else { throw lost() }
         try last.check()
+        // The results end only after the commit, so that a warning of the commit has come by now.
+        if let text = warning.text { throw .connectionLost("the engine warned: \(text)") }
         return last
     }
 
@@ -171,7 +183,8 @@ final class PostgreSQLResult {
     }
 
     /// An SQL error means that the statement was not done, except for the classes 08 and 57, which end the connection,
-    /// and 40003, after which nobody knows. In any case, the caller tries again over a new connection.
+    /// and 40003, after which nobody knows. In any case, the caller tries again over a new connection. A refused wait
+    /// for a lock (55P03) may have been a wait for an earlier try of the same entry, whose outcome is still unknown.
     fileprivate func check() throws(JournalEngineError) {
         let status = PQresultStatus(raw)
         if status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK { return }
@@ -180,7 +193,7 @@ final class PostgreSQLResult {
     }
 }
 
-private func inOneLine(_ message: UnsafePointer<CChar>?) -> String {
+func inOneLine(_ message: UnsafePointer<CChar>?) -> String {
     let text = message.map { String(cString: $0) } ?? ""
     return text.split(separator: "\n").joined(separator: "; ")
 }

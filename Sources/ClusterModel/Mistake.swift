@@ -20,6 +20,8 @@ enum Mistake: String, CaseIterable {
     case noForkCheck = "no-fork-check"
     /// Rows that are seen on a new connection are treated as safe.
     case noConfirmation = "no-confirmation"
+    /// An answer is believed, although the engine warns that the wait for the standby was broken off.
+    case warningIgnored = "warning-ignored"
     /// An entry is appended whatever state is below it.
     case appendOverAnything = "append-over-anything"
     /// After a start, the node leaves out the entries that it wrote itself.

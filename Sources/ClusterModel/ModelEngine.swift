@@ -88,7 +88,7 @@ struct ModelEngine {
 
     // MARK: Faults
 
-    /// The wait for the standby is broken off: the row is seen, and its client learns nothing.
+    /// The wait for the standby is broken off: the row is seen, and its client learns that nobody knows its outcome.
     mutating func breakOffWait() -> (lost: Int, told: [(session: Int, Answer)])? {
         guard let (row, session) = pending else { return nil }
         show(row)

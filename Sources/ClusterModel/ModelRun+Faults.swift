@@ -103,6 +103,10 @@ extension ModelRun {
         note("the wait for the standby is broken off")
         tell(answers)
         checker.look(at: engine, from: first)
+        // PostgreSQL answers as usual, with a warning. A node that heeds it treats the answer as a lost connection.
+        if mistake == .warningIgnored {
+            return tell([(session: session, .appended(engine.rows[first].head.mark))])
+        }
         if let node = owner(of: session) { disconnect(node) }
     }
 

@@ -8,44 +8,41 @@ import Rules
 /// Exchanges an authorization code for the provider's tokens (RFC 6749 §4.1.3, RFC 7636), as the confidential client
 /// of the configuration.
 struct CodeExchange: Sendable {
-    struct Tokens: Sendable {
-        var idToken: Secret?
-        var accessToken: Secret?
-    }
-
     let requests: ProviderRequests
     let metadata: ProviderMetadata
+    let tokenByteCountMax: Int
 
     static let redirectURIByteCountMax = 2_048
+    /// Room for two tokens of the largest size, and as much besides.
+    static let answerByteCountMax = 64 * 1024
     /// RFC 7636 §4.1: 43 to 128 unreserved characters.
     private static let verifierByteCountRange = 43...128
 
     func exchange(
         _ code: Secret, redirectURI: Text, verifier: Secret, _ configuration: ProviderConfiguration, now: Timestamp,
         deadline: Instant
-    ) async throws -> Tokens {
+    ) async throws -> TokenAnswer.Tokens {
         guard redirectURI.byteCount <= Self.redirectURIByteCountMax, Self.isVerifier(verifier) else {
             throw FederationError.rejected
         }
         let answer = try await ask(
             code, redirectURI: redirectURI, verifier: verifier, configuration, now: now, deadline: deadline)
-        if answer.status == 401 || Self.refusesClient(answer) { throw FederationError.misconfigured(.clientRefused) }
+        if answer.status == 401 || answer.refusal == .client { throw FederationError.misconfigured(.clientRefused) }
         if (400...499).contains(answer.status) && answer.status != 429 { throw FederationError.rejected }
-        let object = try ProviderRequests.object(answer)
-        // GitHub answers 200 to a bad code.
-        if object["error"] != nil { throw FederationError.rejected }
-        let tokens = Tokens(
-            idToken: object["id_token"]?.text.map { Secret($0.bytes) },
-            accessToken: object["access_token"]?.text.map { Secret($0.bytes) })
+        guard answer.isSuccess, answer.isObject else { throw FederationError.unavailable(.badAnswer) }
+        if answer.refusal != nil { throw FederationError.rejected }
+        let tokens = answer.tokens
         guard tokens.idToken != nil || tokens.accessToken != nil else { throw FederationError.unavailable(.badAnswer) }
         return tokens
     }
 
-    /// The token endpoint's answer, whatever its status.
+    /// The token endpoint's answer, whatever its status. OVERLOADED if the tenant's processor time is spent.
     func ask(
         _ code: Secret, redirectURI: Text, verifier: Secret, _ configuration: ProviderConfiguration, now: Timestamp,
         deadline: Instant
-    ) async throws -> HTTPAnswer {
+    ) async throws -> TokenAnswer {
+        let (tenantID, time) = (configuration.tenantID, metadata.time)
+        try time.require(tenantID, now: now)
         let (url, authentication) = try await endpoint(of: configuration, now: now)
         var members: [(name: Text, value: Secret)] = [("grant_type", Secret("authorization_code")), ("code", code)]
         if !redirectURI.isEmpty { members.append(("redirect_uri", Secret(redirectURI.bytes))) }
@@ -59,14 +56,11 @@ struct CodeExchange: Sendable {
             members.append(("client_id", Secret(clientID.bytes)))
             if !secret.isEmpty { members.append(("client_secret", secret)) }
         }
-        let request = HTTPRequest.form(url, members, fields: fields, policy: configuration.policy)
-        return try await requests.send(request, tenant: configuration.tenantID, deadline: deadline) { $0 }
-    }
-
-    /// Whether the answer refuses the client's own credentials: RFC 6749 §5.2, and GitHub's own error for it.
-    static func refusesClient(_ answer: HTTPAnswer) -> Bool {
-        let error = (try? JSONValue(parsing: answer.body))?["error"]
-        return ["invalid_client", "unauthorized_client", "incorrect_client_credentials"].contains(error)
+        var request = HTTPRequest.form(url, members, fields: fields, policy: configuration.policy)
+        request.bodyByteCountMax = Self.answerByteCountMax
+        return try await requests.send(request, tenant: tenantID, deadline: deadline) { [tokenByteCountMax] answer in
+            try time.spend(tenantID, now: now) { try TokenAnswer(answer, tokenByteCountMax: tokenByteCountMax) }
+        }
     }
 
     private func endpoint(

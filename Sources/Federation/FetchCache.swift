@@ -4,8 +4,10 @@ import Synchronization
 /// Values that are fetched from elsewhere, kept for as long as their source says, and for a day if the source is down.
 ///
 /// For each key, one fetch runs at a time, however many callers wait for it, and at most one every `retryInterval`,
-/// whether the last value was not enough or the source fails. The number of entries is bounded: the entry that was
-/// unused for longest is dropped. Any thread.
+/// whether the last value was not enough or the source fails. Any thread.
+///
+/// Tenants share the entries, and their number is bounded. If there is no room for a further entry, the tenant that put
+/// the most entries loses the one that was unused for longest: a tenant with few entries keeps them.
 final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     struct Fetched: Sendable {
         let value: Value
@@ -14,14 +16,18 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
 
     private struct Entry {
+        /// The tenant that put the entry. Other tenants may use it.
+        let tenant: Text
         var value: Value?
         var fetchedAt = Timestamp.zero
         var freshUntil = Timestamp.zero
         var lastAttempt: Timestamp?
         var lastError: (any Error)?
         /// The callers that wait for the fetch under way. Nil if no fetch is under way.
-        var waiters: [Promise<Value>]?
+        var waiters: WaitingCallers<Value>?
         var lastUse: UInt64 = 0
+
+        init(tenant: Text) { self.tenant = tenant }
 
         /// The value, if it may be used. A value from the future may not be used: the clock went back since, and the
         /// value's age is unknown.
@@ -29,6 +35,56 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             guard let value, fetchedAt <= now, now < fetchedAt + FetchCache.staleMax else { return nil }
             return value
         }
+
+        /// The next step for a caller of `tenant` that no fresh value serves.
+        mutating func plan(_ tenant: Text, _ now: Timestamp, _ use: UInt64, _ isEnough: (Value) -> Bool) -> Plan {
+            lastUse = use
+            let kept = kept(at: now)
+            let isFetching = waiters == nil
+            if isFetching, let lastAttempt, lastAttempt <= now, now < lastAttempt + FetchCache.retryInterval {
+                if let kept { return .use(kept) }
+                return .fail(lastError ?? FederationError.unavailable(.unreachable))
+            }
+            if isFetching {
+                waiters = WaitingCallers()
+                lastAttempt = now
+            }
+            // In place: a copy for each caller would take ever longer, under the lock of all tenants.
+            if let promise = waiters?.add(tenant) { return .wait(promise, isFetching: isFetching) }
+            if let kept, isEnough(kept) { return .use(kept) }
+            return .fail(FederationError.overloaded)
+        }
+
+        /// Notes what the fetch brought. Returns the outcome for the callers that waited.
+        mutating func finish(_ now: Timestamp, _ result: Result<Fetched, any Error>) -> Result<Value, any Error> {
+            switch result {
+            case .success(let fetched):
+                let lifetime = fetched.lifetime ?? FetchCache.lifetimeDefault
+                let range = FetchCache.lifetimeRange
+                value = fetched.value
+                fetchedAt = now
+                freshUntil = now + min(max(lifetime, range.lowerBound), range.upperBound)
+                lastError = nil
+                return .success(fetched.value)
+            case .failure(let error):
+                lastError = error
+                if !Self.hasBegun(error) { lastAttempt = nil }
+                guard let kept = self.kept(at: now) else { return .failure(error) }
+                return .success(kept)
+            }
+        }
+
+        /// Whether the source was asked before the fetch failed. It was not if our own queue was full, the tenant's
+        /// processor time was spent, or the URL may not be asked.
+        private static func hasBegun(_ error: any Error) -> Bool {
+            switch error as? FederationError {
+            case nil, .overloaded?, .misconfigured?: false
+            default: true
+            }
+        }
+
+        /// Whether the entry holds nothing: no value, and no attempt to fetch one.
+        var isEmpty: Bool { value == nil && lastAttempt == nil }
     }
 
     private struct State {
@@ -58,12 +114,13 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// The value for `key`: kept, fetched, or the old one if fetching fails.
     ///
     /// `isEnough` says whether a kept value will do. A value that will not do may be returned all the same, if it was
-    /// fetched less than `retryInterval` ago. Throws the error of `fetch`, which is called at most once.
+    /// fetched less than `retryInterval` ago. Throws the error of `fetch`, which is called at most once. OVERLOADED if
+    /// too many callers of `tenant` wait for the same fetch, or if its own fetches take all the room that it may have.
     func value(
-        for key: Key, now: Timestamp, isEnough: @escaping @Sendable (Value) -> Bool = { _ in true },
+        for key: Key, tenant: Text, now: Timestamp, isEnough: @escaping @Sendable (Value) -> Bool = { _ in true },
         _ fetch: @escaping @Sendable () async throws -> Fetched
     ) async throws -> Value {
-        switch state.withLock({ plan(&$0, key, now, isEnough) }) {
+        switch state.withLock({ plan(&$0, key, tenant, now, isEnough) }) {
         case .use(let value): return value
         case .fail(let error): throw error
         case .wait(let promise, let isFetching):
@@ -77,65 +134,54 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
-    private func plan(_ state: inout State, _ key: Key, _ now: Timestamp, _ isEnough: (Value) -> Bool) -> Plan {
+    private func plan(
+        _ state: inout State, _ key: Key, _ tenant: Text, _ now: Timestamp, _ isEnough: (Value) -> Bool
+    ) -> Plan {
         state.useCount += 1
+        let use = state.useCount
         // The usual case, handled in place because each sign-in comes here twice.
         if let index = state.entries.index(forKey: key), now < state.entries.values[index].freshUntil,
             let kept = state.entries.values[index].kept(at: now), isEnough(kept)
         {
-            state.entries.values[index].lastUse = state.useCount
+            state.entries.values[index].lastUse = use
             return .use(kept)
         }
-        if state.entries[key] == nil && state.entries.count >= entriesMax { Self.evict(&state) }
-        var entry = state.entries[key] ?? Entry()
-        defer { state.entries[key] = entry }
-        entry.lastUse = state.useCount
-        let kept = entry.kept(at: now)
-        if entry.waiters == nil, let lastAttempt = entry.lastAttempt, lastAttempt <= now,
-            now < lastAttempt + Self.retryInterval
-        {
-            if let kept { return .use(kept) }
-            return .fail(entry.lastError ?? FederationError.unavailable(.unreachable))
+        if state.entries.index(forKey: key) == nil && state.entries.count >= entriesMax {
+            guard Self.makeRoom(&state, for: tenant) else { return .fail(FederationError.overloaded) }
         }
-        let promise = Promise<Value>()
-        let isFetching = entry.waiters == nil
-        entry.waiters = (entry.waiters ?? []) + [promise]
-        if isFetching { entry.lastAttempt = now }
-        return .wait(promise, isFetching: isFetching)
+        return state.entries[key, default: Entry(tenant: tenant)].plan(tenant, now, use, isEnough)
     }
 
     private func finish(_ key: Key, _ now: Timestamp, _ result: Result<Fetched, any Error>) {
         let (waiters, outcome) = state.withLock { state -> ([Promise<Value>], Result<Value, any Error>) in
-            guard var entry = state.entries[key] else {
+            guard let index = state.entries.index(forKey: key) else {
                 preconditionFailure("an entry was dropped while it is fetched")
             }
-            defer { state.entries[key] = entry }
-            let waiters = entry.waiters ?? []
-            entry.waiters = nil
-            switch result {
-            case .success(let fetched):
-                let lifetime = fetched.lifetime ?? Self.lifetimeDefault
-                entry.value = fetched.value
-                entry.fetchedAt = now
-                entry.freshUntil =
-                    now + min(max(lifetime, Self.lifetimeRange.lowerBound), Self.lifetimeRange.upperBound)
-                entry.lastError = nil
-                return (waiters, .success(fetched.value))
-            case .failure(let error):
-                entry.lastError = error
-                // Our own queue was full: the source was not asked.
-                if !(error is FederationError) || error as? FederationError == .overloaded { entry.lastAttempt = nil }
-                if let kept = entry.kept(at: now) { return (waiters, .success(kept)) }
-                return (waiters, .failure(error))
-            }
+            let waiters = state.entries.values[index].waiters.take()?.promises ?? []
+            let outcome = state.entries.values[index].finish(now, result)
+            if state.entries.values[index].isEmpty { state.entries.remove(at: index) }
+            return (waiters, outcome)
         }
         for waiter in waiters { waiter.complete(with: outcome) }
     }
 
-    /// Drops the entry that was unused for longest. Entries that are being fetched stay.
-    private static func evict(_ state: inout State) {
-        let idle = state.entries.filter { $0.value.waiters == nil }
-        guard let oldest = idle.min(by: { $0.value.lastUse < $1.value.lastUse }) else { return }
-        state.entries[oldest.key] = nil
+    /// Drops an entry of the tenant that has the most, the new entry of `tenant` included: the one that was unused for
+    /// longest. Entries that are being fetched stay. Returns false if only tenants with fewer entries than `tenant`
+    /// could give one up.
+    private static func makeRoom(_ state: inout State, for tenant: Text) -> Bool {
+        var counts: [Text: Int] = [tenant: 1]
+        for entry in state.entries.values { counts[entry.tenant, default: 0] += 1 }
+        var found: (key: Key, count: Int, lastUse: UInt64)?
+        var countMin = counts[tenant, default: 1]
+        for (key, entry) in state.entries where entry.waiters == nil {
+            let count = counts[entry.tenant, default: 0]
+            guard count >= countMin else { continue }
+            if let found, count == found.count, entry.lastUse > found.lastUse { continue }
+            countMin = count
+            found = (key, count, entry.lastUse)
+        }
+        guard let key = found?.key else { return false }
+        state.entries[key] = nil
+        return true
     }
 }

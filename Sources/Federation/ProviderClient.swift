@@ -30,7 +30,8 @@ public final class ProviderClient: Sendable {
         let requests = ProviderRequests(client: client, counts: counts)
         self.metadata = ProviderMetadata(requests: requests, limits: limits)
         self.userInfo = UserInfo(requests: requests, metadata: metadata)
-        self.exchange = CodeExchange(requests: requests, metadata: metadata)
+        self.exchange = CodeExchange(
+            requests: requests, metadata: metadata, tokenByteCountMax: limits.providerTokenMax)
         self.binding = TokenBinding(requests: requests, metadata: metadata)
         self.tokenByteCountMax = limits.providerTokenMax
     }

@@ -5,29 +5,40 @@ import Synchronization
 
 /// The keys with which a provider may sign ID tokens, from its JWK set (RFC 7517).
 ///
-/// Left out: symmetric keys, keys for encryption, keys for algorithms other than RS256, ES256 and EdDSA, and RSA keys
-/// below 2048 or above 4096 bits. The other keys are checked when a token needs them: a set of 64 keys must not cost
-/// 64 checks. The result of a check is kept. Any thread.
+/// Left out: symmetric keys, keys for encryption, keys for algorithms other than RS256, ES256 and EdDSA, RSA keys
+/// below 2048 or above 4096 bits, and keys whose id or issuer is too long. The other keys are checked when a token
+/// needs them: a set of 64 keys must not cost 64 checks. The result of a check is kept. Any thread.
 final class ProviderKeySet: Sendable {
+    static let keyIDByteCountMax = 256
+
     private struct Entry: Sendable {
         let id: Text
         let jwk: PublicJWK
         let algorithm: Text
-        /// The only issuer for which it signs, where `{tenantid}` is the user's directory; empty = any of this set.
-        let issuer: Text
+        /// The only issuer for which the key signs. Nil = any issuer of this set.
+        let issuer: ProviderKeyIssuer?
     }
 
     private struct Checks: Sendable {
         /// The checked keys, by their place in `entries`. Nil for a key that must not be used.
         var made: [Int: VerificationKey?] = [:]
         /// The callers that wait for the checks under way. Nil if no check is under way.
-        var waiters: [Promise<Void>]?
+        var waiters: WaitingCallers<Void>?
+    }
+
+    /// What a caller does whose keys are not checked yet.
+    private enum Turn {
+        case check
+        case wait(Promise<Void>)
+        case refused
     }
 
     private let entries: [Entry]
     private let checks = Mutex(Checks())
 
     static let keysMax = 64
+    /// The issuers of tokens are URLs, and so are those of keys. Each token is compared with them on an event loop.
+    static let issuerByteCountMax = HTTPURL.byteCountMax
     /// How many keys are tried for one token: keys with its id, or any keys if it names none. OpenID Connect Core §10.1
     /// requires an id if a set has several keys.
     static let candidatesMax = 4
@@ -44,11 +55,11 @@ final class ProviderKeySet: Sendable {
 
     /// The places of the keys with this id (any id for a token without one) whose own algorithm is the one that the
     /// token names, and that may sign for its issuer. Empty if there are more than `candidatesMax`.
-    func candidates(id: Text, algorithm: Text, maySignFor: (Text) -> Bool) -> [Int] {
+    func candidates(id: Text, algorithm: Text, maySignFor: (ProviderKeyIssuer) -> Bool) -> [Int] {
         let found = entries.indices.filter { index in
             let entry = entries[index]
             return (id.isEmpty || entry.id == id) && entry.algorithm == algorithm
-                && (entry.issuer.isEmpty || maySignFor(entry.issuer))
+                && (entry.issuer.map(maySignFor) ?? true)
         }
         return found.count <= Self.candidatesMax ? found : []
     }
@@ -60,30 +71,32 @@ final class ProviderKeySet: Sendable {
 
     /// Checks the keys at these places with `check`, which calls `make`, unless they are checked already.
     ///
-    /// One check runs at a time. Callers that come meanwhile wait for it, and look again. Throws the error of `check`.
-    func checkOnce(_ places: [Int], _ check: () async throws -> Void) async throws {
+    /// One check runs at a time. Callers that come meanwhile wait for it, and look again. OVERLOADED if too many
+    /// callers of `tenant` wait, and the errors of `check`.
+    func checkOnce(_ places: [Int], tenant: Text, _ check: () async throws -> Void) async throws {
         while !areMade(places) {
-            let other: Promise<Void>? = checks.withLock { checks in
-                guard let waiters = checks.waiters else {
-                    checks.waiters = []
-                    return nil
-                }
-                let waiter = Promise<Void>()
-                checks.waiters = waiters + [waiter]
-                return waiter
+            switch checks.withLock({ Self.turn(&$0, tenant) }) {
+            case .wait(let promise): try await promise.cancellableValue()
+            case .refused: throw FederationError.overloaded
+            case .check:
+                defer { endCheck() }
+                try await check()
             }
-            if let other {
-                try await other.cancellableValue()
-                continue
-            }
-            defer { endCheck() }
-            try await check()
         }
     }
 
+    private static func turn(_ checks: inout Checks, _ tenant: Text) -> Turn {
+        guard checks.waiters != nil else {
+            checks.waiters = WaitingCallers()
+            return .check
+        }
+        guard let promise = checks.waiters?.add(tenant) else { return .refused }
+        return .wait(promise)
+    }
+
     private func endCheck() {
-        let waiters = checks.withLock { $0.waiters.take() ?? [] }
-        for waiter in waiters { waiter.succeed(()) }
+        let waiters = checks.withLock { $0.waiters.take() }
+        for promise in waiters?.promises ?? [] { promise.succeed(()) }
     }
 
     /// Checks the keys at these places that were not checked yet, and returns how many there were. Each takes up to a
@@ -115,7 +128,11 @@ final class ProviderKeySet: Sendable {
         if let algorithm = json["alg"] {
             guard algorithm.text == Text(jwk.algorithm.rawValue) else { return nil }
         }
-        guard let id = (json["kid"] ?? "").text, let issuer = (json["issuer"] ?? "").text else { return nil }
-        return Entry(id: id, jwk: jwk, algorithm: Text(jwk.algorithm.rawValue), issuer: issuer)
+        guard let id = (json["kid"] ?? "").text, id.byteCount <= Self.keyIDByteCountMax,
+            let issuer = (json["issuer"] ?? "").text, issuer.byteCount <= issuerByteCountMax
+        else { return nil }
+        return Entry(
+            id: id, jwk: jwk, algorithm: Text(jwk.algorithm.rawValue),
+            issuer: issuer.isEmpty ? nil : ProviderKeyIssuer(issuer))
     }
 }

@@ -39,7 +39,7 @@ final class ProviderMetadata: Sendable {
     func document(of configuration: ProviderConfiguration, now: Timestamp) async throws -> DiscoveryDocument {
         guard let location = configuration.discoveryURL else { throw FederationError.misconfigured(.noIssuer) }
         let source = Source(location: location, policy: configuration.policy)
-        let document = try await documents.value(for: source, now: now) { [self] in
+        let document = try await documents.value(for: source, tenant: configuration.tenantID, now: now) { [self] in
             try await fetch(source, configuration, now, DiscoveryDocument.init(parsing:))
         }
         guard document.issuer == configuration.issuer else { throw FederationError.misconfigured(.otherIssuer) }
@@ -61,7 +61,9 @@ final class ProviderMetadata: Sendable {
             location = url.text
         }
         let source = Source(location: location, policy: configuration.policy)
-        return try await keySets.value(for: source, now: now, isEnough: isEnough) { [self] in
+        return try await keySets.value(
+            for: source, tenant: configuration.tenantID, now: now, isEnough: isEnough
+        ) { [self] in
             try await fetch(source, configuration, now, ProviderKeySet.init(parsing:))
         }
     }
@@ -72,7 +74,7 @@ final class ProviderMetadata: Sendable {
         deadline: Instant
     ) async throws -> [VerificationKey] {
         let tenantID = configuration.tenantID
-        try await keys.checkOnce(places) {
+        try await keys.checkOnce(places, tenant: tenantID) {
             try time.require(tenantID, now: now)
             try await requests.compute(tenant: tenantID, deadline: deadline) { [time, checkedKeys] in
                 checkedKeys.add(UInt64(time.spend(tenantID, now: now) { keys.make(places) }))

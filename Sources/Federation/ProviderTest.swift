@@ -53,14 +53,18 @@ extension ProviderClient {
         let request = HTTPRequest(
             url, fields: [ProviderRequests.json, try ProviderRequests.bearer(Secret("postern-test"))],
             policy: configuration.policy)
-        let answer = try await userInfo.requests.send(
-            request, tenant: configuration.tenantID, deadline: deadline
-        ) { $0 }
-        switch answer.status {
+        let (tenantID, time) = (configuration.tenantID, metadata.time)
+        try time.require(tenantID, now: now)
+        let (status, isObject) = try await userInfo.requests.send(
+            request, tenant: tenantID, deadline: deadline
+        ) { answer in
+            (answer.status, time.spend(tenantID, now: now) { (try? ProviderRequests.object(answer)) != nil })
+        }
+        switch status {
         case 400, 401, 403: return (.passed, "the endpoint answers and refuses a wrong token")
-        case 404, 405, 410: return (.failed, Self.nothingThere(answer))
+        case 404, 405, 410: return (.failed, Self.nothingThere(status))
         default:
-            _ = try ProviderRequests.object(answer)
+            guard isObject else { throw FederationError.unavailable(.badAnswer) }
             return (.failed, "the endpoint takes a token that is none: whoever it names could be anybody")
         }
     }
@@ -71,21 +75,19 @@ extension ProviderClient {
     ) async throws -> (ProviderTestResult, String) {
         let answer = try await exchange.ask(
             Secret("postern-test"), redirectURI: .empty, verifier: .empty, configuration, now: now, deadline: deadline)
-        if answer.status == 401 || CodeExchange.refusesClient(answer) {
+        if answer.status == 401 || answer.refusal == .client {
             throw FederationError.misconfigured(.clientRefused)
         }
-        if [404, 405, 410].contains(answer.status) { return (.failed, Self.nothingThere(answer)) }
-        guard answer.status < 500, let object = try? JSONValue(parsing: answer.body), object.object != nil else {
-            throw FederationError.unavailable(.badAnswer)
-        }
-        guard object["error"] != nil else {
+        if [404, 405, 410].contains(answer.status) { return (.failed, Self.nothingThere(answer.status)) }
+        guard answer.status < 500, answer.isObject else { throw FederationError.unavailable(.badAnswer) }
+        guard answer.refusal != nil else {
             return (.failed, "the endpoint takes a code that is none: check the URL")
         }
         return (.passed, "the endpoint answers and does not refuse client id and secret")
     }
 
-    private static func nothingThere(_ answer: HTTPAnswer) -> String {
-        "there is no such endpoint (HTTP \(answer.status)): check the URL"
+    private static func nothingThere(_ status: Int) -> String {
+        "there is no such endpoint (HTTP \(status)): check the URL"
     }
 
     private func step(

@@ -15,13 +15,12 @@ struct ProviderToken: Sendable {
     let claims: JSONValue
 
     static let leeway = Duration.seconds(60)
-    private static let keyIDByteCountMax = 256
 
     /// Splits the token into its parts. Nothing in them is believed yet.
     init(_ token: Secret, byteCountMax: Int) throws(FederationError) {
         let bytes = token.withBytes { [UInt8]($0) }
         let jwt = JWT(
-            bytes, byteCountMax: byteCountMax, keyIDByteCountMax: Self.keyIDByteCountMax)
+            bytes, byteCountMax: byteCountMax, keyIDByteCountMax: ProviderKeySet.keyIDByteCountMax)
         guard let jwt, let claims = try? JSONValue(parsing: jwt.payload), claims.object != nil else {
             throw .flawed(.malformed)
         }
@@ -31,7 +30,14 @@ struct ProviderToken: Sendable {
 
     /// The places of the keys that may have signed it. UNKNOWN_KEY if there is none.
     func candidates(in keys: ProviderKeySet) throws(FederationError) -> [Int] {
-        let places = keys.candidates(id: jwt.keyID ?? .empty, algorithm: jwt.algorithm, maySignFor: isOwnIssuer)
+        // Microsoft's keys name their issuer: a key of personal accounts signs for no company, and a company's key for
+        // no personal account (learn.microsoft.com/entra/identity-platform/access-tokens, "Validate the signing key
+        // issuer").
+        let issuer = claims.member("iss")?.text
+        let directory = claims.member("tid")?.text ?? .empty
+        let places = keys.candidates(id: jwt.keyID ?? .empty, algorithm: jwt.algorithm) { keyIssuer in
+            issuer.map { keyIssuer.matches($0, directory: directory) } ?? false
+        }
         guard !places.isEmpty else { throw .flawed(.unknownKey) }
         return places
     }
@@ -43,13 +49,6 @@ struct ProviderToken: Sendable {
         guard candidates.contains(where: { $0.verify(signature: jwt.signature, over: message) }) else {
             throw .flawed(.badSignature)
         }
-    }
-
-    /// Microsoft's keys name their issuer: a key of personal accounts signs for no company, and a company's key for no
-    /// personal account (learn.microsoft.com/entra/identity-platform/access-tokens, "Validate the signing key issuer").
-    private func isOwnIssuer(_ issuer: Text) -> Bool {
-        URLTemplate.fill("{tenantid}", in: issuer, with: claims.member("tid")?.text ?? .empty)
-            == claims.member("iss")?.text
     }
 
     /// In order: issuer, audience, times, nonce.

@@ -79,6 +79,9 @@ struct Arena {
     /// True once a request was refused: the budget, or the system's memory, is spent.
     var isSpent: Bool { state.pointee.isSpent }
 
+    /// How much of the message's budget is left.
+    var budgetLeft: Int { state.pointee.budget }
+
     /// The bytes that the arena has taken from the system.
     var reservedByteCount: Int { state.pointee.reservedByteCount }
 

@@ -64,3 +64,25 @@ func measureMessage<Value: ConvertibleToC>(_ value: Value) -> Int {
     let message = UnsafeMutableRawPointer(arena.make(value)).assumingMemoryBound(to: ProtobufCMessage.self)
     return protobuf_c_message_get_packed_size(message)
 }
+
+/// Measures what the limits of a peer's decoder will count in a message: the peer does the same with the same bytes.
+///
+/// The bytes stay in the arena, which wipes them if the message has a secret.
+func measureDecoding<Value: ConvertibleToC>(of value: Value) -> DecodingCost {
+    let arena = Arena.ofThisThread
+    arena.begin(budget: .max)
+    defer { arena.reset(wiping: Value.holdsSecret) }
+    let message = UnsafeMutableRawPointer(arena.make(value)).assumingMemoryBound(to: ProtobufCMessage.self)
+    let byteCount = protobuf_c_message_get_packed_size(message)
+    // Proof: an arena without a budget refuses only when the system has no memory left.
+    guard let start = arena.allocate(byteCount) else { preconditionFailure("no memory for a message") }
+    let bytes = start.assumingMemoryBound(to: UInt8.self)
+    protobuf_c_message_pack(message, bytes)
+    let budget = arena.budgetLeft
+    var allocator = ProtobufCAllocator(arena)
+    _ = protobuf_c_message_unpack(Value.schema.pointee.descriptor, &allocator, byteCount, bytes)
+    return DecodingCost(
+        byteCount: byteCount,
+        fieldCount: PreScan.fieldCount(UnsafeRawBufferPointer(start: start, count: byteCount), of: Value.schema),
+        memoryByteCount: budget - arena.budgetLeft)
+}

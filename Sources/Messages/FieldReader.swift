@@ -51,3 +51,13 @@ public func firstField(_ number: Int, in bytes: UnsafeRawBufferPointer) -> Unsaf
     }
     return nil
 }
+
+/// The value of the first varint field `number` of an encoded message; nil when there is none, because the field has
+/// its default, or when the bytes before it are malformed.
+public func firstVarint(_ number: Int, in bytes: UnsafeRawBufferPointer) -> UInt64? {
+    var reader = FieldReader(bytes)
+    while let field = try? reader.next() {
+        if field.number == number, case .varint(let value) = field.value { return value }
+    }
+    return nil
+}

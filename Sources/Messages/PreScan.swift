@@ -33,6 +33,14 @@ struct PreScan {
         try scan.message(WireCursor(bytes), schema, depth: 1, into: target)
     }
 
+    /// How many fields `MessageLimits.fieldsMax` counts in a message, which are all fields, those of inner messages
+    /// included. In bytes that the pre-scan refuses, the fields up to the fault are counted.
+    static func fieldCount(_ bytes: UnsafeRawBufferPointer, of schema: UnsafePointer<PosternSchema>) -> Int {
+        var scan = PreScan(depthMax: .max, fieldsPerMessageMax: .max, fieldsLeft: .max, unknownFieldsLeft: .max)
+        try? scan.message(WireCursor(bytes), schema, depth: 1, into: nil)
+        return .max - scan.fieldsLeft
+    }
+
     private mutating func message(
         _ body: WireCursor, _ schema: UnsafePointer<PosternSchema>, depth: Int, into target: UnsafeMutableRawPointer?
     ) throws(DecodeError) {

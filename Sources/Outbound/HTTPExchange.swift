@@ -4,7 +4,8 @@ import Base
 import CCurl
 import Synchronization
 
-/// Cancels a transfer, which ends within a second. May be set from any thread.
+/// Cancels a transfer, which ends within a second, or when a name lookup ends that has begun. May be set from any
+/// thread.
 final class CancelFlag: Sendable {
     private let flag = Atomic(false)
 
@@ -30,7 +31,7 @@ final class HTTPExchange {
         self.cancelFlag = cancelFlag
     }
 
-    /// Blocks for up to the request's time limit, cut at `deadline`.
+    /// Blocks for up to the request's time limit, cut at `deadline`, or until a name lookup ends that has begun.
     func perform(
         on handle: CurlHandle, certificateFile: String?, deadline: Instant
     ) throws -> HTTPAnswer {

@@ -51,7 +51,8 @@ public final class SMTPClient: Sendable {
     private let places: TenantPlaces
     private let certificateFile: String?
 
-    /// The longest time for one mail, connecting included.
+    /// The longest time for one mail, connecting included. A name lookup that has begun cannot be ended: see decision
+    /// 0010.
     static let timeout = Duration.seconds(30)
 
     /// `places`: shared by all clients of the pool.

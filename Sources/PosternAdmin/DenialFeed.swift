@@ -7,7 +7,8 @@ import PosternClient
 /// Without a start the feed begins at the first `next()`. The feed never ends by itself. While the server cannot be
 /// reached the feed waits, and then continues after the last refusal that was read. Cancelling the task ends it with
 /// CANCELLED. The feed throws when the server refuses (for example because the credential was revoked or the tenant
-/// deleted) and when the channel was shut down.
+/// deleted) and when the channel was shut down. It throws INVALID_SEQUENCE when the server was restored from a backup
+/// that is older than the last record that was read: then begin anew.
 ///
 /// ```swift
 /// for try await denial in tenant.watchDenials() {

@@ -6,17 +6,13 @@ import PosternClient
 struct ImportRun {
     /// The most unsettled batches: the server always has the next batch while it commits one.
     private static let unsettledMax = 4
-    private static let batchBytesMax = 1024 * 1024
 
     private let admin: TenantAdmin
     private let header: UsersImportRequest
     private var options: CallOptions
-    private let limits = Limits()
 
     private var report = ImportReport()
-    private var batch = UsersImportRequest()
-    private var batchByteCount = 0
-    private var batchFieldCount = 0
+    private var batch = ImportBatch()
     /// Full batches without an answer, oldest first; the first `sentCount` went out on `stream`.
     private var unsettled: [UsersImportRequest] = []
     private var sentCount = 0
@@ -34,34 +30,18 @@ struct ImportRun {
     }
 
     mutating func add(_ user: ImportUser, _ progress: (ImportReport) -> Void) async throws(Failure) {
-        let byteCount = user.encodedByteCount
-        // An upper bound: the row's own fields, and those of its providers.
-        let fieldCount = 14 + 7 * user.providers.count
-        if !batch.users.isEmpty,
-            batch.users.count == limits.importBatchMax || batchByteCount + byteCount > Self.batchBytesMax
-                || batchFieldCount + fieldCount > limits.messages.fieldsMax - 100
-        {
-            closeBatch()
-            try await settle(downTo: Self.unsettledMax - 1, progress)
-        }
-        batch.users.append(user)
-        batchByteCount += byteCount
-        batchFieldCount += fieldCount
+        guard let full = batch.add(user) else { return }
+        unsettled.append(full)
+        try await settle(downTo: Self.unsettledMax - 1, progress)
     }
 
     mutating func finish(_ progress: (ImportReport) -> Void) async throws(Failure) -> ImportReport {
-        if !batch.users.isEmpty { closeBatch() }
+        if batch.hasUsers { unsettled.append(batch.take()) }
         try await settle(downTo: 0, progress)
         stream?.finish()
         // Everything is durable: how the stream ends changes nothing.
         _ = try? await answers?.next()
         return report
-    }
-
-    private mutating func closeBatch() {
-        unsettled.append(batch)
-        batch = UsersImportRequest()
-        (batchByteCount, batchFieldCount) = (0, 0)
     }
 
     private mutating func settle(downTo count: Int, _ progress: (ImportReport) -> Void) async throws(Failure) {

@@ -18,6 +18,7 @@ struct ResumedFeed<Response: Message, Element: Sendable> {
     private var last: Int64?
     private var stream: Stream?
     private var failureCount = 0
+    private var hasForgottenPosition = false
 
     init(
         after: Int64?, newest: @escaping @Sendable () async throws(Failure) -> Int64,
@@ -35,11 +36,16 @@ struct ResumedFeed<Response: Message, Element: Sendable> {
                 while let message = try await stream?.next() {
                     guard let (element, sequence) = read(message) else { continue }
                     last = sequence
-                    failureCount = 0
+                    (failureCount, hasForgottenPosition) = (0, false)
                     return element
                 }
             } catch {
-                guard error.code == .unavailable, !error.is(.channelClosed) else { throw error }
+                if error.is(.invalidPosition), !hasForgottenPosition {
+                    // The channel has forgotten the refused journal position: the next attempt may succeed.
+                    hasForgottenPosition = true
+                } else {
+                    guard error.code == .unavailable, !error.is(.channelClosed) else { throw error }
+                }
             }
             stream = nil
             failureCount += 1

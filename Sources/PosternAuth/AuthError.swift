@@ -120,7 +120,9 @@ extension AuthError {
     var doubtsIDToken: Bool { endsSession || self.is(.invalidIDToken) }
 
     /// True if the server may or may not have done the call.
-    var isLostAnswer: Bool { self.is(.connectionLost, .deadlineExceeded, .malformedResponse) }
+    var isLostAnswer: Bool {
+        self.is(.connectionLost, .deadlineExceeded, .malformedResponse, .storeUnavailable)
+    }
 
     /// True if the task was cancelled, and nothing is wrong.
     var isCancellation: Bool { self.is(.cancelled) }

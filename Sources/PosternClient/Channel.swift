@@ -82,7 +82,8 @@ public final class Channel: Sendable {
         let deadline = Instant.now.advanced(by: options.timeout ?? self.options.timeout)
         let isRepeatable = idempotent || !options.idempotencyKey.isEmpty
         var attempt = 1
-        // The error of an attempt that the server may have executed. It outranks the UNAVAILABLE of a later attempt.
+        var hasForgottenPosition = false
+        // The error of an attempt that the server may have executed.
         var lost: Failure?
         while true {
             do throws(Failure) {
@@ -90,14 +91,14 @@ public final class Channel: Sendable {
                 retryBudget.withLock { $0.succeeded() }
                 return try decodeResponse(payload, limits: self.options.limits.messages)
             } catch {
-                if error.is(.connectionLost) { lost = error }
+                if error.is(.connectionLost, .storeUnavailable) { lost = error }
                 // The server did nothing, and the channel has forgotten the refused journal position: the next attempt
                 // may succeed.
-                if error.is(.invalidPosition), attempt == 1 {
-                    attempt += 1
+                if error.is(.invalidPosition), !hasForgottenPosition {
+                    hasForgottenPosition = true
                     continue
                 }
-                let outcome = error.code == .unavailable ? lost ?? error : error
+                let outcome = Self.outcome(of: error, after: lost)
                 let isBudgeted = error.code != .unavailable || retryBudget.withLock { $0.failed() }
                 guard isRepeatable, isBudgeted, attempt < self.options.retry.attemptsMax,
                     self.options.retry.isWorthRetrying(error)
@@ -106,6 +107,17 @@ public final class Channel: Sendable {
                 attempt += 1
             }
         }
+    }
+
+    /// The error of a call whose last attempt failed with `error`. `lost` is the error of an earlier attempt that the
+    /// server may have executed. It outranks a refusal that says nothing about that attempt: for example, NODE_BEHIND
+    /// and QUOTA_EXCEEDED only say that the last attempt did nothing.
+    private static func outcome(of error: Failure, after lost: Failure?) -> Failure {
+        guard var outcome = lost,
+            error.code == .unavailable || error.code == .resourceExhausted || error.is(.invalidPosition)
+        else { return error }
+        outcome.retryAfter = error.retryAfter ?? outcome.retryAfter
+        return outcome
     }
 
     /// Sends one request and returns the stream of its answers.

@@ -14,7 +14,7 @@ final class Work: Sendable {
     let fail: @Sendable (any Error) -> Void
 
     /// The tenant of the server's own work.
-    static let ownTenant: Text = "(server)"
+    static let ownTenant = WorkLine.server
 
     /// Whether other works would have to wait for it for too long.
     var isLong: Bool { cost.time > WorkAdmission.longWork }

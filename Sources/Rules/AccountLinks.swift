@@ -131,7 +131,7 @@ extension Account {
         try account.unlink(providerID)
         guard account.user.providers.isEmpty else { return account }
         guard isForced else { throw Failure.lastSignInMethod }
-        if let toggle = SelfService.refusalOfDeletion(settings) { throw SelfServiceRefusal(toggle: toggle) }
+        try SelfService.checkDeletion(settings)
         return account
     }
 

@@ -176,11 +176,12 @@ extension HookAnswer {
         return both
     }
 
-    /// The claims with the hook's session claims added. The first factor's own members win: a custom token says who its
+    /// The claims with a hook's session claims added. The first factor's own members win: a custom token says who its
     /// user is.
-    public func merged(into claims: [UInt8]) -> [UInt8] {
-        guard let sessionClaims, !sessionClaims.isEmpty, let added = (try? JSONValue(parsing: sessionClaims))?.object
-        else { return claims }
+    public static func merged(_ sessionClaims: [UInt8], into claims: [UInt8]) -> [UInt8] {
+        guard !sessionClaims.isEmpty, let added = (try? JSONValue(parsing: sessionClaims))?.object else {
+            return claims
+        }
         let own = claims.isEmpty ? [] : (try? JSONValue(parsing: claims))?.object ?? []
         return JSONValue.object(own + added.filter { member in !own.contains { $0.name == member.name } }).serialized()
     }

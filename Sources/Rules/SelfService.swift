@@ -14,6 +14,16 @@ public enum SelfService {
     public static func refusalOfDeletion(_ settings: TenantSettings) -> Toggle? {
         settings.permissions.disabledUserDeletion ? .disabledUserDeletion : nil
     }
+
+    /// Throws where end users may not create their accounts.
+    public static func checkSignUp(_ settings: TenantSettings) throws(SelfServiceRefusal) {
+        if let toggle = refusalOfSignUp(settings) { throw SelfServiceRefusal(toggle: toggle) }
+    }
+
+    /// Throws where end users may not delete their accounts.
+    public static func checkDeletion(_ settings: TenantSettings) throws(SelfServiceRefusal) {
+        if let toggle = refusalOfDeletion(settings) { throw SelfServiceRefusal(toggle: toggle) }
+    }
 }
 
 /// Thrown inside of a transaction when a self-service toggle refuses what was decided there.

@@ -74,6 +74,10 @@ public enum Values {
     }
 
     /// Empty, or E.164: "+", a digit of 1 to 9, up to 15 digits in all (ITU-T E.164).
+    ///
+    /// Admins and imports may give a user any such number. `PhoneNumber` also asks whether the number exists by the
+    /// calling codes of this release, and is for numbers to which a code is sent: a user must not be lost in an import
+    /// because of a calling code that came later.
     public static func checkPhoneNumber(_ number: Text, field: String = "phone_number") throws(Failure) {
         guard !number.isEmpty else { return }
         let digits = number.bytes.dropFirst()
@@ -81,7 +85,9 @@ public enum Values {
             number.bytes.first == UInt8(ascii: "+") && (4...15).contains(digits.count)
             && digits.first != UInt8(ascii: "0") && digits.allSatisfy { (0x30...0x39).contains($0) }
         guard isE164 else {
-            throw .invalid(.invalidPhoneNumber, field: field, "must be in E.164 form, for example +14155550123")
+            throw .invalid(
+                .invalidPhoneNumber, field: field,
+                "must be in E.164 form with at most 15 digits, for example +14155550123")
         }
     }
 
@@ -109,7 +115,9 @@ public enum Values {
             provider.isFederated, provider.providerID != "email"
         else {
             throw .invalid(
-                .invalidProvider, field: field, "needs a provider_id (not password, phone or email) and a raw_id")
+                .invalidProvider, field: field,
+                "needs a provider_id of at most \(providerIDByteCountMax) bytes (not password, phone or email), and a "
+                    + "raw_id of at most \(rawIDByteCountMax)")
         }
         try checkIdentityIssuer(provider.issuer, field: "\(field).issuer")
         try checkDisplayName(provider.displayName, field: "\(field).display_name", limits: limits)
@@ -140,6 +148,9 @@ public enum Values {
     public static func email(
         _ text: Text, field: String = "email", form: Email.Form, limits: Limits
     ) throws(Failure) -> Email {
+        guard text.byteCount <= limits.emailMax else {
+            throw .invalid(.invalidEmail, field: field, "must have at most \(limits.emailMax) bytes")
+        }
         guard let email = Email(text, form: form, limits: limits) else {
             throw .invalid(.invalidEmail, field: field, "is not an email address that can be used here")
         }

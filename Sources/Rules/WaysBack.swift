@@ -21,6 +21,12 @@ public struct WaysBack: Sendable {
     /// The address that the account had last, of those that were proved.
     public var newestEmail: Text? { codes.last?.email }
 
+    /// The time of a factor that is enrolled at `now`: not before any way back, because `Account.takeBack` tells by the
+    /// times which factors came later. In a cluster, the clock of the node that changed the email may be ahead.
+    public func timeOfEnrollment(at now: Timestamp) -> Timestamp {
+        codes.reduce(now) { max($0, Timestamp(microseconds: $1.createdAtMicros)) }
+    }
+
     /// TOO_MANY_ATTEMPTS_TRY_LATER until the oldest way back has expired.
     public func checkRoom(_ limits: Limits, now: Timestamp) throws(Failure) {
         guard count >= limits.waysBackPerUserMax, let soonest = codes.map(\.expiresAtMicros).min() else { return }

@@ -39,6 +39,18 @@ extension Admission {
     }
 }
 
+extension StreamCall {
+    /// QUOTA_EXCEEDED for a stream that leaves a record of what it reads. The record may use the reserve of changes
+    /// that end something, so that the users of a full tenant can still be taken elsewhere.
+    func checkRecordQuotas() throws {
+        guard let caller else { return }
+        try project.store.read { transaction in
+            try project.tenants.quotas.admit(
+                caller, settings: settings, isAboutTenant: method.tenant == .request, for: .relief, in: transaction)
+        }
+    }
+}
+
 extension WaitingCall {
     /// The tenant in whose line the call's writes wait. A method about no tenant, or about any, is its caller's.
     private var payingTenantID: Text {
@@ -46,11 +58,12 @@ extension WaitingCall {
     }
 
     /// Runs a call, whose writes are for `purpose` and wait in the tenant's line, and charges its caller for the writes
-    /// of a change, also if it fails after the commit.
+    /// of a change, also if it fails after the commit. A stream calls this for each of its writes; an export writes,
+    /// too, and changes nothing.
     func charging<Result: Sendable>(
         _ purpose: WritePurpose = .growth, _ body: () async throws -> Result
     ) async throws -> Result {
-        guard method.mutation else { return try await body() }
+        guard method.mutation || method.responseStreaming else { return try await body() }
         let meter = WriteMeter(tenant: payingTenantID, deadline: deadline)
         defer { if let caller { project.tenants.quotas.charge(caller, settings: settings, meter) } }
         return try await WriteMeter.$current.withValue(meter) {

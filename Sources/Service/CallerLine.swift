@@ -1,13 +1,14 @@
 import Base
-import Identity
 import Rules
 import Store
 
+extension Caller {
+    /// The line in which the caller's work waits for a turn of its loop: that of the caller's tenant. Callers of no
+    /// tenant share a line.
+    var line: Text { tenantID ?? WriteMeter.project }
+}
+
 extension Optional<Caller> {
-    /// The line in which a caller's work waits for a turn of its loop: that of the caller's tenant. Callers of no
-    /// tenant share a line, and so do clients without a credential.
-    var line: Text {
-        guard let self else { return "(strangers)" }
-        return self.tenantID ?? WriteMeter.project
-    }
+    /// Clients without a credential share a line, too.
+    var line: Text { self?.line ?? "(strangers)" }
 }

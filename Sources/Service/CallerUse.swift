@@ -1,8 +1,10 @@
 import Base
 import Identity
+import Rules
 import Synchronization
 
-/// The connections and streams that each credential has open on this server. Any thread.
+/// The connections and streams that each credential has open on this server, and those that all credentials of a tenant
+/// have together: a tenant's admin makes as many credentials as it likes. Any thread.
 ///
 /// Counted per server, not per cluster, because the limits bound this server's memory.
 final class CallerUse: Sendable {
@@ -13,62 +15,91 @@ final class CallerUse: Sendable {
         var isNone: Bool { connections == 0 && streams == 0 }
     }
 
+    private struct State {
+        var callers: [Text: Use] = [:]
+        var tenants: [Text: Use] = [:]
+        var connections = 0
+
+        /// Whether there was room for one more.
+        mutating func increase(
+            _ count: WritableKeyPath<Use, Int>, of caller: Caller, callerMax: Int, tenantMax: Int
+        ) -> Bool {
+            guard callers[caller.id, default: Use()][keyPath: count] < callerMax else { return false }
+            if let tenant = caller.tenantID {
+                guard tenants[tenant, default: Use()][keyPath: count] < tenantMax else { return false }
+                tenants[tenant, default: Use()][keyPath: count] += 1
+            }
+            callers[caller.id, default: Use()][keyPath: count] += 1
+            return true
+        }
+
+        mutating func decrease(_ count: WritableKeyPath<Use, Int>, of caller: Caller) {
+            Self.decrease(count, of: caller.id, in: &callers)
+            if let tenant = caller.tenantID { Self.decrease(count, of: tenant, in: &tenants) }
+        }
+
+        private static func decrease(_ count: WritableKeyPath<Use, Int>, of id: Text, in uses: inout [Text: Use]) {
+            uses[id]?[keyPath: count] -= 1
+            if uses[id]?.isNone == true { uses[id] = nil }
+        }
+    }
+
     let connectionsRefused = Counter()
     let streamsRefused = Counter()
     let streamsOpen = Gauge()
     private let limits: Limits
-    private let uses = Mutex<[Text: Use]>([:])
+    private let uses = Mutex(State())
 
     init(limits: Limits) { self.limits = limits }
 
     /// Counts a connection that showed this credential first. RESOURCE_EXHAUSTED TOO_MANY_CONNECTIONS.
-    func openConnection(of callerID: Text) throws(Failure) {
-        guard increase(\.connections, of: callerID, max: limits.connectionsPerCallerMax) else {
+    func openConnection(of caller: Caller) throws(Failure) {
+        let isCounted = uses.withLock { uses in
+            // However many tenants take all they can get, some places are left for the next one.
+            let free = limits.connectionsMax - uses.connections
+            let tenantMax = min(limits.connectionsPerCallerMax, 4 * max(0, free))
+            let isCounted = uses.increase(
+                \.connections, of: caller, callerMax: limits.connectionsPerCallerMax, tenantMax: tenantMax)
+            if isCounted { uses.connections += 1 }
+            return isCounted
+        }
+        guard isCounted else {
             connectionsRefused.add()
             throw Failure(
                 .tooManyConnections,
-                "This credential is in use on \(limits.connectionsPerCallerMax) connections; close some of them.",
+                "This credential, or its tenant, is in use on as many connections as it may have; close some of them.",
                 retryAfter: .seconds(5))
         }
     }
 
     /// Notes the use of every API key with which a connection is open.
     func noteOpen(in keyUses: KeyUses) {
-        let ids = uses.withLock { Array($0.keys) }
+        let ids = uses.withLock { Array($0.callers.keys) }
         for id in ids { keyUses.note(id) }
     }
 
-    func closeConnection(of callerID: Text) { decrease(\.connections, of: callerID) }
+    func closeConnection(of caller: Caller) {
+        uses.withLock { uses in
+            uses.decrease(\.connections, of: caller)
+            uses.connections -= 1
+        }
+    }
 
     /// RESOURCE_EXHAUSTED TOO_MANY_STREAMS.
-    func openStream(of callerID: Text) throws(Failure) {
-        guard increase(\.streams, of: callerID, max: limits.streamsPerCallerMax) else {
+    func openStream(of caller: Caller) throws(Failure) {
+        let most = limits.streamsPerCallerMax
+        guard uses.withLock({ $0.increase(\.streams, of: caller, callerMax: most, tenantMax: most) }) else {
             streamsRefused.add()
             throw Failure(
                 .tooManyStreams,
-                "This credential has \(limits.streamsPerCallerMax) streams open; end some of them.",
+                "This credential, or its tenant, has \(most) streams open; end some of them.",
                 retryAfter: .seconds(5))
         }
         streamsOpen.add(1)
     }
 
-    func closeStream(of callerID: Text) {
-        decrease(\.streams, of: callerID)
+    func closeStream(of caller: Caller) {
+        uses.withLock { $0.decrease(\.streams, of: caller) }
         streamsOpen.add(-1)
-    }
-
-    private func increase(_ count: WritableKeyPath<Use, Int>, of callerID: Text, max: Int) -> Bool {
-        uses.withLock { uses in
-            guard uses[callerID, default: Use()][keyPath: count] < max else { return false }
-            uses[callerID, default: Use()][keyPath: count] += 1
-            return true
-        }
-    }
-
-    private func decrease(_ count: WritableKeyPath<Use, Int>, of callerID: Text) {
-        uses.withLock { uses in
-            uses[callerID]?[keyPath: count] -= 1
-            if uses[callerID]?.isNone == true { uses[callerID] = nil }
-        }
     }
 }

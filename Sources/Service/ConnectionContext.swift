@@ -25,8 +25,8 @@ final class ConnectionContext {
 
     deinit { requestIDScratch.deallocate() }
 
-    /// The id of the caller that this connection is counted for.
-    var countedCallerID: Text?
+    /// The caller that this connection is counted for.
+    var countedCaller: Caller?
     /// The method of the last call, by its place in the registry.
     @exclusivity(unchecked) var lastMethod = 0
 

@@ -114,14 +114,14 @@ extension Router {
     func countConnection<Carrier: CallCarrier>(_ carrier: isolated Carrier, of caller: Caller) throws(Failure) {
         try caller.checkAddress(carrier.peerAddress)
         guard !carrier.isAuthenticated else { return }
-        try callerUse.openConnection(of: caller.id)
-        carrier.connectionContext.countedCallerID = caller.id
-        carrier.authenticated(line: Optional(caller).line)
+        try callerUse.openConnection(of: caller)
+        carrier.connectionContext.countedCaller = caller
+        carrier.authenticated(line: caller.line)
     }
 
     public func closed(_ connection: isolated Connection) { releaseConnection(of: connection.connectionContext) }
 
     private func releaseConnection(of state: ConnectionContext) {
-        if let callerID = state.countedCallerID.take() { callerUse.closeConnection(of: callerID) }
+        if let caller = state.countedCaller.take() { callerUse.closeConnection(of: caller) }
     }
 }

@@ -56,7 +56,8 @@ extension Failure {
         case .journal(.outcomeUnknown):
             Failure(
                 .storeUnavailable,
-                "The cluster's journal was lost meanwhile; whether the call took effect is not known.")
+                "The cluster's journal was lost meanwhile; whether the call took effect is not known. Repeat a change "
+                    + "with the same idempotency-key.")
         default:
             Failure(.storeUnavailable, "The server's database is not available; try again later.")
         }

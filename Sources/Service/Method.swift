@@ -59,12 +59,13 @@ protocol ServerStreamMethod: SendableMetatype {
     static func handle(_ request: Request, _ call: StreamCall, _ replies: ReplyStream<Response>) async throws
 }
 
-/// Messages both ways. The first request has passed the gate; the tenant of later ones is the first one's.
+/// Messages both ways. The first message has passed the gate; the tenant of later ones is the first one's. The handler
+/// keeps no message while it waits for the next one: only one counts as memory of the connection.
 protocol BidirectionalMethod: SendableMetatype {
     associatedtype Request: Message
     associatedtype Response: Message
     static func handle(
-        _ first: Request, _ requests: RequestStream<Request>, _ call: StreamCall, _ replies: ReplyStream<Response>
+        _ requests: RequestStream<Request>, _ call: StreamCall, _ replies: ReplyStream<Response>
     ) async throws
 }
 

@@ -1,9 +1,10 @@
 import Base
+import Synchronization
 import Wire
 
 /// A request that outlives the turn in which it came in. A class, so that calls without one keep no room for it.
 final class OwnedRequest: Sendable {
-    private let payload: [UInt8]
+    private let payload: Mutex<[UInt8]>
     private let authorization: [UInt8]?
     private let idempotencyKey: [UInt8]?
 
@@ -12,14 +13,14 @@ final class OwnedRequest: Sendable {
 
     init(_ request: RequestEnvelope, _ freshness: CallFreshness? = nil) {
         self.freshness = freshness
-        payload = [UInt8](request.payload)
+        payload = Mutex([UInt8](request.payload))
         authorization = request.metadata.authorization.map { [UInt8]($0) }
         idempotencyKey = request.metadata.idempotencyKey.map { [UInt8]($0) }
     }
 
     /// Lends the envelope that admits and prepares the call: payload, credential and idempotency key.
     func withEnvelope<Result>(_ body: (RequestEnvelope) throws -> Result) rethrows -> Result {
-        try payload.withUnsafeBytes { payload in
+        try payload.withLock({ $0 }).withUnsafeBytes { payload in
             try Self.withBytes(authorization) { authorization in
                 try Self.withBytes(idempotencyKey) { idempotencyKey in
                     let nothing = UnsafeRawBufferPointer(rebasing: payload[..<0])
@@ -30,6 +31,9 @@ final class OwnedRequest: Sendable {
             }
         }
     }
+
+    /// Gives the payload's memory back: the request is decoded, and the call may last long.
+    func release() { payload.withLock { $0 = [] } }
 
     private static func withBytes<Result>(
         _ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) throws -> Result

@@ -68,8 +68,10 @@ struct PreparedPage: Sendable {
 
 /// A decoded first request of a stream.
 struct PreparedStream: Sendable {
+    typealias Run = @Sendable (StreamCall, CallStream) async throws -> Void
+
     let requestedTenantID: Text?
-    let run: @Sendable (StreamCall, CallStream) async throws -> Void
+    let run: Run
 }
 
 /// All methods, found by the two names in a request.
@@ -133,29 +135,31 @@ struct Registry {
     }
 
     mutating func register<M: ServerStreamMethod>(_ type: M.Type, _ descriptor: MethodDescriptor) {
-        addStream(descriptor, .remoteClosed) { (request: M.Request, _, call, stream) in
-            try await M.handle(request, call, ReplyStream(stream))
+        addStream(descriptor, .remoteClosed) { (request: M.Request, _) in
+            { call, stream in try await M.handle(request, call, ReplyStream(stream)) }
         }
     }
 
     mutating func register<M: BidirectionalMethod>(_ type: M.Type, _ descriptor: MethodDescriptor) {
-        addStream(descriptor, .remoteOpen) { (first: M.Request, limits, call, stream) in
-            try await M.handle(first, RequestStream(stream, limits: limits), call, ReplyStream(stream))
+        addStream(descriptor, .remoteOpen) { (request: M.Request, limits) in
+            let first = FirstMessage(request)
+            return { call, stream in
+                try await M.handle(RequestStream(stream, first, limits: limits), call, ReplyStream(stream))
+            }
         }
     }
 
     private mutating func addStream<Request: Message>(
         _ descriptor: MethodDescriptor, _ kind: StreamKind,
-        _ run: @escaping @Sendable (Request, MessageLimits, StreamCall, CallStream) async throws -> Void
+        _ handler: @escaping @Sendable (Request, MessageLimits) -> PreparedStream.Run
     ) {
         add(
             descriptor,
             .waiting(
                 .stream(kind) { payload, limits in
                     let request = try Request(decoding: payload, limits: limits)
-                    return PreparedStream(requestedTenantID: request.requestedTenantID) { call, stream in
-                        try await run(request, limits, call, stream)
-                    }
+                    return PreparedStream(
+                        requestedTenantID: request.requestedTenantID, run: handler(request, limits))
                 }))
     }
 

@@ -50,15 +50,22 @@ extension Router {
     private func open<Carrier: CallCarrier>(
         _ prepare: PrepareStream, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {
-        if let first = try await carrier.nextMessage(stream: exchange.stream) {
-            try await carrier.workTurn(line: exchange.caller.line)
-            let stream = try first.withUnsafeBytes { try prepare($0, service.limits.messages) }
-            exchange.trace?.add(receivedByteCount: first.count)
+        if let stream = try await firstMessage(prepare, exchange, on: carrier) {
             let call = try streamCall(stream, exchange, on: carrier)
             exchange.trace?.note(tenantID: carrier.connectionContext.admittedTenantID)
             try await stream.run(call, callStream(exchange, on: carrier))
         }
         carrier.endStream(exchange.stream)
+    }
+
+    /// A function of its own, so that nobody keeps the bytes of the message.
+    private func firstMessage<Carrier: CallCarrier>(
+        _ prepare: PrepareStream, _ exchange: Exchange, on carrier: isolated Carrier
+    ) async throws -> PreparedStream? {
+        guard let bytes = try await carrier.nextMessage(stream: exchange.stream) else { return nil }
+        try await carrier.workTurn(line: exchange.caller.line)
+        exchange.trace?.add(receivedByteCount: bytes.count)
+        return try bytes.withUnsafeBytes { try prepare($0, service.limits.messages) }
     }
 
     private func callStream<Carrier: CallCarrier>(_ exchange: Exchange, on carrier: isolated Carrier) -> CallStream {

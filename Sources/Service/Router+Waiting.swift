@@ -34,6 +34,7 @@ extension Router {
         _ incoming: IncomingCall, of method: RegisteredMethod, _ body: WaitingBody, caller: Caller?,
         on carrier: isolated Carrier
     ) throws {
+        try checkLength(incoming, of: method)
         let exchange = exchange(incoming, of: method, by: caller)
         if try beginsAtEnd(incoming, body) {
             return try start(.atEnd(try owned(incoming.request)), exchange, on: carrier)
@@ -41,6 +42,13 @@ extension Router {
         let work = try work(body, incoming.request, exchange, on: carrier)
         exchange.trace?.note(tenantID: carrier.connectionContext.admittedTenantID)
         try start(.now(work), exchange, on: carrier)
+    }
+
+    /// A stream that only the server writes to keeps its request for as long as it lives.
+    private func checkLength(_ incoming: IncomingCall, of method: RegisteredMethod) throws {
+        let most = service.limits.streamRequestBytesMax
+        guard method.kind == .remoteClosed, incoming.request.payload.count > most else { return }
+        throw Failure(.frameTooLarge, "The request of such a stream may have \(most) bytes at most; ask for less.")
     }
 
     private func beginsAtEnd(_ incoming: IncomingCall, _ body: WaitingBody) throws -> Bool {
@@ -92,7 +100,7 @@ extension Router {
     ) throws {
         let (method, caller) = (exchange.method, exchange.caller)
         let streamOwner = method.kind == .unary ? nil : caller
-        if let streamOwner { try callerUse.openStream(of: streamOwner.id) }
+        if let streamOwner { try callerUse.openStream(of: streamOwner) }
         if case .now(.page) = start { carrier.awaitsPage() }
         carrier.run(
             stream: exchange.stream, kind: method.kind, deadline: exchange.deadline, credential: streamOwner,
@@ -114,7 +122,7 @@ extension Router {
                 }
                 ended(exchange, failure: failure, on: carrier.loop)
             }
-            if let streamOwner { callerUse.closeStream(of: streamOwner.id) }
+            if let streamOwner { callerUse.closeStream(of: streamOwner) }
         }
     }
 
@@ -205,6 +213,7 @@ extension Router {
         let work: Work
         (work, exchange.caller) = try request.withEnvelope { try workAtEnd($0, request, exchange, on: carrier) }
         if case .page = work { carrier.awaitsPage() }
+        if case .stream = work { request.release() }
         try await traced(work, exchange, on: carrier)
     }
 

@@ -1,6 +1,7 @@
 import Base
 import Messages
 import Reactor
+import Synchronization
 import Transport
 
 /// A stream on its carrier.
@@ -89,13 +90,25 @@ struct ReplyStream<Response: Message>: Sendable {
     }
 }
 
-/// The client's further messages of a bidirectional stream, in order.
+/// The first message of a stream until its handler takes it: a stream may live for long, and its first message is as
+/// large as any other.
+final class FirstMessage<Request: Message>: Sendable {
+    private let message: Mutex<Request?>
+
+    init(_ message: Request) { self.message = Mutex(message) }
+
+    func take() -> Request? { message.withLock { $0.take() } }
+}
+
+/// The client's messages of a bidirectional stream, in order.
 struct RequestStream<Request: Message>: Sendable {
     private let stream: CallStream
+    private let first: FirstMessage<Request>
     private let limits: MessageLimits
 
-    init(_ stream: CallStream, limits: MessageLimits) {
+    init(_ stream: CallStream, _ first: FirstMessage<Request>, limits: MessageLimits) {
         self.stream = stream
+        self.first = first
         self.limits = limits
     }
 
@@ -105,6 +118,7 @@ struct RequestStream<Request: Message>: Sendable {
 
     /// The next message, or nil when the client sends no more. Throws INVALID_ARGUMENT for bytes that do not decode.
     func next() async throws -> Request? {
+        if let first = first.take() { return first }
         guard let bytes = try await stream.carrier.nextMessage(stream: stream.number) else { return nil }
         stream.trace?.add(receivedByteCount: bytes.count)
         try await workTurn()

@@ -46,7 +46,8 @@ final class Sweeper: @unchecked Sendable {
         if let status = project.store.journalStatus {
             health.set(
                 isBehind: journalHealth.isBehind(
-                    isConnected: status.isConnected, endSeenAt: status.endSeenAt, now: .now))
+                    isConfirmed: status.isConfirmed, behindCount: status.behindCount, endSeenAt: status.endSeenAt,
+                    now: .now))
         }
         health.writeDueLine(to: log)
         turn = (turn + 1) % Self.turnsPerSweep

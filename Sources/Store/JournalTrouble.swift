@@ -23,8 +23,8 @@ public enum JournalTrouble: Error, Equatable, Sendable {
     case newer(position: UInt64)
     case unusable(String)
 
-    /// Whether the store can write nothing after this trouble.
-    var endsTheStore: Bool {
+    /// Whether the store can write nothing after this trouble. Otherwise the trouble may pass: a later try may succeed.
+    public var endsTheStore: Bool {
         switch self {
         case .away, .outcomeUnknown, .entryTooLarge, .clockWrong: false
         default: true

@@ -131,9 +131,10 @@ extension Store {
 extension Store {
     /// Queues `body` for the writer and returns its result once it is committed (and synced, see `Durability`).
     ///
-    /// `body` runs on the writer's thread, maybe more than once: it must be a function of the transaction and of what
-    /// it captured, must not block, and holds up every other write while it runs. If `body` throws, its error is thrown
-    /// here and nothing is written. Also throws `.overloaded`, `.full`, `.fatal` and `.closed`.
+    /// `body` runs on the writer's thread, maybe more than once: it must be a function of the transaction, of what it
+    /// captured and of the time, must not block, and holds up every other write while it runs. It may run long after
+    /// this call, so it reads the clock itself if it compares the time with that of another write. If `body` throws,
+    /// its error is thrown here and nothing is written. Also throws `.overloaded`, `.full`, `.fatal` and `.closed`.
     ///
     /// `purpose`: how much of a full store the write may use; the task's own purpose if that allows more.
     /// `mayBePutOff`: the caller has to wait afterwards anyway, as `StoreConfiguration.spareTime` tells.

@@ -20,7 +20,7 @@ public final class WriteMeter: Sendable {
 
     /// The "tenant" of the server's own writes, and that of calls about no tenant by callers of none. No tenant has
     /// such an id; that of the default pool is empty.
-    public static let server: Text = "(server)"
+    public static let server = WorkLine.server
     public static let project: Text = "(project)"
 
     public init(tenant: Text = WriteMeter.server, deadline: Instant = .distantFuture) {

@@ -10,8 +10,10 @@ struct ActiveCall {
     var task: Task<Void, Never>?
     /// Messages of the client that its handler has not taken yet; bounded by the stream's window.
     var inbox = EventQueue<[UInt8]>()
-    /// The bytes of the call's first request; see `Connection.run`.
+    /// The bytes of the request that the call keeps until it ends; see `Connection.run`.
     let requestByteCount: Int
+    /// The bytes of the message that its handler has taken and works on.
+    var takenByteCount = 0
     var isRemoteClosed: Bool
     var reader: Promise<Void>?
     var sender: Promise<Void>?
@@ -33,15 +35,17 @@ extension Connection {
     /// The task is cancelled by CANCEL, by the deadline (which is answered with DEADLINE_EXCEEDED) and by the end of
     /// the connection; the call counts against the connection's limit until it has really ended. `operation` answers
     /// with `respond` or `fail`, or, on a stream, with `send` and `endStream`. `endCalls` asks about `credential`
-    /// later; `requestByteCount` counts the bytes of its request that the call keeps.
+    /// later. `requestByteCount` counts the bytes of its request, which the call keeps until it ends, or, if the client
+    /// sends further messages, until the handler asks for the next one.
     public func run(
         stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject? = nil, requestByteCount: Int,
         _ operation: @escaping @Sendable (isolated Connection) async -> Void
     ) {
+        let isTaken = kind == .remoteOpen
         calls[stream] = ActiveCall(
-            kind: kind, credential: credential, deadline: deadline, requestByteCount: requestByteCount,
-            isRemoteClosed: kind != .remoteOpen)
-        self.requestByteCount += requestByteCount
+            kind: kind, credential: credential, deadline: deadline, requestByteCount: isTaken ? 0 : requestByteCount,
+            isRemoteClosed: !isTaken)
+        if isTaken { note(stream: stream, taken: requestByteCount) } else { self.requestByteCount += requestByteCount }
         // With the preference, the task resumes on this loop after a wait, and not on Swift's pool first.
         let task = Task.immediate(executorPreference: loop) { [self] in
             await operation(self)
@@ -59,6 +63,7 @@ extension Connection {
         guard let call = calls.removeValue(forKey: stream) else { return }
         inboxByteCount -= call.inbox.all.reduce(0) { $0 + $1.count + Self.messageOverhead }
         requestByteCount -= call.requestByteCount
+        takenByteCount -= call.takenByteCount
         defer { account() }
         guard phase != .closed else { return }
         perform(session.finished(stream: stream, output: &output))
@@ -137,13 +142,25 @@ extension Connection {
         calls[stream]?.wakeReader()
     }
 
-    /// The client's next message, or nil when it sends no more. Throws `CancellationError`.
+    /// Counts the message that a handler works on as memory. It does not keep the connection from being read, because
+    /// the handler may wait for the client to take its answers.
+    private func note(stream: UInt32, taken byteCount: Int) {
+        guard let call = calls[stream] else { return }
+        takenByteCount += byteCount - call.takenByteCount
+        calls[stream]?.takenByteCount = byteCount
+    }
+
+    /// The client's next message, or nil when it sends no more. The caller keeps no message that it had before. Throws
+    /// `CancellationError`.
     public func nextMessage(stream: UInt32) async throws -> [UInt8]? {
+        note(stream: stream, taken: 0)
+        account()
         while true {
             try Task.checkCancellation()
             guard let call = calls[stream] else { throw CancellationError() }
             if !call.inbox.isEmpty, let message = calls[stream]?.inbox.popFirst() {
                 inboxByteCount -= message.count + Self.messageOverhead
+                note(stream: stream, taken: message.count)
                 account()
                 resumeReadingIfDrained()
                 if phase != .closed {

@@ -24,8 +24,8 @@ extension Connection {
     var inputByteCount: Int { isReadingIntoLoopBuffer ? 0 : input.capacity }
 
     private var heldByteCount: Int {
-        inputByteCount + output.capacity + inboxByteCount + requestByteCount + session.heldByteCount
-            + calls.count * Self.callByteCount
+        inputByteCount + output.capacity + inboxByteCount + requestByteCount + takenByteCount
+            + session.heldByteCount + calls.count * Self.callByteCount
     }
 
     /// Frees the memory of the closed connection, because nobody will read or send it. Calls that still run keep their

@@ -98,6 +98,8 @@ public actor Connection {
     @exclusivity(unchecked) var inboxByteCount = 0
     /// The bytes of the requests and messages that the calls in flight hold.
     @exclusivity(unchecked) var requestByteCount = 0
+    /// The bytes of the messages that handlers of streams work on.
+    @exclusivity(unchecked) var takenByteCount = 0
     /// The calls that wait to make a page, and whether one of them stands in the loop's line.
     @exclusivity(unchecked) var pagesWaiting = 0
     var isInPageLine = false

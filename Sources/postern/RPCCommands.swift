@@ -84,18 +84,20 @@ private struct MethodCall {
                 service, name, options: session.streamOptions)
             for message in messages { try await stream.send(message) }
             stream.finish()
-            for try await answer in stream { try print(answer, isOne: false) }
+            for try await answer in stream { try printPart(answer) }
             return
         }
         let request = messages.first ?? RawMessage()
         if method.isServerStreaming {
             let stream: ServerStream<RawMessage> = try await channel.serverStream(
                 service, name, request, options: session.streamOptions)
-            for try await answer in stream { try print(answer, isOne: false) }
+            for try await answer in stream { try printPart(answer) }
             return
         }
+        // These methods count the idempotency keys of an end user (`Command.sendsIdempotencyKeys`).
+        let isEndUsers = service == "postern.v1.Accounts"
         let answer: RawMessage = try await channel.unary(
-            service, name, request, idempotent: false, options: session.callOptions())
+            service, name, request, idempotent: false, options: session.callOptions(withKey: !isEndUsers))
         try print(answer, isOne: true)
     }
 
@@ -115,6 +117,12 @@ private struct MethodCall {
             members.append(.init("validate_only", .bool(true)))
         }
         return .object(members)
+    }
+
+    /// Prints an answer of many.
+    private func printPart(_ answer: RawMessage) throws {
+        try print(answer, isOne: false)
+        try session.console.checkOutput()
     }
 
     private func print(_ answer: RawMessage, isOne: Bool) throws {

@@ -97,7 +97,8 @@ enum Daemon {
         while true {
             do {
                 return try makeInstance(configuration, log: log, calls: calls)
-            } catch StoreError.journal(.away) {
+            } catch StoreError.journal(let trouble) where trouble == .away || trouble == .outcomeUnknown {
+                // If an outcome is unknown, the next try finds in the journal whether the step was made.
                 if !isSaid { log.warning("waiting for the engine of the journal, which does not answer", [:]) }
                 isSaid = true
                 sleep(1)

@@ -95,8 +95,8 @@ struct DataDirectory {
             StoreRefusal(
                 description: "\(path): \(rollback). What was acknowledged since is lost, revocations too. Restore a "
                     + "newer backup, or go on with what there is: posternd --accept-rollback")
-        // The caller may wait for the engine.
-        case .journal(.away): error
+        // The trouble may pass: the caller tries again, or the supervisor does.
+        case .journal(let trouble) where !trouble.endsTheStore: error
         case .journal(let trouble): explained(trouble)
         default: ConfigurationError(description: "\(path): \(error)")
         }
@@ -123,7 +123,7 @@ extension DataDirectory {
 
 extension StoreError {
     /// Whether a supervisor should not start the server again before somebody has repaired the cause.
-    var isBeyondRestarts: Bool { if case .journal(let trouble) = self { trouble != .away } else { false } }
+    var isBeyondRestarts: Bool { if case .journal(let trouble) = self { trouble.endsTheStore } else { false } }
 }
 
 /// The store is damaged, gone or rolled back. Another start does not help, so a supervisor should not try.

@@ -92,6 +92,35 @@ import Testing
         }
     }
 
+    /// The supervisor starts the server again after status 1, and not after 65.
+    @Test func aStartWhoseWriteHasAnUnknownOutcomeEndsWithStatus1() async throws {
+        try await withLocalEngine { engine, directory in
+            let (data, log) = ("\(directory)/data", "\(directory)/log")
+            let flags = [
+                "--data-directory", data, "--http-address", "off", "--signing-algorithm", "ES256",
+                "--journal", "postgresql://postern@127.0.0.1:\(engine.port)/postgres",
+            ]
+            #expect(try run(flags + ["--cluster-init"], log: log).status == 0)
+            // In another project the built-in service account has another address, so that the next start writes.
+            try engine.sql("UPDATE postern.postern_cluster SET project_id = 'other'")
+            // Entries of nothing, which confirm the connection, are taken. They have 37 bytes.
+            try engine.sql(
+                """
+                CREATE FUNCTION postern.fault() RETURNS trigger LANGUAGE plpgsql AS
+                'BEGIN IF octet_length(NEW.body) > 64 THEN RAISE EXCEPTION ''no room''; END IF; RETURN NEW; END';
+                CREATE TRIGGER fault BEFORE INSERT ON postern.postern_journal
+                    FOR EACH ROW EXECUTE FUNCTION postern.fault()
+                """)
+            let other = flags + ["--project-id", "other", "--issuer", "https://postern.local/postern"]
+            let ended = try run(other + ["--listen-address", "127.0.0.1:0"], log: log)
+            #expect(ended.status == 1 && ended.output.contains("is not known"), "\(ended.output)")
+            try engine.sql("DROP FUNCTION postern.fault() CASCADE")
+            let server = try NodeProcess(other, port: try freePort(), directory: directory)
+            _ = try server.createTenant("acme", in: data)
+            #expect(server.stop() == 0)
+        }
+    }
+
     private func expectRefusals(_ reasons: [String], _ body: () throws -> some Any) {
         do {
             _ = try body()

@@ -1,6 +1,7 @@
 import Base
 import Glibc
 import Messages
+import Synchronization
 import TestSupport
 import Testing
 
@@ -59,11 +60,7 @@ import Testing
     @Test func aSynchronousStandbyTakesOverWithAllThatWasAcknowledged() async throws {
         try await withTwoNodes(hasStandby: true) { nodes, engine in
             let standby = try #require(nodes.standby)
-            try engine.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
-            try engine.sql("SELECT pg_reload_conf()")
-            try wait {
-                try engine.number("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
-            }
+            try waitForStandby(engine)
             for number in 0..<10 { #expect(try nodes.create(Text("before-\(number)"))) }
             try engine.kill()
             #expect(try !nodes.create("between"))
@@ -74,6 +71,51 @@ import Testing
             try standby.sql("SELECT pg_reload_conf()")
             try nodes.expectNothingLost()
             try engine.start()
+        }
+    }
+
+    /// The commits of the engine wait for its standby from now on.
+    private func waitForStandby(_ engine: LocalEngine) throws {
+        try engine.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        try engine.sql("SELECT pg_reload_conf()")
+        try wait {
+            try engine.number("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
+        }
+    }
+
+    @Test func aStandbyThatIsAwayStopsChangesAndNoReads() async throws {
+        try await withTwoNodes(hasStandby: true) { nodes, engine in
+            let standby = try #require(nodes.standby)
+            try waitForStandby(engine)
+            #expect(try nodes.create("before"))
+            try standby.stop()
+            // The call's deadline is five seconds.
+            #expect(try !nodes.create("waits"))
+            // By now the engine has answered nothing for longer than a node may be behind an engine that answers.
+            sleep(3)
+            #expect(try !get("/healthz", nodes.httpPort).contains("NOT_SERVING"))
+            #expect(try nodes.two.displayName(ofTenant: "before", in: nodes.data) == "before")
+            try standby.start()
+            try nodes.expectNothingLost()
+        }
+    }
+
+    /// PostgreSQL commits on the primary alone then, and answers as usual, with a warning.
+    @Test func aWaitForTheStandbyThatSomebodyCancelsAcknowledgesNothing() async throws {
+        try await withTwoNodes(hasStandby: true) { nodes, engine in
+            let standby = try #require(nodes.standby)
+            try waitForStandby(engine)
+            #expect(try nodes.create("before"))
+            try standby.stop()
+            let cancelling = CancelledWait()
+            let thread = OSThread(name: "cancel") { cancelling.run(engine, standby) }
+            let created = Result { try nodes.create("cancelled") }
+            let wasStandbyBack = cancelling.isStandbyBack.load(ordering: .sequentiallyConsistent)
+            thread.join()
+            #expect(cancelling.trouble.withLock { $0 } == nil)
+            let isAcknowledged = try created.get()
+            #expect(!isAcknowledged || wasStandbyBack)
+            try nodes.expectNothingLost()
         }
     }
 
@@ -106,6 +148,31 @@ import Testing
             let nodes = try FaultedNodes(engine, directory, hasStandby: hasStandby)
             defer { nodes.stop() }
             try await body(nodes, engine)
+        }
+    }
+}
+
+/// Cancels an entry's wait for the standby, and starts the standby again when the node asks for another confirmation.
+private final class CancelledWait: Sendable {
+    let isStandbyBack = Atomic(false)
+    let trouble = Mutex<String?>(nil)
+
+    func run(_ engine: LocalEngine, _ standby: LocalEngine) {
+        // The beginning of the statement that appends.
+        let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'WITH appended%'"
+        do {
+            var id = 0
+            try wait {
+                id = try engine.number("SELECT coalesce(min(pid), 0) \(waiting)")
+                return id > 0
+            }
+            try engine.sql("SELECT pg_cancel_backend(\(id))")
+            // Over a new connection, the node appends an entry of nothing before it believes the row.
+            try wait { try engine.number("SELECT count(*) \(waiting) AND pid <> \(id)") > 0 }
+            isStandbyBack.store(true, ordering: .sequentiallyConsistent)
+            try standby.start()
+        } catch {
+            trouble.withLock { $0 = "\(error)" }
         }
     }
 }

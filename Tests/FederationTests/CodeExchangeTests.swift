@@ -2,6 +2,8 @@ import Base
 import Crypto
 import JSON
 import Messages
+import Outbound
+import Reactor
 import Rules
 import TestSupport
 import Testing
@@ -110,6 +112,65 @@ import Testing
                 #expect(await fixture.error(proof(code), configuration) == .unavailable(outage), "\(misbehaviour)")
                 fixture.provider.misbehave(.none)
             }
+        }
+    }
+
+    // MARK: What an answer may cost
+
+    private func server(_ status: Int, _ body: [UInt8]) -> FakeHTTPServer {
+        FakeHTTPServer { _ in
+            .response(HTTPResponse(status: status, contentType: "application/json", body: body))
+        }
+    }
+
+    @Test(
+        arguments: [
+            (65_536, .rejected), (65_537, .unavailable(.tooLarge)), (262_144, .unavailable(.tooLarge)),
+        ] as [(Int, FederationError)])
+    func anAnswerHas64KiBAtMost(_ byteCount: Int, _ expected: FederationError) async throws {
+        let refusal = [UInt8](#"{"error":"invalid_grant"}"#.utf8)
+        let server = server(400, refusal + [UInt8](repeating: 0x20, count: byteCount - refusal.count))
+        defer { server.close() }
+        try await withFederation { fixture in
+            let configuration = fixture.configuration {
+                $0.endpoints = ProviderEndpoints(token: Text("\(server.url)/t"))
+            }
+            #expect(await fixture.error(proof(code(fixture)), configuration) == expected)
+        }
+    }
+
+    /// The answer is read where its time is measured: on a thread for requests, and once.
+    @Test func readingAnAnswerTakesFromTheTimeOfItsTenant() async throws {
+        let objects = [String](repeating: #"{"b":0}"#, count: 7_000).joined(separator: ",")
+        let server = server(400, [UInt8](#"{"error":"invalid_grant","a":[\#(objects)]}"#.utf8))
+        defer { server.close() }
+        try await withFederation(keyTime: .microseconds(1)) { fixture in
+            func error(_ tenantID: Text) async -> FederationError? {
+                let configuration = fixture.configuration("google.com", tenantID: tenantID) {
+                    $0.endpoints?.token = Text("\(server.url)/t")
+                }
+                return await fixture.error(proof(code(fixture)), configuration)
+            }
+            #expect(await error("t") == .rejected)
+            #expect(await error("t") == .overloaded)
+            #expect(server.requestCount("/t") == 1)
+            #expect(await error("u") == .rejected)
+            fixture.clock.advance(by: .seconds(10))
+            #expect(await error("t") == .rejected)
+            #expect(fixture.client.refusedKeyTimes.value == 1)
+        }
+    }
+
+    @Test func tokensAreBounded() throws {
+        func tokens(_ body: String) throws(FederationError) -> TokenAnswer.Tokens {
+            try TokenAnswer(HTTPAnswer(status: 200, body: [UInt8](body.utf8)), tokenByteCountMax: 4).tokens
+        }
+        let both = try tokens(#"{"id_token":"abcd","access_token":"efgh"}"#)
+        #expect(both.idToken == Secret("abcd") && both.accessToken == Secret("efgh"))
+        let short = try tokens(#"{"id_token":"abcd","access_token":"efghi"}"#)
+        #expect(short.idToken == Secret("abcd") && short.accessToken == nil)
+        #expect(throws: FederationError.flawed(.malformed)) {
+            try tokens(#"{"id_token":"abcde","access_token":"efgh"}"#)
         }
     }
 

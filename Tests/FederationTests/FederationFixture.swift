@@ -52,14 +52,16 @@ struct FederationFixture {
     }
 }
 
-func withFederation<Result>(_ body: (FederationFixture) async throws -> Result) async throws -> Result {
+/// All requests of a test fall into one window of `keyTime`, unless the test moves the clock.
+func withFederation<Result>(
+    keyTime: Duration = .seconds(60), _ body: (FederationFixture) async throws -> Result
+) async throws -> Result {
     let clock = ManualClock()
     let pool = WorkerPool(name: "outbound", workers: 4, queueMax: 64, queueMaxPerTenant: 64)
     let provider = FakeIdentityProvider(clock: clock.clock)
     defer { end(pool, provider) }
     var limits = Limits()
-    // The clock stands still: all requests of a test fall into one window.
-    limits.providerKeyTimePerTenantMax = .seconds(60)
+    limits.providerKeyTimePerTenantMax = keyTime
     let client = ProviderClient(client: HTTPClient(pool: pool, places: TenantPlaces(perTenant: 8)), limits: limits)
     return try await body(FederationFixture(client: client, provider: provider, clock: clock))
 }

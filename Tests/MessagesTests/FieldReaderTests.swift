@@ -19,6 +19,22 @@ import Testing
         #expect(bytes.withUnsafeBytes { firstField(2, in: $0) == nil })
     }
 
+    @Test func `the first varint of a field is found behind fields of other kinds`() {
+        let bytes =
+            EncodedBytes.text(2, "x") + EncodedBytes.integer(1, 5) + EncodedBytes.integer(2, 300)
+            + EncodedBytes.integer(2, 7)
+        #expect(bytes.withUnsafeBytes { firstVarint(2, in: $0) } == 300)
+    }
+
+    @Test(
+        arguments: [
+            [], EncodedBytes.integer(3, 1), EncodedBytes.tag(3, 3) + EncodedBytes.integer(2, 1), [0x10, 0x80],
+            EncodedBytes.text(2, "x"),
+        ] as [[UInt8]])
+    func `a varint that is absent, another kind, or behind malformed bytes is not found`(bytes: [UInt8]) {
+        #expect(bytes.withUnsafeBytes { firstVarint(2, in: $0) } == nil)
+    }
+
     @Test func `every wire type is read with its value`() throws {
         let bytes: [[UInt8]] = [
             EncodedBytes.integer(1, 300), EncodedBytes.tag(2, 1), [1, 0, 0, 0, 0, 0, 0, 2], EncodedBytes.text(3, "ab"),

@@ -166,6 +166,27 @@ import Testing
         #expect(refusal(UsersListResponse.self, bytes) { $0.fieldsMax = 19 } == .limit("fields"))
     }
 
+    @Test func `a row of an import knows what the limits will count`() {
+        let provider = ProviderInfo(providerID: "google.com", rawID: "1", email: "a@b.example")
+        let factor = ImportSecondFactor(factor: SecondFactor(kind: .totp, displayName: "app"), totpSecret: Secret([1]))
+        var user = ImportUser(uid: "u", email: "a@b.example", emailVerified: true)
+        (user.passwordHash, user.hashSpec) = (Secret([1, 2]), "s")
+        (user.providers, user.secondFactors) = ([provider, ProviderInfo()], [factor, factor])
+        let (cost, bytes) = (user.decodingCost, user.encoded())
+        #expect(cost.byteCount == bytes.count && cost.fieldCount == 5 + (1 + 3 + 1) + 2 * (1 + 2 + 2))
+        #expect(refusal(ImportUser.self, bytes) { $0.fieldsMax = cost.fieldCount } == nil)
+        #expect(refusal(ImportUser.self, bytes) { $0.fieldsMax = cost.fieldCount - 1 } == .limit("fields"))
+        func budget(_ byteCount: Int) -> DecodeError? {
+            refusal(ImportUser.self, bytes) { limits in
+                (limits.arenaBudgetFactor, limits.arenaBudgetFloor) = (0, byteCount)
+            }
+        }
+        #expect(budget(cost.memoryByteCount) == nil && budget(cost.memoryByteCount - 8) == .budget)
+        let scrypt = FirebaseScryptSpec(signerKey: Secret([1]), rounds: 8, memoryCost: 14)
+        let spec = NamedHashSpec(name: "s", spec: PasswordHashSpec(algorithm: .firebaseScrypt(scrypt)))
+        #expect(spec.decodingCost.fieldCount == 2 + 1 + 3)
+    }
+
     @Test func `a message is at most its limit of levels deep`() {
         let tenant = Tenant(client: ClientConfig(permissions: ClientPermissions(disabledUserSignup: true)))
         let bytes = TenantsGetResponse(tenant: tenant).encoded()

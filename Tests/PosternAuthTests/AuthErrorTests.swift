@@ -94,6 +94,15 @@ import Testing
         #expect(!AuthError(Failure(.unauthenticated, "INVALID_LOGIN_CREDENTIALS", "")).isRetryable)
     }
 
+    @Test func `Some errors leave open whether the call was done`() {
+        for reason: Reason in [.connectionLost, .deadlineExceeded, .malformedResponse, .storeUnavailable] {
+            #expect(AuthError(Failure(reason, "")).isLostAnswer)
+        }
+        for reason: Reason in [.nodeBehind, .connectionFailed, .serverOverloaded, .userNotFound] {
+            #expect(!AuthError(Failure(reason, "")).isLostAnswer)
+        }
+    }
+
     @Test func `The cause of a session's end is typed`() {
         func cause(_ word: String) -> AuthError.SessionEndCause? {
             AuthError(Failure(.unauthenticated, "TOKEN_EXPIRED", "", metadata: [.init("cause", word)])).cause

@@ -112,6 +112,62 @@ import Wire
         server.stop()
     }
 
+    @Test func `A change that the server may have made outranks a later refusal, too`() async throws {
+        let server = ScriptedServer { peer, _ in
+            peer.greet()
+            guard let first = peer.receiveRequest() else { return }
+            peer.refuse(first.stream, Failure(.unavailable, "STORE_UNAVAILABLE", "Nobody knows."))
+            guard let second = peer.receiveRequest() else { return }
+            peer.refuse(second.stream, Failure(.unavailable, "NODE_BEHIND", "Later.", retryAfter: .hours(1)))
+            while peer.receive() != nil {}
+        }
+        let channel = try Channel(address: server.address, credentials: .none)
+        let failure = await #expect(throws: Failure.self) {
+            try await callNumbered(1, on: channel, options: CallOptions(idempotencyKey: "once"))
+        }
+        #expect(failure?.reason == "STORE_UNAVAILABLE")
+        await channel.shutdown()
+        server.stop()
+    }
+
+    @Test(arguments: [
+        Failure(.resourceExhausted, "QUOTA_EXCEEDED", "Later.", retryAfter: .seconds(7)),
+        Failure(.invalidArgument, "INVALID_POSITION", "Beyond the end."),
+    ])
+    func `A change that may have been made outranks a refusal that says nothing of it`(refusal: Failure) async throws {
+        let server = ScriptedServer { peer, _ in
+            peer.greet()
+            guard let first = peer.receiveRequest() else { return }
+            peer.refuse(
+                first.stream, Failure(.unavailable, "STORE_UNAVAILABLE", "Nobody knows.", retryAfter: .milliseconds(1)))
+            while let next = peer.receiveRequest() { peer.refuse(next.stream, refusal) }
+        }
+        let channel = try Channel(address: server.address, credentials: .none)
+        let failure = await #expect(throws: Failure.self) {
+            try await callNumbered(1, on: channel, options: CallOptions(idempotencyKey: "once"))
+        }
+        #expect(failure?.reason == "STORE_UNAVAILABLE")
+        #expect(failure?.retryAfter == refusal.retryAfter ?? .milliseconds(1))
+        await channel.shutdown()
+        server.stop()
+    }
+
+    @Test func `A position that is refused after a lost answer is forgotten, and the change asked for again`()
+        async throws
+    {
+        let server = ScriptedServer { peer, connection in
+            peer.greet()
+            // The first connection breaks before the answer.
+            guard let first = peer.receiveRequest(), connection > 0 else { return }
+            peer.refuse(first.stream, Failure(.invalidArgument, "INVALID_POSITION", "Of another cluster."))
+            if let second = peer.receiveRequest() { peer.echo(second) }
+        }
+        let channel = try Channel(address: server.address, credentials: .none)
+        #expect(try await callNumbered(1, on: channel, options: CallOptions(idempotencyKey: "once")) == "call-1")
+        await channel.shutdown()
+        server.stop()
+    }
+
     @Test func `UNAVAILABLE is tried four times in all, other refusals once`() async throws {
         let attempts = Recording<Text>()
         let server = ScriptedServer { peer, _ in

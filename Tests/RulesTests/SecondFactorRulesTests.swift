@@ -83,6 +83,19 @@ import Testing
         #expect(offered("phone") == ["t"] && offered("password") == ["p", "t"])
     }
 
+    @Test(arguments: [nil, 7] as [UInt64?])
+    func theFirstFactorLeavesItsOwnAddressAndLaterOnesLeaveAll(_ address: UInt64?) {
+        var account = Account(user: user())
+        account.knownAddresses.remember(1)
+        account.add(Self.phone, from: address)
+        var known = address.map { [$0] } ?? []
+        #expect(account.knownAddresses.all == known)
+        account.knownAddresses.remember(2)
+        known.append(2)
+        account.add(Self.app, from: 9)
+        #expect(account.knownAddresses.all == known && account.user.secondFactors == [Self.phone, Self.app])
+    }
+
     @Test func aRecoveryCodeHasOneForm() throws {
         let codes = RecoveryCodes.make(.system)
         #expect(codes.count == 10 && Set(codes.compactMap(RecoveryCodes.canonical)).count == 10)

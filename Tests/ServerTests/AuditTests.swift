@@ -154,11 +154,16 @@ import Testing
                 #expect(try deleted.next()?.event?.uid == uid)
                 #expect(try later.next()?.event?.uid == uid)
             }
-            for sequence in [Int64.max, .min, -2] {
+            // Six events are there. A watch that begins behind a later one would leave out all until there.
+            for sequence in [Int64.max, .min, -2, 7, .max - 1] {
                 expectRefusal("INVALID_SEQUENCE") {
                     _ = try stream(AuditWatchEventsRequest(tenantID: "acme", afterSequence: sequence)).next()
                 }
             }
+            let last = try stream(AuditWatchEventsRequest(tenantID: "acme", afterSequence: 6))
+            let _: UsersDeleteResponse = try admin.call(
+                "postern.v1.Users/Delete", UsersDeleteRequest(tenantID: "acme", uid: "u1"))
+            #expect(try last.next()?.event?.sequence == 7)
         }
     }
 

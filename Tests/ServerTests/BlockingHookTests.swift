@@ -14,10 +14,10 @@ import Testing
 
 /// A tenant's hooks, called over HTTP before users are made and sign in.
 @Suite struct BlockingHookTests {
-    private static let secret = Secret([UInt8](repeating: 7, count: 32))
+    static let secret = Secret([UInt8](repeating: 7, count: 32))
 
     /// The answers of an endpoint, by the hook's name, and the requests that it got.
-    private final class Script: Sendable {
+    final class Script: Sendable {
         private let state = Mutex<(answers: [String: FakeHTTPServer.Reply], asked: [JSONValue], forged: Int)>(
             ([:], [], 0))
 
@@ -47,13 +47,13 @@ import Testing
         }
     }
 
-    private final class Flag: Sendable {
+    final class Flag: Sendable {
         private let state = Mutex(false)
         var isSet: Bool { state.withLock { $0 } }
         func set() { state.withLock { $0 = true } }
     }
 
-    private struct Scene {
+    struct Scene {
         let identity: IdentityClient
         let script: Script
         let url: Text
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    private static func run(_ body: (Scene) async throws -> Void) async throws {
+    static func run(_ body: (Scene) async throws -> Void) async throws {
         let script = Script()
         let endpoint = FakeHTTPServer { script.reply(to: $0) }
         defer { endpoint.close() }

@@ -125,7 +125,7 @@ private struct VerifiedBefore: EnteringMethod {
         }
     }
 
-    @Test func aUsedIDOutlivesARestartAndGoesWhenTheTokenHasExpired() async throws {
+    @Test func aUsedIDOutlivesARestartAndGoesAMinuteAfterTheTokenExpired() async throws {
         try await withTemporaryDirectory { directory in
             let clock = ManualClock()
             let masterKey = MasterKey.generate(random: .system)
@@ -138,7 +138,7 @@ private struct VerifiedBefore: EnteringMethod {
             try await withServer(directory: directory, clock: clock, masterKey: masterKey, adminKey: adminKey) {
                 let other = try BackEnd($0, id: "other")
                 #expect(other.refusal(token).metadata("cause") == "USED")
-                clock.advance(by: .seconds(3_599))
+                clock.advance(by: .seconds(3_659))
                 await $0.project.sweep()
                 #expect(try usedTokenCount($0) == 1)
                 clock.advance(by: .seconds(1))

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Store
 import TestSupport
 import Testing
 
@@ -9,14 +10,14 @@ import Testing
     private static let owner: Text = "owner@example.com"
 
     /// Makes an account and verifies its email. A moment passes.
-    private static func verifiedAccount(_ client: IdentityClient, _ email: Text = owner) throws -> TokenPair {
+    static func verifiedAccount(_ client: IdentityClient, _ email: Text = owner) throws -> TokenPair {
         let made = try client.signUp(email)
         try client.sendOob(.verifyEmail, idToken: made.tokens!.idToken)
         _ = try client.applyOob(try newestCode(client))
         return made.tokens!
     }
 
-    private static func newestCode(_ client: IdentityClient, _ type: OobRequestType? = nil) throws -> Secret {
+    static func newestCode(_ client: IdentityClient, _ type: OobRequestType? = nil) throws -> Secret {
         let mail = try client.mails().first { type == nil || $0.message.requestType == type }
         return try #require(mail).code
     }
@@ -54,6 +55,26 @@ import Testing
             let thiefsCode = try Self.change(client, from: "thief1@example.com", to: "thief2@example.com")
             #expect(try client.applyOob(ownersCode).email == Self.owner)
             expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(thiefsCode) }
+        }
+    }
+
+    /// A write that throws after a change has the writes of others run again.
+    @Test func anAddressThatAnotherAccountProvedIsRefusedBeforeAnythingChanges() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let uid = try client.lookup(try Self.verifiedAccount(client).idToken).uid
+            let code = try Self.change(client, from: Self.owner, to: "second@example.com")
+            let other = try client.lookup(try Self.verifiedAccount(client).idToken).uid
+            let rerunsBefore = try server.project.store.statistics().reruns
+            expectRefusal("EMAIL_EXISTS") { _ = try client.applyOob(code) }
+            #expect(try server.project.store.statistics().reruns == rerunsBefore)
+            #expect(try client.get(uid).email == "second@example.com")
+            #expect(try client.get(other).email == Self.owner)
+            // The code is not used up.
+            let _: UsersDeleteResponse = try client.client.call(
+                "postern.v1.Users/Delete", UsersDeleteRequest(uid: other))
+            #expect(try client.applyOob(code).email == Self.owner)
+            #expect(try client.get(uid).email == Self.owner)
         }
     }
 
@@ -117,7 +138,7 @@ import Testing
     }
 
     /// Changes the email without a proof; returns the session's new ID token.
-    private static func move(_ client: IdentityClient, to email: Text, _ idToken: Text) throws -> Text {
+    static func move(_ client: IdentityClient, to email: Text, _ idToken: Text) throws -> Text {
         client.server.clock.advance(by: .seconds(1))
         let changed: AccountsUpdateResponse = try client.client.call(
             "postern.v1.Accounts/Update",

@@ -1,6 +1,8 @@
 import Base
+import Identity
 import Messages
 import Rules
+import Store
 import TestSupport
 import Testing
 
@@ -60,6 +62,46 @@ import Testing
             let reasons = Self.wrong.map { $0.0 }
             #expect(answer.rejections.map(\.reason) == reasons && answer.createdCount == 1)
             #expect(try client.get("ada").providers == [Self.longest])
+        }
+    }
+
+    /// Older servers stored such identities.
+    @Test func `A stored identity that is too long is exported and its import says what is too long`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let rows = Self.wrong.map { reason, _ in
+                ImportUser(uid: reason, providers: [ProviderInfo(providerID: "oidc.corp", rawID: reason)])
+            }
+            #expect(try ImportTests.importing(client.client, rows).createdCount == 4)
+            try await server.project.store.write { transaction in
+                for (reason, spoil) in Self.wrong {
+                    let key = UserKey(.empty, reason)
+                    guard let stored = try transaction.reading.get(Tables.users, key) else { continue }
+                    var account = try Account(stored)
+                    spoil(&account.user.providers[0])
+                    try transaction.put(Tables.users, key, account.record)
+                }
+            }
+            let stream = try RawStream<UsersExportResponse>(server, "postern.v1.Users/Export", UsersExportRequest())
+            var exported: [ImportUser] = []
+            while let message = try stream.next() { exported += message.users }
+            for (reason, spoil) in Self.wrong {
+                var expected = ProviderInfo(providerID: "oidc.corp", rawID: reason)
+                spoil(&expected)
+                let row = exported.first { $0.uid == reason }
+                #expect(row?.providers == [expected])
+            }
+            let answer = try ImportTests.importing(client.client, exported, onConflict: .replace)
+            let messages = Dictionary(uniqueKeysWithValues: answer.rejections.map { ($0.uid, $0.message.string) })
+            #expect(messages["INVALID_DISPLAY_NAME"] == "providers[0].display_name: must have at most 256 bytes")
+            #expect(
+                messages["INVALID_PHOTO_URL"]
+                    == "providers[0].photo_url: must be an http or https URL with a host, of at most 2048 bytes")
+            #expect(messages["INVALID_EMAIL"] == "providers[0].email: must have at most 254 bytes")
+            #expect(
+                messages["INVALID_PHONE_NUMBER"]
+                    == "providers[0].phone_number: must be in E.164 form with at most 15 digits, for example "
+                    + "+14155550123")
         }
     }
 

@@ -16,21 +16,28 @@ import Testing
     }()
 
     @Test(arguments: [
-        (isConnected: true, seen: 200.0, now: 204.9, isBehind: false),
-        (isConnected: true, seen: 200.0, now: 205.0, isBehind: true),
-        (isConnected: false, seen: 200.0, now: 259.9, isBehind: false),
-        (isConnected: false, seen: 200.0, now: 260.0, isBehind: true),
+        (isConfirmed: true, behindCount: 1, seen: 200.0, now: 204.9, isBehind: false),
+        (isConfirmed: true, behindCount: 1, seen: 200.0, now: 205.0, isBehind: true),
+        // The engine has a connection and answers nothing.
+        (isConfirmed: true, behindCount: 0, seen: 200.0, now: 259.9, isBehind: false),
+        (isConfirmed: true, behindCount: 0, seen: 200.0, now: 260.0, isBehind: true),
+        // There is no connection, or the engine takes no entry on it that would confirm the entries that it shows.
+        (isConfirmed: false, behindCount: 0, seen: 200.0, now: 259.9, isBehind: false),
+        (isConfirmed: false, behindCount: 0, seen: 200.0, now: 260.0, isBehind: true),
+        (isConfirmed: false, behindCount: 1, seen: 200.0, now: 259.9, isBehind: false),
+        (isConfirmed: false, behindCount: 1, seen: 200.0, now: 260.0, isBehind: true),
         // For a node that was never at the journal's end the time counts from its start.
-        (isConnected: true, seen: nil, now: 104.9, isBehind: false),
-        (isConnected: true, seen: nil, now: 105.0, isBehind: true),
-        (isConnected: false, seen: nil, now: 159.9, isBehind: false),
-        (isConnected: false, seen: nil, now: 160.0, isBehind: true),
+        (isConfirmed: true, behindCount: 1, seen: nil, now: 104.9, isBehind: false),
+        (isConfirmed: true, behindCount: 1, seen: nil, now: 105.0, isBehind: true),
+        (isConfirmed: false, behindCount: 0, seen: nil, now: 159.9, isBehind: false),
+        (isConfirmed: false, behindCount: 0, seen: nil, now: 160.0, isBehind: true),
     ])
     func `A node serves for a while without the engine, and not behind it`(
-        isConnected: Bool, seen: Double?, now: Double, isBehind: Bool
+        isConfirmed: Bool, behindCount: Int, seen: Double?, now: Double, isBehind: Bool
     ) {
         let found = Self.health.isBehind(
-            isConnected: isConnected, endSeenAt: seen.map(Self.at), now: Self.at(now))
+            isConfirmed: isConfirmed, behindCount: UInt64(behindCount), endSeenAt: seen.map(Self.at),
+            now: Self.at(now))
         #expect(found == isBehind)
     }
 
@@ -38,9 +45,15 @@ import Testing
         var limits = JournalLimits()
         limits.whenBehind = .serve
         let health = JournalHealth(startedAt: Self.at(100), limits: limits)
-        #expect(!health.isBehind(isConnected: false, endSeenAt: Self.at(200), now: Self.at(9_000)))
-        #expect(health.isBehind(isConnected: false, endSeenAt: nil, now: Self.at(9_000)))
-        #expect(health.isBehind(isConnected: true, endSeenAt: Self.at(200), now: Self.at(9_000)))
+        func isBehind(_ isConfirmed: Bool, _ behindCount: UInt64, _ endSeenAt: Instant?) -> Bool {
+            health.isBehind(
+                isConfirmed: isConfirmed, behindCount: behindCount, endSeenAt: endSeenAt, now: Self.at(9_000))
+        }
+        #expect(!isBehind(false, 0, Self.at(200)) && !isBehind(false, 1, Self.at(200)))
+        #expect(isBehind(false, 0, nil))
+        // An engine that answers nothing is as good as away.
+        #expect(!isBehind(true, 0, Self.at(200)))
+        #expect(isBehind(true, 1, Self.at(200)))
     }
 
     @Test func `Health follows the start and the journal`() {

@@ -46,6 +46,32 @@ import Testing
         }
     }
 
+    /// The rows that say when codes are forgotten belong to no tenant, so that no quota counts them.
+    @Test(arguments: [(OobRequestType.passwordReset, 1), (.verifyEmail, 2), (.emailSignin, 1)])
+    func `Of a hundred links for one user only those that are valid wait for their end`(
+        _ type: OobRequestType, _ validCount: Int
+    ) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let _: UsersCreateResponse = try client.client.call(
+                "postern.v1.Users/Create", UsersCreateRequest(uid: "ada", email: "ada@example.com"))
+            let store = server.project.store
+            let end = server.project.clock.now() + .hours(24 * 365)
+            // What other calls left behind.
+            _ = try await store.sweep(now: end, limit: 500)
+            for _ in 0..<100 {
+                let _: UsersGenerateOobLinkResponse = try client.client.call(
+                    "postern.v1.Users/GenerateOobLink",
+                    UsersGenerateOobLinkRequest(requestType: type, email: "ada@example.com"))
+            }
+            let codeCount = try store.read { try $0.count(Tables.oobCodes) }
+            let dueCount = try await store.sweep(now: end, limit: 500)
+            #expect(codeCount == validCount && dueCount == validCount)
+            let leftCount = try store.read { try $0.count(Tables.oobCodes) + $0.count(Tables.oobCodeBySubject) }
+            #expect(leftCount == 0)
+        }
+    }
+
     @Test func `A code for an email that was taken meanwhile waits until it is free`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

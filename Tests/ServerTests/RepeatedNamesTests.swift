@@ -35,8 +35,9 @@ import Testing
 
     private static let tables = [Tables.users.id, Tables.userByEmail.id, Tables.userByPhone.id]
 
-    /// A store with the user "ann", who has a password, an email and a phone number.
+    /// A store with the user "ann", who has an email, a phone number and, unless the hash is empty, a password.
     private static func withAnn(
+        passwordHash: Text = "h",
         _ body: (_ get: ([UserName], _ byteCountMax: Int) throws -> Answer) throws -> Void
     ) throws {
         try withTemporaryDirectory { directory in
@@ -46,10 +47,11 @@ import Testing
             let store = try Store(
                 configuration, authenticator: counter, eventHash: testEventHash, onFatal: { _ in })
             defer { store.close() }
-            let record = account("ann", email: "ann@example.com", phoneNumber: "+14155550101", passwordHash: "h").record
+            let ann = account(
+                "ann", email: "ann@example.com", phoneNumber: "+14155550101", passwordHash: passwordHash)
             try store.writeBlocking { transaction in
                 let uid = Array("ann".utf8)
-                try transaction.put(Tables.users, UserKey("acme", "ann"), record)
+                try transaction.put(Tables.users, UserKey("acme", "ann"), ann.record)
                 try transaction.put(Tables.userByEmail, TenantTextKey("acme", "ann@example.com"), uid)
                 try transaction.put(Tables.userByPhone, TenantTextKey("acme", "+14155550101"), uid)
             }
@@ -90,11 +92,29 @@ import Testing
             let all = try get((0..<50).flatMap { _ in names }, .max)
             #expect(all.users == ["ann"] && all.rest == UsersBatchGetResponse())
             #expect(all.reads == [1, 1, 1])
-            // Whether there is a password stands in the row.
-            let once = try get([Self.password("ann@example.com")], .max)
+        }
+    }
+
+    /// Whether there is a password stands in the user's row.
+    @Test func `A row is read once for its email and its password`() throws {
+        try Self.withAnn { get in
             let often = try get(
                 (0..<100).map { Self.password($0 % 2 == 0 ? "ann@example.com" : "Ann@Example.com") }, .max)
-            #expect(once.users == ["ann"] && often.users == ["ann"] && once.reads == often.reads)
+            #expect(often.users == ["ann"] && often.rest == UsersBatchGetResponse() && often.reads == [1, 1, 0])
+            let email = UserName(name: .email("ann@example.com"))
+            for names in [[email, Self.password("ann@example.com")], [Self.password("ANN@example.com"), email]] {
+                let both = try get(names + Self.uids("ann"), .max)
+                #expect(both.users == ["ann"] && both.rest == UsersBatchGetResponse() && both.reads == [1, 1, 0])
+            }
+        }
+    }
+
+    @Test func `A user without a password is not found by one but by the email`() throws {
+        try Self.withAnn(passwordHash: .empty) { get in
+            let password = Self.password("ann@example.com")
+            let answer = try get([password, UserName(name: .email("ann@example.com")), password], .max)
+            #expect(answer.users == ["ann"] && answer.reads == [1, 1, 0])
+            #expect(answer.rest.notFound == [password, password])
         }
     }
 

@@ -52,6 +52,23 @@ extension RevocationTests {
         }
     }
 
+    /// The clock of the node that imports is behind the clock of the node that deleted.
+    @Test func anImportUnderADeletedUsersUidMakesTokensThatNoVerifierRefuses() async throws {
+        let clocks = (ManualClock(), ManualClock(startingAt: ManualClock().clock.now() - .seconds(2)))
+        try await withTwoNodes(clock: clocks.0, secondClock: clocks.1) { nodes in
+            let (one, two) = (try IdentityClient(nodes.first), try IdentityClient(nodes.second))
+            let uid = try #require(try one.signUp("ada@example.com").user).uid
+            let _: UsersDeleteResponse = try one.client.call("postern.v1.Users/Delete", UsersDeleteRequest(uid: uid))
+            let snapshot = try Self.nextBatch(try Self.watch(nodes.first))
+            let revocation = try #require(snapshot.revocations.first { $0.kind == .user && $0.uid == uid })
+            let imported = try ImportTests.importing(two.client, [ImportUser(uid: uid, email: "ada@example.com")])
+            #expect(imported.createdCount == 1)
+            let tokens = try #require(try two.signIn(customTokenFor: uid).tokens)
+            #expect(JWTClaims(tokens.idToken).integer("gen") >= revocation.validAfterMicros)
+            #expect(try two.lookup(tokens.idToken).uid == uid)
+        }
+    }
+
     @Test func aSnapshotTellsTheTimeUpToWhichItsNodeKnowsEverything() async throws {
         try await withTwoNodes { nodes in
             for node in [nodes.first, nodes.second] {

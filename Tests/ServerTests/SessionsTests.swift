@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Service
 import TestSupport
 import Testing
 
@@ -168,6 +169,23 @@ import Testing
                 try Self.signOut(client, SessionsSignOutRequest(tenantID: "acme", refreshToken: tokens.refreshToken))
             }
             _ = try client.lookup(tokens.idToken)
+        }
+    }
+
+    @Test func aSessionThatEndedMakesRoomBeforeOneThatLives() async throws {
+        try await withServer(configure: { $0.limits.sessionsPerUserMax = 2 }) { server in
+            let client = try IdentityClient(server)
+            let desk = try #require(try client.signUp("ada@example.com").tokens)
+            let phone = try Self.signIn(client, device: "phone")
+            try Self.signOut(client, SessionsSignOutRequest(idToken: phone.idToken))
+            let laptop = try Self.signIn(client, device: "laptop")
+            server.clock.advance(by: .seconds(1))
+            let refreshed = try #require(try client.refresh(desk.refreshToken).tokens)
+            expectRefusal("TOKEN_EXPIRED", cause: "SIGNED_OUT") { _ = try client.refresh(phone.refreshToken) }
+            // Both sessions live now, and the desk was used later.
+            _ = try Self.signIn(client, device: "tablet")
+            expectRefusal("TOKEN_EXPIRED", cause: "SIGNED_OUT") { _ = try client.refresh(laptop.refreshToken) }
+            _ = try client.lookup(refreshed.idToken)
         }
     }
 

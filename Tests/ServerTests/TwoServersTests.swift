@@ -163,6 +163,23 @@ import Testing
         }
     }
 
+    @Test func aWatchGoesOnBehindAnEventThatAnotherNodeTold() async throws {
+        try await withTwoServers { first, second in
+            let here = try first.connect()
+            let _: TenantsCreateResponse = try here.call(
+                "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "acme"))
+            for sequence in 1...3 as ClosedRange<Int64> {
+                let _: UsersCreateResponse = try here.call(
+                    "postern.v1.Users/Create", UsersCreateRequest(tenantID: "acme", uid: Text("u\(sequence)")))
+                // Nobody has told the second node of the events.
+                let watch = try RawStream<AuditWatchEventsResponse>(
+                    second, "postern.v1.Audit/WatchEvents",
+                    AuditWatchEventsRequest(tenantID: "acme", afterSequence: sequence))
+                #expect(try watch.next()?.event?.sequence == sequence + 1)
+            }
+        }
+    }
+
     @Test func aKeyMadeOnOneNodeCallsTheOtherAtOnce() async throws {
         try await withTwoServers { first, second in
             let one = try IdentityClient(first)

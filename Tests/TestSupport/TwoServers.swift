@@ -24,10 +24,10 @@ public struct TwoNodes: Sendable {
 }
 
 /// The same with more control. `secondClock`: the second server's clock, if it is not the first one's; `engineClock`:
-/// the engine's clock, if the engine tells the time.
+/// the engine's clock, if the engine tells the time; `secondGate`: holds the second server up.
 public func withTwoNodes<Result: Sendable>(
     areTornApart: Bool = false, clock: ManualClock = ManualClock(), secondClock: ManualClock? = nil,
-    engineClock: Clock? = nil, log: Log = .silent,
+    engineClock: Clock? = nil, secondGate: AppendGate? = nil, log: Log = .silent,
     configure: @escaping @Sendable (inout Instance.Configuration) -> Void = { _ in },
     _ body: (TwoNodes) async throws -> Result
 ) async throws -> Result {
@@ -39,7 +39,11 @@ public func withTwoNodes<Result: Sendable>(
         try join(paths.0, copy: paths.1, masterKey, at: beginning)
         let rows = MemoryJournal.Rows(beginning: beginning, clock: engineClock)
         let otherRows = areTornApart ? MemoryJournal.Rows(beginning: beginning, clock: engineClock) : rows
-        let journals = (MemoryJournal(rows, tellsNews: false), MemoryJournal(otherRows, tellsNews: false))
+        let gatedJournal = MemoryJournal(otherRows, tellsNews: false) { question in
+            secondGate?.pass(question)
+            return nil
+        }
+        let journals = (MemoryJournal(rows, tellsNews: false), gatedJournal)
         func joining(_ journal: MemoryJournal) -> @Sendable (inout Instance.Configuration) -> Void {
             { configuration in
                 configuration.store.journal = journal

@@ -48,6 +48,33 @@ import Testing
                 """)
     }
 
+    @Test(arguments: [Reason.connectionLost, .storeUnavailable])
+    func `Whether a change was made is to be looked up if nobody knows`(reason: Reason) {
+        let test = TestConsole()
+        FailureReport(Failure(reason, "Lost."), at: nil).print(.table, to: test.console)
+        #expect(
+            test.said == """
+                error: Lost. [\(reason.name)]
+                hint: a change may have been made all the same: look before you try again
+
+                """)
+    }
+
+    @Test(arguments: [Reason.connectionLost, .storeUnavailable, .deadlineExceeded, .alreadyDone])
+    func `Nobody is told to rotate again when the new secret may be lost`(reason: Reason) {
+        let test = TestConsole()
+        FailureReport(Failure(reason, "Lost."), at: nil, of: APIKeyCommands.rotate).print(.table, to: test.console)
+        #expect(test.said.contains("\nhint: do not rotate again"), "\(test.said)")
+        #expect(test.said.contains("the change was made") == (reason == .alreadyDone), "\(test.said)")
+    }
+
+    @Test func `A command that only reads has made no change`() {
+        let test = TestConsole()
+        FailureReport(Failure(.deadlineExceeded, "Late."), at: nil, of: APIKeyCommands.list)
+            .print(.table, to: test.console)
+        #expect(test.said == "error: Late. [DEADLINE_EXCEEDED]\n")
+    }
+
     @Test(arguments: [Output.Format.json, .ndjson])
     func `With -o json a failure is one line of JSON`(format: Output.Format) throws {
         let test = TestConsole()

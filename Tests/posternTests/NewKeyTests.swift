@@ -1,6 +1,7 @@
 import Base
 import Glibc
 import JSON
+import Messages
 import TestSupport
 import Testing
 
@@ -65,6 +66,31 @@ import Testing
                 server, "apikey", "create", "--role", "app", "--all-tenants", "--key-out", path, "--validate-only")
             #expect(checked.code == .ok && !File.exists(path), "\(checked)")
         }
+    }
+
+    @Test func `A new secret that is lost leaves the old one as it is, and that is the advice`() async throws {
+        try await withServer { server in
+            let made = await run(server, "apikey", "create", "--role", "app", "--all-tenants", "-o", "json")
+            let json = try JSONValue(parsing: [UInt8](made.written.utf8))
+            let id = try #require(json["api_key"]?["api_key_id"]?.string)
+            for (overlap, advice) in [
+                ("24h", "Do not rotate again: make another key and move to it before then.\n"),
+                ("0", "and the old one has ended: make another key with postern apikey create\n"),
+            ] {
+                let test = TestConsole(outputErrorCode: ENOSPC)
+                let words = TestConsole.globals(for: server) + ["apikey", "rotate", id, "--overlap", overlap]
+                #expect(await CommandLineTool.run(words, in: test.console) == .general)
+                #expect(test.said.contains(advice) && !test.said.contains("revoke"), "\(test.said)")
+                #expect(test.said.hasSuffix("error: standard output: No space left on device\n"), "\(test.said)")
+            }
+        }
+    }
+
+    @Test func `The end of the old secret is told when the new one is lost`() {
+        let key = ApiKey(previousSecretUntilMicros: 1_600_000_000_000_000)
+        #expect(
+            APIKeyCommands.adviceOnLostRotation(key).hasPrefix(
+                "the new secret is lost; the old one stays valid until 2020-09-13T12:26:40"))
     }
 
     @Test func `With -q the key alone is printed, and its id when the key is in a file`() async throws {

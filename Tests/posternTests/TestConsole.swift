@@ -11,12 +11,18 @@ final class TestConsole: Sendable {
     private let answers: Mutex<[String]>
     private let input: String
     private let environment: [String: String]
+    private let outputErrorCode: Int32?
 
-    /// `answers`: the lines that are typed at the terminal, in order; none: there is no terminal.
-    init(answers: [String] = [], input: String = "", environment: [String: String] = ["HOME": "/nonexistent"]) {
+    /// `answers`: the lines that are typed at the terminal, in order; none: there is no terminal. `outputErrorCode`:
+    /// standard output has failed with this.
+    init(
+        answers: [String] = [], input: String = "", environment: [String: String] = ["HOME": "/nonexistent"],
+        outputErrorCode: Int32? = nil
+    ) {
         self.answers = Mutex(answers)
         self.input = input
         self.environment = environment
+        self.outputErrorCode = outputErrorCode
     }
 
     var console: Console {
@@ -25,7 +31,7 @@ final class TestConsole: Sendable {
             writeMessage: { bytes in self.messages.withLock { $0 += bytes } },
             readInput: { [UInt8](self.input.utf8) },
             ask: { _, _ in self.answers.withLock { $0.isEmpty ? nil : [UInt8]($0.removeFirst().utf8) } },
-            environment: environment, messagesAreForTerminal: false)
+            environment: environment, messagesAreForTerminal: false, outputErrorCode: { self.outputErrorCode })
     }
 
     var written: String { String(decoding: output.withLock { $0 }, as: UTF8.self) }

@@ -210,7 +210,8 @@ import Testing
         try withTemporaryDirectory { directory in
             writeFile("\(directory)/users", Array("0123456789".utf8))
             let source = try File.open("\(directory)/users")
-            let fresh = try ImportCheckpoint("\(directory)/at", of: source)
+            let target = ImportCheckpoint.Target(server: "127.0.0.1:7400", tenantID: "acme", format: .ndjson)
+            let fresh = try ImportCheckpoint("\(directory)/at", of: source, to: target)
             #expect(fresh.settled == ImportTotals.Settled())
             var totals = ImportTotals(before: fresh.settled)
             for row in 1...6 as ClosedRange<Int64> {
@@ -220,7 +221,7 @@ import Testing
             // Of the rows 1, 3, 4 and 5, three are settled; the second of these was refused.
             totals.note(UsersImportResponse(createdCount: 2, rejections: [ImportRejection(index: 1)], checkpoint: 3))
             try fresh.note(totals.settled)
-            let next = try ImportCheckpoint("\(directory)/at", of: source)
+            let next = try ImportCheckpoint("\(directory)/at", of: source, to: target)
             #expect(next.settled == ImportTotals.Settled(rowCount: 4, createdCount: 2, rejectedCount: 2))
             var rest = ImportTotals(before: next.settled)
             for row in 1...6 as ClosedRange<Int64> {
@@ -232,7 +233,7 @@ import Testing
             #expect(rest.isComplete && rest.summary == "read 6, created 3, replaced 0, skipped 0, rejected 3")
             writeFile("\(directory)/users", Array("another".utf8))
             let other = try File.open("\(directory)/users")
-            #expect(throws: CommandError.self) { try ImportCheckpoint("\(directory)/at", of: other) }
+            #expect(throws: CommandError.self) { try ImportCheckpoint("\(directory)/at", of: other, to: target) }
         }
     }
 

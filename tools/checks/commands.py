@@ -29,7 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # The number of blocks that are not run. To leave out one more is a decision: change the number with the page.
-NOT_RUN = 7
+NOT_RUN = 8
 LANGUAGES = {"sh", "swift", "text", "json", "mermaid", "go", "java", "js", "python"}
 PORTS = [7400, 7401]
 SECONDS_PER_PAGE = 120

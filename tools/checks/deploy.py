@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the files for operators in tools/deploy/ match the server: every metric in them is one of /metrics, every
-setting is one of posternd's, every probe is a route; scripts and rules are well formed. Where Prometheus' promtool is
-installed, it tries the alerts.
+setting is one of posternd's, every probe is a route, the unit may write to every folder that docs/ names; scripts and rules
+are well formed. Where Prometheus' promtool is installed, it tries the alerts.
 """
 import json
 import re
@@ -24,6 +24,16 @@ def metrics_of(text):
     return {re.sub(r"_seconds_(bucket|sum|count)$", "_seconds", name) for name in METRIC.findall(text)}
 
 
+def folders_made(unit):
+    """The folders that systemd makes for a unit, and lets it write to.
+
+    >>> sorted(folders_made("StateDirectory=postern\\nStateDirectoryMode=0700\\nRuntimeDirectory=postern"))
+    ['/run/postern', '/var/lib/postern']
+    """
+    parents = {"Runtime": "/run", "State": "/var/lib", "Logs": "/var/log"}
+    return {f"{parents[kind]}/{name}" for kind, name in re.findall(r"^(Runtime|State|Logs)Directory=(\S+)$", unit, re.M)}
+
+
 def main():
     faults = []
     sources = "".join(path.read_text() for path in (ROOT / "Sources/Service").glob("Pro*.swift"))
@@ -43,6 +53,10 @@ def main():
     routes = set(re.findall(r'"(/[a-z]+)": \{', (ROOT / "Sources/Service/SidePort.swift").read_text()))
     faults += [f"kubernetes: the HTTP port has no {path}" for path in re.findall(r"path: (/[a-z]+)", kubernetes)
                if path not in routes]
+    texts = "".join((ROOT / "docs" / name).read_text() for name in ("operations.md", "deploying.md"))
+    named = set(re.findall(r"(?:/run|/var/lib|/var/log)/postern\b", texts))
+    made = folders_made((DEPLOY / "systemd/postern.service").read_text())
+    faults += [f"systemd: docs/ names {folder}, which the unit does not make" for folder in sorted(named - made)]
     for script in ("postinst", "prerm", "postrm"):
         faults += run(["sh", "-n", str(DEPLOY / "debian" / script)])
     if shutil.which("promtool"):

@@ -183,7 +183,8 @@ def check_revocations(store):
     for stored in store.rows["users"].values():
         user = messages.decode("User", stored.user)
         valid_after = user.tokens_valid_after_micros
-        is_revoked = valid_after > user.created_at_micros and newest - valid_after < REVOCATIONS_KEPT
+        # Without a cause the time is that of the account's creation.
+        is_revoked = stored.tokens_revoked_for and newest - valid_after < REVOCATIONS_KEPT
         if is_revoked and users.get((user.tenant_id, user.uid), 0) < valid_after:
             store.find("revocations", f"user {user.uid!r} of tenant {user.tenant_id!r}: tokens are valid after "
                        f"{valid_after}, and no verifier is told")

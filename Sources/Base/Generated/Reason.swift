@@ -17,7 +17,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case serverShuttingDown = 5
     /// The server's disk or database is full. Reading, deleting and revoking still work; the operator must make room.
     case storeFull = 6
-    /// The server's database is not available. Try again later.
+    /// The server's database is not available. Whether a change took effect is not known: repeat it later with the
+    /// same idempotency-key.
     case storeUnavailable = 7
     /// This node of the cluster cannot find out from the journal whether it has the changes of other nodes. Nothing
     /// was done. Try again, or ask another node.
@@ -58,7 +59,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// The credential's role or scope does not allow this. Use a credential that has the role in metadata
     /// `required_role`, in this tenant.
     case insufficientPermission = 15
-    /// The credential is in use on as many connections as one credential may have. Close some of them.
+    /// The credential, or its tenant, is in use on as many connections as it may have. Close some of them.
     case tooManyConnections = 16
     /// There is no tenant with this id. Check the id, or create the tenant first.
     case tenantNotFound = 17
@@ -84,7 +85,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case frameTooLarge = 27
     /// The answer is above the frame size that the client's HELLO told. Ask for less.
     case answerTooLarge = 28
-    /// As many calls or streams are open as the connection or the credential may have. End some of them.
+    /// As many calls or streams are open as the connection, the credential or its tenant may have. End some of them.
     case tooManyStreams = 29
     /// The server stops. Connect again and continue where this connection ended.
     case shuttingDown = 30
@@ -213,8 +214,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case invalidDuration = 88
     /// `heartbeat_seconds` is not between 0 and 300.
     case invalidHeartbeat = 89
-    /// `after_sequence` is below -1, or `from_sequence` below 0. Send 0 or the sequence of a denial or an event; -1
-    /// asks a stream for all that are kept.
+    /// `after_sequence` is below -1 or beyond the log's end, or `from_sequence` below 0. Send 0 or the sequence of a
+    /// denial or an event; -1 asks a stream for all that are kept. After a restore the log is shorter than before.
     case invalidSequence = 90
     /// The code is wrong, used up or replaced by a newer one. Ask for another.
     case invalidOOBCode = 91
@@ -418,7 +419,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// The request needs `pending_credential`.
     case missingMFAPendingCredential = 232
     /// The sign-in that was begun is over: used, older than five minutes, ended by five wrong codes, or by a change
-    /// of the account. Sign in again.
+    /// of the account or of the provider that it began with. Sign in again.
     case invalidMFAPendingCredential = 233
     /// The request needs `factor_id`.
     case missingMFAEnrollmentID = 234

@@ -21,13 +21,7 @@ extension ReadTransaction {
     func requireLiveTenant(_ tenantID: Text) throws {
         let isDeleted = try withValue(Tables.tenants, TenantPrefix(tenantID)) { record in
             // A record whose MAC is right is the message that was put.
-            var reader = FieldReader(record)
-            while let field = try? reader.next() {
-                if field.number == StoredTenant.FieldNumber.deleted, case .varint(let value) = field.value {
-                    return value != 0
-                }
-            }
-            return false
+            firstVarint(StoredTenant.FieldNumber.deleted, in: record) ?? 0 != 0
         }
         guard isDeleted == false else { throw Failure.tenantNotFound(tenantID) }
     }
@@ -44,6 +38,23 @@ extension WriteTransaction {
         try put(Tables.userByCreation, account.user.creationKey, [])
         try countPasswordHash(account.passwordHash, tenantID: key.tenant, by: 1)
         try appendEvent(kind, tenantID: key.tenant, uid: key.uid, origin: origin, now: now)
+    }
+
+    /// Adds an account whose uid somebody chose. Returns the account as it was added.
+    ///
+    /// The uid may have been another account's. Verifiers refuse the uid's tokens from before that account's deletion,
+    /// and in a cluster the clock of the node that deleted it may be ahead. So the new account's tokens begin after the
+    /// tenant's last revocation, which is not earlier: revocations are not indexed by uid, and their times increase.
+    func insertUnderChosenUID(
+        _ account: Account, origin: Origin, kind: EventKind = .userCreated, now: Timestamp
+    ) throws -> Account {
+        var account = account
+        if let last = try reading.lastRevocationTime(of: account.user.tenantID) {
+            let afterLast = last.microseconds &+ 1
+            account.user.tokensValidAfterMicros = max(account.user.tokensValidAfterMicros, afterLast)
+        }
+        try insert(account, origin: origin, kind: kind, now: now)
+        return account
     }
 
     /// Replaces an account by a changed one, and updates its indexes.
@@ -90,7 +101,8 @@ extension WriteTransaction {
         try countPasswordHash(account.passwordHash, tenantID: key.tenant, by: -1)
         for sessionID in try reading.sessionIDs(of: key) { try removeSession(sessionID, of: key) }
         let newest = max(now, Timestamp(microseconds: account.user.tokensValidAfterMicros))
-        try revokeTokens(of: key, before: newest + .microseconds(1), now: now)
+        // The row's time is `newest`, too, because `insertUnderChosenUID` goes by the times.
+        try revokeTokens(of: key, before: newest + .microseconds(1), now: newest)
         try removeOobCodes(of: key)
         try delete(Tables.secondFactors, key)
         if account.hasNoWayIn { try delete(Tables.anonymousUsers, key) }

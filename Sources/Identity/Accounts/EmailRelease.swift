@@ -5,14 +5,21 @@ import Store
 
 // Taking an email away from an account, because its mailbox is somebody else's.
 
+extension ReadTransaction {
+    /// The account that has `email`; nil if nobody has it, or the account of `key`.
+    func otherHolder(of email: Text, than key: UserKey) throws -> Account? {
+        guard let email = Email(stored: email), let uid = try uid(ofEmail: email, tenantID: key.tenant), uid != key.uid
+        else { return nil }
+        return try account(UserKey(key.tenant, uid))
+    }
+}
+
 extension WriteTransaction {
     /// Frees `email` for `uid`, which has just proved it: an account that has it without proof loses it. An account
     /// that proved it keeps it.
     func releaseUnproved(_ email: Text, for uid: Text, tenantID: Text, origin: Origin, now: Timestamp) throws {
-        guard let email = Email(stored: email), let holder = try reading.uid(ofEmail: email, tenantID: tenantID),
-            holder != uid, let account = try reading.account(UserKey(tenantID, holder)), !account.user.emailVerified
-        else { return }
-        try release(account, origin: origin, now: now)
+        let holder = try reading.otherHolder(of: email, than: UserKey(tenantID, uid))
+        if let holder, !holder.user.emailVerified { try release(holder, origin: origin, now: now) }
     }
 
     /// Takes its unproved email from `account`, which goes back to the address it had proved last, if that is free.

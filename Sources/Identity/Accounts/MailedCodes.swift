@@ -6,10 +6,12 @@ import Tokens
 
 /// Uses the codes that went to a mailbox.
 public struct MailedCodes: Sendable {
-    let resources: Resources
     let users: UserDirectory
+    let hooks: BlockingHooks
     let mailer: Mailer
     let recovery: EmailRecovery
+
+    private var resources: Resources { users.resources }
 
     /// Returns what a code is for. Throws INVALID_OOB_CODE, EXPIRED_OOB_CODE.
     public func check(_ code: Secret, settings: TenantSettings) throws -> StoredOobCode {
@@ -46,29 +48,28 @@ public struct MailedCodes: Sendable {
             if type == .verifyEmail || type == .verifyAndChangeEmail {
                 return try transaction.applying(code, type, to: current, wayBack, limits: limits, now: now)
             }
+            if type == .recoverEmail { return try transaction.recovering(code, in: current, origin: origin, now: now) }
             let taken = try transaction.takeOobCode(code, type, tenantID: settings.tenantID, now: now)
             if type == .rejectEmail { return try transaction.rejecting(taken, in: current) }
-            if type == .revertSecondFactorAddition { return try transaction.reverting(taken, in: current) }
-            let changed = try current.applying(taken)
-            try transaction.releaseUnproved(
-                taken.email, for: current.user.uid, tenantID: settings.tenantID, origin: origin, now: now)
-            return AccountEffect(changed, kind: type.eventKind, endsSessions: .signedOut)
-                .takingBack(after: .takesOver(taken))
+            return try transaction.reverting(taken, in: current)
         }
         if wayBack != nil { mailer.wakeNow() }
         return (type, type == .rejectEmail ? seen.recipient : user.email)
     }
 
-    /// Sets a new password with a code of PASSWORD_RESET and ends every session.
+    /// Sets a new password with a code of PASSWORD_RESET and ends every session. Where that makes an account, the
+    /// tenant's `before_create` hook is asked: BLOCKED_BY_HOOK and the like, and USER_DISABLED for a user whom the hook
+    /// disables.
     public func resetPassword(
-        _ code: Secret, passwordHash: Text, settings: TenantSettings, origin: Origin
+        _ code: Secret, passwordHash: Text, settings: TenantSettings, origin: Origin, deadline: Instant
     ) async throws -> User {
         try await startingOverWhenAccountMoved {
             let seen = try check(code, settings: settings)
             let now = resources.clock.now()
             let key = UserKey(settings.tenantID, seen.uid)
             if try resources.store.read({ try $0.emailIsAnothers(key, now: now) }) {
-                return try await resetOutside(key, code, passwordHash: passwordHash, settings: settings, origin: origin)
+                return try await resetOutside(
+                    key, code, passwordHash: passwordHash, settings: settings, origin: origin, deadline: deadline)
             }
             return try await users.session(tenantID: key.tenant, uid: key.uid).applyCode(origin: origin) {
                 transaction, current in
@@ -86,8 +87,10 @@ public struct MailedCodes: Sendable {
 
     /// Resets the password for a person who proves the address of somebody else's account. The address is taken away
     /// from that account, and the person gets a new account. INVALID_OOB_CODE where end users may not sign up.
+    ///
+    /// The account is new to the tenant, so its `before_create` hook is asked. No session begins.
     private func resetOutside(
-        _ key: UserKey, _ code: Secret, passwordHash: Text, settings: TenantSettings, origin: Origin
+        _ key: UserKey, _ code: Secret, passwordHash: Text, settings: TenantSettings, origin: Origin, deadline: Instant
     ) async throws -> User {
         guard SelfService.refusalOfSignUp(settings) == nil else { throw Failure.invalidOobCode }
         let now = resources.clock.now()
@@ -95,22 +98,44 @@ public struct MailedCodes: Sendable {
         account.user.lastSignInAtMicros = 0
         account.passwordHash = passwordHash
         account.passwordUpdatedAt = now
-        return try await users.changing([key, account.key]) { [account] in
+        account.user.email = try provedEmail(key, code, passwordHash: passwordHash, now: now)
+        account.user.emailVerified = true
+        account.deriveProviders()
+        let wanted = try await hooks.ask(
+            BlockingHooks.Event(
+                isNewUser: true, beginsSession: false, user: account.user, signInProvider: "password",
+                deviceName: .empty, endUserIP: .empty, requestID: origin.requestID),
+            tenantID: key.tenant, deadline: deadline)
+        wanted.apply(to: &account)
+        let user = try await users.changing([key, account.key]) { [account] in
             try await resources.store.write { transaction in
+                let present = try transaction.currentSettings(of: key.tenant)
+                guard SelfService.refusalOfSignUp(present) == nil else { throw Failure.invalidOobCode }
                 guard let holder = try transaction.reading.account(key),
                     try transaction.reading.emailIsAnothers(key, now: now)
                 else { throw AccountMoved() }
                 let taken = try transaction.takeOobCode(code, .passwordReset, tenantID: key.tenant, now: now)
                 // The same checks as for a reset of the account itself.
                 let proved = try holder.resetting(passwordHash: passwordHash, by: taken, now: now).account.user
+                // The hook was asked about this email.
+                guard proved.email == account.user.email else { throw AccountMoved() }
                 try transaction.release(holder, origin: origin, now: now)
-                var account = account
-                account.user.email = proved.email
-                account.user.emailVerified = true
-                account.deriveProviders()
                 try transaction.insert(account, origin: origin, now: now)
                 return account.user
             }
+        }
+        if user.disabled { throw Failure.userDisabled }
+        return user
+    }
+
+    /// The email of somebody else's account, which the code proves.
+    private func provedEmail(_ key: UserKey, _ code: Secret, passwordHash: Text, now: Timestamp) throws -> Text {
+        try resources.store.read { transaction in
+            guard let holder = try transaction.account(key), try transaction.emailIsAnothers(key, now: now) else {
+                throw AccountMoved()
+            }
+            let seen = try transaction.oobCode(code, tenantID: key.tenant, now: now)
+            return try holder.resetting(passwordHash: passwordHash, by: seen, now: now).account.user.email
         }
     }
 }
@@ -123,9 +148,7 @@ extension WriteTransaction {
         now: Timestamp
     ) throws -> AccountEffect {
         let key = current.key
-        let checked = try reading.oobCode(code, tenantID: key.tenant, now: now)
-        guard checked.requestType == type else { throw Failure.invalidOobCode }
-        let changed = try current.applying(checked)
+        let (checked, changed) = try reading.applied(code, type, to: current, now: now)
         try checkUnique(changed, key: key)
         try reading.checkRoomForRejection(of: checked, account: key, limits, now: now)
         try putWayBack(wayBack, from: changed, to: current, limits: limits, now: now)
@@ -133,6 +156,33 @@ extension WriteTransaction {
         let taken = try takeOobCode(code, type, tenantID: key.tenant, now: now)
         try noteApplied(taken, to: current)
         return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .signedOut)
+    }
+
+    /// Uses up a code of RECOVER_EMAIL. EMAIL_EXISTS when another account proved the address meanwhile. Everything that
+    /// can refuse the code comes before the first change.
+    fileprivate func recovering(
+        _ code: Secret, in current: Account, origin: Origin, now: Timestamp
+    ) throws -> AccountEffect {
+        let key = current.key
+        let (checked, changed) = try reading.applied(code, .recoverEmail, to: current, now: now)
+        let holder = try reading.otherHolder(of: checked.email, than: key)
+        if let holder, holder.user.emailVerified { throw Failure.emailExists }
+        let taken = try takeOobCode(code, .recoverEmail, tenantID: key.tenant, now: now)
+        if let holder { try release(holder, origin: origin, now: now) }
+        return AccountEffect(changed, kind: .emailRecovered, endsSessions: .signedOut)
+            .takingBack(after: .takesOver(taken))
+    }
+}
+
+extension ReadTransaction {
+    /// A code of this kind that is still good, and the account after it was applied. INVALID_OOB_CODE,
+    /// EXPIRED_OOB_CODE.
+    fileprivate func applied(
+        _ code: Secret, _ type: OobRequestType, to current: Account, now: Timestamp
+    ) throws -> (code: StoredOobCode, account: Account) {
+        let checked = try oobCode(code, tenantID: current.user.tenantID, now: now)
+        guard checked.requestType == type else { throw Failure.invalidOobCode }
+        return (checked, try current.applying(checked))
     }
 }
 

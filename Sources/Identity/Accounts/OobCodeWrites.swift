@@ -95,8 +95,7 @@ extension WriteTransaction {
         let key = TenantHashKey(tenantID, hash)
         try put(Tables.oobCodes, key, stored)
         try put(Tables.oobCodeBySubject, OobSubjectKey(tenantID, subject: subject, kind: kind, codeHash: hash), [])
-        let forgottenAt = Timestamp(microseconds: stored.expiresAtMicros) + OobCodes.rememberedAfterExpiry
-        try scheduleExpiry(at: forgottenAt, Tables.oobCodes, key)
+        try scheduleExpiry(at: stored.forgottenAt, Tables.oobCodes, key)
     }
 
     /// Uses a code up, in the transaction of the change that it allows. INVALID_OOB_CODE, EXPIRED_OOB_CODE.
@@ -154,12 +153,21 @@ extension WriteTransaction {
     }
 
     private func removeOobCode(hash: [UInt8], _ stored: StoredOobCode, tenantID: Text) throws {
-        try delete(Tables.oobCodes, TenantHashKey(tenantID, hash))
+        let key = TenantHashKey(tenantID, hash)
+        try delete(Tables.oobCodes, key)
+        try cancelExpiry(at: stored.forgottenAt, Tables.oobCodes, key)
         try delete(
             Tables.oobCodeBySubject,
             OobSubjectKey(
                 tenantID, subject: OobCodes.subject(of: stored), kind: UInt8(stored.requestType.rawValue),
                 codeHash: hash))
+    }
+}
+
+extension StoredOobCode {
+    /// The time of the record's row in the table of expiries: the same from the first write to the last.
+    fileprivate var forgottenAt: Timestamp {
+        Timestamp(microseconds: expiresAtMicros) + OobCodes.rememberedAfterExpiry
     }
 }
 

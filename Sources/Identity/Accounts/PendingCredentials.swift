@@ -70,7 +70,7 @@ extension WriteTransaction {
         guard try !reading.isSpent(.pendingToken, until: provedUntil),
             try put(ifAbsent: Tables.usedProofs, key, record)
         else { throw Failure.invalidPendingToken }
-        try scheduleExpiry(at: provedUntil, Tables.usedProofs, key)
+        try scheduleExpiry(at: provedUntil + StoredUsedTokenID.keptAfterEnd, Tables.usedProofs, key)
     }
 }
 

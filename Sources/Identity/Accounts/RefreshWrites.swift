@@ -9,6 +9,8 @@ struct DecidedRefresh: Sendable {
     let decision: RefreshDecision
     let session: StoredSession
     let user: User
+    /// When it was decided.
+    let time: Timestamp
 }
 
 extension ReadTransaction {
@@ -26,12 +28,14 @@ extension ReadTransaction {
         let decision = session.refreshing(
             presentedCounter: token.counter, attemptHash: attemptHash, settings: settings, now: now,
             clockDifference: clockDifference)
-        return DecidedRefresh(decision: decision, session: decision.changed ?? session, user: account.user)
+        return DecidedRefresh(
+            decision: decision, session: decision.changed ?? session, user: account.user, time: now)
     }
 }
 
 extension WriteTransaction {
-    /// Decides about a presented refresh token and writes the one record that changes.
+    /// Decides about a presented refresh token and writes the one record that changes. `now` is the time of this run,
+    /// not that of the request: another node may have rotated the token while the write waited.
     ///
     /// A refresh changes nothing but the session's own counter, so it appends no event. A reuse that ends the session
     /// does.

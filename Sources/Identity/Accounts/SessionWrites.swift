@@ -63,17 +63,14 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Starts a session; a user who has `sessionsMax` sessions loses the least recently used one.
+    /// Starts a session. A user who has `sessionsMax` records of sessions loses one: the record of the session that
+    /// ended first, or the least recently used session where none has ended.
     func insertSession(
         _ session: StoredSession, id: [UInt8], sessionsMax: Int, settings: TenantSettings, now: Timestamp
     ) throws {
         let key = UserKey(session.tenantID, session.uid)
         if try reading.sessionCount(of: key) >= sessionsMax {
-            let oldest = try reading.sessionIDs(of: key).min { try lastUse(of: $0) < lastUse(of: $1) }
-            if let oldest {
-                try removeSession(oldest, of: key)
-                try revokeTokens(ofSession: oldest, of: key, now: now)
-            }
+            try makeRoomForSession(of: key, now: now)
         }
         try put(Tables.sessions, SessionKey(id), session)
         try put(Tables.sessionByUser, UserSessionKey(key.tenant, key.uid, id), [])
@@ -122,9 +119,36 @@ extension WriteTransaction {
         try delete(Tables.sessionByUser, UserSessionKey(key.tenant, key.uid, id))
     }
 
-    private func lastUse(of id: [UInt8]) throws -> Int64 {
-        guard let session = try get(Tables.sessions, SessionKey(id)) else { return 0 }
-        return max(session.lastUsedAtMicros, session.createdAtMicros)
+    /// Removes one of a user's sessions. It reads each of them once, and there are never more than `sessionsMax`.
+    private func makeRoomForSession(of key: UserKey, now: Timestamp) throws {
+        let places = try reading.sessionIDs(of: key).map { id in
+            (id: id, place: EvictionPlace(try get(Tables.sessions, SessionKey(id))))
+        }
+        guard let first = places.min(by: { $0.place < $1.place }) else { return }
+        try removeSession(first.id, of: key)
+        // The tokens of a session that has ended were revoked when it ended.
+        if !first.place.hasEnded { try revokeTokens(ofSession: first.id, of: key, now: now) }
+    }
+}
+
+/// The place of a session in the order in which sessions make room for a new one: ended ones by the time of their end,
+/// then live ones by their last use.
+private struct EvictionPlace: Comparable {
+    let hasEnded: Bool
+    let timeMicros: Int64
+
+    /// A session without a record has ended before all others.
+    init(_ session: StoredSession?) {
+        guard let session else {
+            (hasEnded, timeMicros) = (true, 0)
+            return
+        }
+        hasEnded = session.end != .unspecified
+        timeMicros = hasEnded ? session.endedAtMicros : max(session.lastUsedAtMicros, session.createdAtMicros)
+    }
+
+    static func < (one: Self, other: Self) -> Bool {
+        one.hasEnded == other.hasEnded ? one.timeMicros < other.timeMicros : one.hasEnded
     }
 }
 

@@ -3,7 +3,7 @@ public import Messages
 public import Store
 import Tokens
 
-// A proof that counts once is recorded as used until it has expired. When an operator lowers the clock
+// A proof that counts once is recorded as used until it can be valid nowhere. When an operator lowers the clock
 // (`--accept-clock`), some proofs become valid again, while the rows that record their use may be gone. So all proofs
 // that can be valid then count as used.
 
@@ -45,6 +45,11 @@ extension WriteTransaction {
 }
 
 extension StoredUsedTokenID: ExpiringRecord {
+    /// How much longer than the proof itself the record of its use lives. A call that was in time may wait for half a
+    /// minute (`Limits.requestTimeoutMax`) until its write runs, and in a cluster the clock of the node that deletes
+    /// the record may be ahead.
+    static let keptAfterEnd = Duration.minutes(1)
+
     public static func expire(
         _ key: HashKey, of table: Table<HashKey, Self>, in transaction: borrowing WriteTransaction, now _: Timestamp
     ) throws {

@@ -36,6 +36,9 @@ public final class UserDirectory: Sendable {
     public func session(tenantID: Text, uid: Text) -> UserSession { session(UserKey(tenantID, uid)) }
 
     func session(_ key: UserKey) -> UserSession {
+        // A request may name a user by megabytes, which the table would keep until its next sweep. The store refuses
+        // every write about such a user, so that these writes need no order.
+        guard key.fitsStore else { return makeSession(key, hash: 0) }
         let hash = UInt64(truncatingIfNeeded: Int64(key.hashValue))
         return shards[Int(hash % 16)].state.withLock { shard in
             if let session = shard.sessions[key]?.session { return session }
@@ -43,11 +46,22 @@ public final class UserDirectory: Sendable {
                 shard.sessions = shard.sessions.filter { $0.value.session != nil }
                 shard.sweepAt = max(64, shard.sessions.count * 2)
             }
-            let session = UserSession(
-                tenantID: key.tenant, uid: key.uid, resources: resources, issuer: issuer,
-                loop: loops.current ?? loops.loop(for: hash >> 4))
+            let session = makeSession(key, hash: hash)
             shard.sessions[key] = Weak(session: session)
             return session
+        }
+    }
+
+    private func makeSession(_ key: UserKey, hash: UInt64) -> UserSession {
+        UserSession(
+            tenantID: key.tenant, uid: key.uid, resources: resources, issuer: issuer,
+            loop: loops.current ?? loops.loop(for: hash >> 4))
+    }
+
+    /// The bytes of all keys in the table, also of sessions that nobody uses any more. For tests.
+    var keptKeyByteCount: Int {
+        shards.reduce(0) { sum, shard in
+            sum + shard.state.withLock { $0.sessions.keys.reduce(0) { $0 + $1.byteCount } }
         }
     }
 }

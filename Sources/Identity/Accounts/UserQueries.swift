@@ -42,9 +42,10 @@ extension ReadTransaction {
         case .creation: return try usersByCreation(query, tenantID, after: last, bounds: bounds)
         case .identity(let identity):
             var page = UserPage(rowReadCount: 1)
-            guard let uid = try uid(of: identity, tenantID: tenantID),
-                let user = try encodedUser(UserKey(tenantID, uid)), try query.filter.matches(user)
-            else { return page }
+            var finder = UserFinder(tenantID: tenantID)
+            guard let user = try finder.user(of: identity, in: self)?.encoded, try query.filter.matches(user) else {
+                return page
+            }
             page.users = [user]
             return page
         }

@@ -10,9 +10,9 @@ extension UserSession {
     /// `decide` then.
     ///
     /// The checks of every way to sign in are made here: a disabled account is not entered or changed (USER_DISABLED),
-    /// and no account is created where end users may not sign up (`SelfServiceRefusal`). `decide` runs inside the
-    /// transaction and may write what belongs to the credential (a used code). When anything throws, nothing is
-    /// written.
+    /// and no account is created where end users may not sign up (`SelfServiceRefusal`). The tenant's present settings
+    /// decide whether they may, and whether a second factor is needed. `decide` runs inside the transaction and may
+    /// write what belongs to the credential (a used code). When anything throws, nothing is written.
     ///
     /// Throws `SignInPending` for a sign-in that waits for a second factor. Its change of the account is kept until the
     /// sign-in is finished; a code that the credential used up stays used up.
@@ -32,14 +32,15 @@ extension UserSession {
         do {
             issue = try await write(for: .session, mayBePutOff: true) { transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
-                    let entry = try transaction.entry(key, settings: settings) { transaction, current in
-                        try decide(transaction, current).changed(by: hooks)
+                    let present = try transaction.currentSettings(of: key.tenant)
+                    let entry = try transaction.entry(key, settings: settings, present: present) {
+                        try decide($0, $1).changed(by: hooks)
                     }
                     if hooks.isDisabled {
                         _ = try transaction.enter(entry, address: nil, origin: origin, now: now)
                         return .refused(.userDisabled)
                     }
-                    switch try transaction.secondFactorStep(for: entry.effect.account, after: first, key.tenant) {
+                    switch SecondFactorStep.decide(for: entry.effect.account, after: first, settings: present) {
                     case .waits(let kind):
                         return .waits(
                             try transaction.wait(
@@ -84,21 +85,23 @@ extension UserSession {
         deadline: Instant,
         _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
     ) async throws -> SignedIn {
-        let now = resources.clock.now()
-        let key = key
+        let (key, clock) = (key, resources.clock)
         let sessionID = token.sessionID
         let pendingID = resources.random.bytes(PendingSignIns.idByteCount)
-        let issue: SignInIssue<(user: User, session: StoredSession)>
+        let issue: SignInIssue<(user: User, session: StoredSession, time: Timestamp)>
         do {
             issue = try await write(for: .session, mayBePutOff: true) { transaction in
-                try transaction.onceIssuing(session: sessionID, origin, now: now) {
+                // The grace of the previous refresh token begins in this run, however long the write has waited.
+                let now = clock.now()
+                return try transaction.onceIssuing(session: sessionID, origin, now: now) {
                     let (current, alive) = try transaction.reading.signedIn(
                         key, by: token, settings: settings, now: now)
                     let entry = SignInEntry(key: key, current: current, effect: try decide(transaction, current))
                     var session = alive
                     session.goOn(entry.effect, origin: origin, now: now)
                     if let first {
-                        switch try transaction.secondFactorStep(for: entry.effect.account, after: first, key.tenant) {
+                        let present = try transaction.currentSettings(of: key.tenant)
+                        switch SecondFactorStep.decide(for: entry.effect.account, after: first, settings: present) {
                         case .waits(let kind):
                             return .waits(
                                 try transaction.wait(
@@ -110,7 +113,7 @@ extension UserSession {
                     let account = try transaction.apply(
                         entry.effect, to: current, keeping: sessionID, origin: origin, now: now)
                     try transaction.put(Tables.sessions, SessionKey(sessionID), session)
-                    return .tokens((account.user, session))
+                    return .tokens((account.user, session, now))
                 }
             }
         } catch let repeated as RepeatedSession {
@@ -118,7 +121,7 @@ extension UserSession {
         }
         let changed = try issue.value()
         let grant = SessionGrant(changed.session, goingOnAfterChangeBy: token, of: changed.user)
-        let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: deadline)
+        let tokens = try await issuer.tokens(for: grant, settings: settings, now: changed.time, deadline: deadline)
         return SignedIn(grant, tokens: tokens)
     }
 }

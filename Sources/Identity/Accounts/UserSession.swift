@@ -92,7 +92,8 @@ public actor UserSession {
         }
     }
 
-    /// Throws `SecondFactorWanted` if the tenant asks for one by now.
+    /// Throws `SecondFactorWanted` if the tenant asks for one by now. Throws `SelfServiceRefusal` if end users may not
+    /// sign up any more.
     private func signUp(
         _ account: Account, _ first: FirstFactor, _ session: BegunSession, settings: TenantSettings, origin: Origin,
         deadline: Instant, now: Timestamp
@@ -104,7 +105,9 @@ public actor UserSession {
         do {
             _ = try await write { transaction in
                 try transaction.onceIssuing(session: session.id, origin, now: now) {
-                    guard case .notNeeded = try transaction.secondFactorStep(for: account, after: first, key.tenant)
+                    let present = try transaction.currentSettings(of: key.tenant)
+                    try SelfService.checkSignUp(present)
+                    guard case .notNeeded = SecondFactorStep.decide(for: account, after: first, settings: present)
                     else { throw SecondFactorWanted() }
                     try transaction.insert(account, origin: origin, now: now)
                     // The list by which unused anonymous users are found; the user of a custom token is not one.
@@ -129,19 +132,19 @@ public actor UserSession {
     public func refresh(
         _ token: RefreshToken, attemptID: [UInt8], settings: TenantSettings, deadline: Instant
     ) async throws -> (signedIn: SignedIn, outcome: RefreshOutcome) {
-        let now = resources.clock.now()
-        let key = key
+        let (key, clock) = (key, resources.clock)
         let attemptHash = attemptID.isEmpty ? [] : Digest.sha256(attemptID)
-        // Each of two nodes may be that far from the engine's time, and this body may run again after another node's.
+        // Each of two nodes may be that far from the engine's time.
         let clockDifference = resources.store.isInCluster ? resources.limits.journal.clockDifferenceMax * 2 : .zero
-        let unwritten = try refreshWithoutWriting(token, attemptHash: attemptHash, settings: settings, now: now)
+        let unwritten = try refreshWithoutWriting(token, attemptHash: attemptHash, settings: settings)
         let decided =
             if let unwritten {
                 unwritten
             } else {
                 try await write(for: .session, mayBePutOff: true) { transaction in
+                    // The clock is read in each run, because the age of a rotation by another node is judged by it.
                     try transaction.refresh(
-                        token, of: key, attemptHash: attemptHash, settings: settings, now: now,
+                        token, of: key, attemptHash: attemptHash, settings: settings, now: clock.now(),
                         clockDifference: clockDifference)
                 }
             }
@@ -151,21 +154,22 @@ public actor UserSession {
         case .rotated, .repeatedAfterLoss, .repeatedWithinGrace, .reused, .reusedAgain: break
         }
         let grant = SessionGrant(decided, of: token)
-        let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: deadline)
+        let tokens = try await issuer.tokens(for: grant, settings: settings, now: decided.time, deadline: deadline)
         return (SignedIn(grant, tokens: tokens), decided.decision.outcome)
     }
 
     /// A refresh that has nothing to write, as most have where tokens are reused. Nil where something is, or may be,
     /// written.
     private func refreshWithoutWriting(
-        _ token: RefreshToken, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
+        _ token: RefreshToken, attemptHash: [UInt8], settings: TenantSettings
     ) throws -> DecidedRefresh? {
         // In a cluster the end of the journal decides: it may hold another node's revocation that this node has not
         // read yet.
         guard settings.refreshMode == .reuse, !resources.store.isInCluster else { return nil }
         let decided = try resources.store.read { transaction in
             try transaction.refresh(
-                token, of: key, attemptHash: attemptHash, settings: settings, now: now, clockDifference: .zero)
+                token, of: key, attemptHash: attemptHash, settings: settings, now: resources.clock.now(),
+                clockDifference: .zero)
         }
         return decided.decision.changed == nil ? decided : nil
     }
@@ -193,8 +197,8 @@ public actor UserSession {
         }
     }
 
-    /// Deletes the account and everything of it. `asker`: the user, whose token is checked again inside the
-    /// transaction; nil for an admin.
+    /// Deletes the account and everything of it. `asker`: the user, whose token and whose permission to delete the
+    /// account (`SelfServiceRefusal`) are checked again inside the transaction; nil for an admin.
     public func delete(by asker: VerifiedUser? = nil, origin: Origin, validateOnly: Bool) async throws {
         let now = resources.clock.now()
         let key = key
@@ -204,7 +208,10 @@ public actor UserSession {
                 return
             }
             _ = try transaction.once(origin, now: now) {
-                if let asker { _ = try transaction.reading.account(of: asker, now: now) }
+                if let asker {
+                    _ = try transaction.reading.account(of: asker, now: now)
+                    try SelfService.checkDeletion(transaction.currentSettings(of: key.tenant))
+                }
                 guard let account = try transaction.reading.account(key) else { throw Failure.userNotFound }
                 try transaction.remove(account, origin: origin, now: now)
                 return UsersDeleteResponse()
@@ -222,8 +229,7 @@ public actor UserSession {
                 return account.user
             }
             return try transaction.once(origin, now: now) {
-                try transaction.insert(account, origin: origin, now: now)
-                return account.user
+                try transaction.insertUnderChosenUID(account, origin: origin, now: now).user
             }
         }
     }

@@ -16,7 +16,7 @@ extension CallerDirectory {
         try quotas?.check()
         let now = resources.clock.now()
         try use.check(limits: resources.limits, now: now)
-        let known = adminKeys.ids
+        let known = try await otherAdminKeys(than: id)
         let changed: ApiKey = try await resources.store.write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
@@ -54,7 +54,7 @@ extension CallerDirectory {
         id: Text, by admin: Caller? = nil, validateOnly: Bool, origin: Origin
     ) async throws -> ApiKey {
         let now = resources.clock.now()
-        let known = adminKeys.ids
+        let known = try await otherAdminKeys(than: id)
         let revoked: ApiKey = try await resources.store.write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
@@ -75,6 +75,34 @@ extension CallerDirectory {
 }
 
 extension CallerDirectory {
+    /// The number of keys that a search looks at between two other jobs of its loop.
+    private static let searchedTogether = 1_000
+
+    /// The ids among which `requireOtherAdminKey` looks. If no known key is another lasting project-admin key, all keys
+    /// are searched for one. That is done before the write, because all other writes wait for it, and tenants have any
+    /// number of keys. In a cluster, a call begins at the journal's end, so the search sees what any node acknowledged.
+    private func otherAdminKeys(than id: Text) async throws -> [Text] {
+        let known = adminKeys.ids
+        let isSettled = try resources.store.read { transaction -> Bool in
+            guard try transaction.isLastingAdminKey(id) else { return true }
+            return try transaction.hasLastingAdminKey(besides: id, among: known)
+        }
+        if isSettled { return known }
+        var last: Text?
+        while true {
+            let step = try resources.store.read {
+                try $0.lastingAdminKey(besides: id, after: last, limit: Self.searchedTogether)
+            }
+            if let found = step.found {
+                adminKeys.note(found)
+                return [found.apiKeyID]
+            }
+            guard let end = step.last else { return [] }
+            last = end
+            await Task.yield()
+        }
+    }
+
     /// Adds the keys that were made before there was an index of the keys of each tenant, and notes project-admin keys.
     func indexOldKeys() async throws {
         let missing: [ApiKey] = try resources.store.read { transaction in
@@ -112,23 +140,73 @@ extension ReadTransaction {
         return found
     }
 
-    /// LAST_ADMIN_KEY. The `known` keys are looked at first, because tenants have any number of keys, and all writes
-    /// wait for this one.
-    fileprivate func requireOtherAdminKey(than id: Text, known: [Text]) throws {
+    fileprivate func isLastingAdminKey(_ id: Text) throws -> Bool {
+        try get(Tables.apiKeys, TextKey(id))?.apiKey?.isLastingAdmin ?? false
+    }
+
+    fileprivate func hasLastingAdminKey(besides id: Text, among known: [Text]) throws -> Bool {
         for other in known where other != id {
-            if try get(Tables.apiKeys, TextKey(other))?.apiKey?.isLastingAdmin == true { return }
+            if try isLastingAdminKey(other) { return true }
         }
-        var isFound = false
-        try scan(Tables.apiKeys) { row in
+        return false
+    }
+
+    /// Looks for a lasting project-admin key among the next `limit` keys. `last`: where to go on; nil at the end.
+    fileprivate func lastingAdminKey(
+        besides id: Text, after last: Text?, limit: Int
+    ) throws -> (found: ApiKey?, last: Text?) {
+        var (count, end, found): (Int, Text?, ApiKey?) = (0, nil, nil)
+        try scan(Tables.apiKeys, from: last.map { .after(TextKey($0)) } ?? .first, limit: limit) { row in
+            count += 1
+            if count == limit { end = try row.key.text }
             guard StoredApiKey.isOfProjectAdmin(row.value), let key = try row.record.apiKey else { return true }
-            isFound = key.isLastingAdmin && key.apiKeyID != id
-            return !isFound
+            if key.isLastingAdmin, key.apiKeyID != id { found = key }
+            return found == nil
         }
-        guard isFound else {
+        return (found, end)
+    }
+
+    /// LAST_ADMIN_KEY if none of the `known` keys is a lasting project-admin key any more, `id` left aside.
+    fileprivate func requireOtherAdminKey(than id: Text, known: [Text]) throws {
+        guard try hasLastingAdminKey(besides: id, among: known) else {
             throw Failure(
                 .lastAdminKey,
                 "This is the last project-admin key that is good for ever and from everywhere; make another one first.")
         }
+    }
+}
+
+// The limit of the keys that a tenant's admins make. Which keys have ended is found out before the write, because all
+// other writes wait for it.
+
+extension ReadTransaction {
+    /// The ended keys of the tenant that `key` is for, the first to end first. None while the tenant has fewer keys
+    /// than the limit, or where there is no limit.
+    func endedKeys(beside key: ApiKey, by maker: Caller?, limits: Limits, now: Timestamp) throws -> [Text] {
+        guard let tenantID = maker?.limitedTenantID(of: key) else { return [] }
+        let ids = try keyIDs(of: tenantID, limits: limits)
+        guard ids.count >= limits.administration.apiKeysPerTenantMax else { return [] }
+        var ended: [(at: Int64, id: Text)] = []
+        for id in ids {
+            if let at = try endOfKey(id, now: now) { ended.append((at, id)) }
+        }
+        return ended.sorted { ($0.at, $0.id) < ($1.at, $1.id) }.map(\.id)
+    }
+
+    /// Project-admins make any number of keys: far above the limit an exact count is not needed.
+    fileprivate func keyIDs(of tenantID: Text, limits: Limits) throws -> [Text] {
+        var ids: [Text] = []
+        let countMax = 10 * limits.administration.apiKeysPerTenantMax
+        try scan(Tables.apiKeysOfTenants, prefix: TenantPrefix(tenantID), limit: countMax) { row in
+            ids.append(try row.key.text)
+            return true
+        }
+        return ids
+    }
+
+    /// When a key ended; nil while it is in force.
+    fileprivate func endOfKey(_ id: Text, now: Timestamp) throws -> Int64? {
+        try get(Tables.apiKeys, TextKey(id))?.apiKey?.endedAt(now: now)
     }
 }
 
@@ -139,52 +217,43 @@ extension WriteTransaction {
         try put(Tables.apiKeysOfTenants, TenantTextKey(tenantID, key.apiKeyID), [])
     }
 
-    /// Limits the keys that a tenant's admins make. TOO_MANY_API_KEYS when as many are in force as the limit. The
-    /// oldest ended key is deleted for the new one, so that rows of ended keys do not grow without bound.
+    /// TOO_MANY_API_KEYS when as many keys are in force as the limit. The keys that are not among the `ended` count as
+    /// in force. The key that ended first is deleted for the new one, so that rows of ended keys do not grow without
+    /// bound.
     func makeRoom(
-        for key: ApiKey, by maker: Caller?, limits: Limits, now: Timestamp, validateOnly: Bool
+        for key: ApiKey, by maker: Caller?, ended: [Text], limits: Limits, now: Timestamp, validateOnly: Bool
     ) throws {
-        guard let maker, !maker.has(.projectAdmin), let tenantID = key.onlyTenantID else { return }
+        guard let tenantID = maker?.limitedTenantID(of: key) else { return }
         let countMax = limits.administration.apiKeysPerTenantMax
-        var ids: [Text] = []
-        // Project-admins make any number of keys: far above the limit an exact count is not needed.
-        try reading.scan(Tables.apiKeysOfTenants, prefix: TenantPrefix(tenantID), limit: 10 * countMax) { row in
-            ids.append(try row.key.text)
-            return true
-        }
-        var liveCount = 0
-        var oldest: (id: Text, endedAt: Int64)?
-        for id in ids {
-            guard let endedAt = try get(Tables.apiKeys, TextKey(id))?.apiKey?.endedAt(now: now) else {
-                liveCount += 1
-                continue
-            }
-            if endedAt < oldest?.endedAt ?? .max { oldest = (id, endedAt) }
-        }
-        guard liveCount < countMax else {
+        let ids = try Set(reading.keyIDs(of: tenantID, limits: limits))
+        guard ids.count >= countMax else { return }
+        let ended = ended.filter { ids.contains($0) }
+        // A key's end may have been put off since the key was found.
+        let oldest = try ended.first { try reading.endOfKey($0, now: now) != nil }
+        let liveCount = ids.count - (oldest == nil ? 0 : ended.count)
+        guard liveCount < countMax, let oldest else {
             throw Failure(
                 .tooManyAPIKeys,
                 "The tenant has \(liveCount) API keys in force; revoke one of them, or ask a project-admin.")
         }
-        guard ids.count >= countMax, let oldest, !validateOnly else { return }
-        try delete(Tables.apiKeys, TextKey(oldest.id))
-        try delete(Tables.apiKeyUses, TextKey(oldest.id))
-        try delete(Tables.apiKeysOfTenants, TenantTextKey(tenantID, oldest.id))
+        if validateOnly { return }
+        try delete(Tables.apiKeys, TextKey(oldest))
+        try delete(Tables.apiKeyUses, TextKey(oldest))
+        try delete(Tables.apiKeysOfTenants, TenantTextKey(tenantID, oldest))
     }
+}
+
+extension Caller {
+    /// The tenant that may have only so many keys when this caller makes one; nil if there is no limit.
+    fileprivate func limitedTenantID(of key: ApiKey) -> Text? { has(.projectAdmin) ? nil : key.onlyTenantID }
 }
 
 extension StoredApiKey {
     /// Tells it without decoding the record.
     fileprivate static func isOfProjectAdmin(_ record: UnsafeRawBufferPointer) -> Bool {
         guard let key = firstField(FieldNumber.apiKey, in: record) else { return false }
-        var fields = FieldReader(key)
-        while let field = try? fields.next() {
-            if field.number == ApiKey.FieldNumber.role, case .varint(let role) = field.value {
-                // Proof: the numbers of the enumeration are not negative.
-                return role == UInt64(Role.projectAdmin.rawValue)
-            }
-        }
-        return false
+        // Proof: the numbers of the enumeration are not negative.
+        return firstVarint(ApiKey.FieldNumber.role, in: key) == UInt64(Role.projectAdmin.rawValue)
     }
 }
 

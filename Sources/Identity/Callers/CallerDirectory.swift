@@ -179,9 +179,11 @@ public final class CallerDirectory: Sendable {
         let key = request.stored.apiKey ?? ApiKey()
         try keep(request.secret)
         let limits = resources.limits
+        let ended = try resources.store.read { try $0.endedKeys(beside: key, by: maker, limits: limits, now: now) }
         try await resources.store.write { [request] transaction in
             try transaction.reading.checkExists(key.scope)
-            try transaction.makeRoom(for: key, by: maker, limits: limits, now: now, validateOnly: validateOnly)
+            try transaction.makeRoom(
+                for: key, by: maker, ended: ended, limits: limits, now: now, validateOnly: validateOnly)
             if validateOnly { return }
             try transaction.onceOnly(origin, now: now) {
                 try transaction.put(Tables.apiKeys, TextKey(key.apiKeyID), request.stored)

@@ -137,6 +137,16 @@ extension ReadTransaction {
         try revocationPlace(try lastRevocationSequence()) ?? .start
     }
 
+    /// The time of a tenant's newest revocation, which is the latest of their times; nil when no row is kept.
+    func lastRevocationTime(of tenantID: Text) throws -> Timestamp? {
+        var time: Timestamp?
+        try scan(Tables.revocations, prefix: TenantPrefix(tenantID), reversed: true, limit: 1) { row in
+            time = Timestamp(microseconds: try row.record.timeMicros)
+            return false
+        }
+        return time
+    }
+
     /// The place of a sequence; nil when the row is no longer kept.
     func revocationPlace(_ sequence: Int64) throws -> RevocationPlace? {
         guard sequence > 0 else { return .start }

@@ -18,12 +18,21 @@ struct BlockingHooks: Sendable {
     /// The description of a sign-in that a hook gets.
     struct Event: Sendable {
         var isNewUser: Bool
+        /// False for a password reset that makes an account: `before_sign_in` is not asked then.
+        var beginsSession = true
         /// The user, as far as it is known before the account is made.
         var user: User
         var signInProvider: Text
         var deviceName: Text
         var endUserIP: Text
         var requestID: Text
+
+        fileprivate func concerns(_ point: HookPoint) -> Bool {
+            switch point {
+            case .beforeCreate: isNewUser
+            case .beforeSignIn: beginsSession
+            }
+        }
     }
 
     let resources: Resources
@@ -40,7 +49,7 @@ struct BlockingHooks: Sendable {
     /// DEADLINE_EXCEEDED, the pool's other errors.
     func ask(_ event: Event, tenantID: Text, deadline: Instant) async throws -> HookAnswer {
         var answer = HookAnswer()
-        for point in HookPoint.allCases where point == .beforeSignIn || event.isNewUser {
+        for point in HookPoint.allCases where event.concerns(point) {
             guard let found = try configs.hook(point, tenantID: tenantID) else { continue }
             do {
                 let one = try await ask(

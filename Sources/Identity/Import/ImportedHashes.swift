@@ -139,17 +139,18 @@ struct ImportedHashes: Sendable {
     private static func checkedProviders(
         _ providers: [ProviderInfo], form: Email.Form, limits: Limits
     ) throws(Failure) -> [ProviderInfo] {
-        let federated = providers.filter(\.isFederated)
+        let federated = providers.enumerated().filter(\.element.isFederated)
         guard federated.count <= Values.providersPerUserMax else {
             throw .invalid(.invalidProvider, field: "providers", "must be at most \(Values.providersPerUserMax)")
         }
         var seen: Set<Text> = []
-        for provider in federated {
-            try Values.checkProvider(provider, field: "providers", form: form, limits: limits)
+        for (place, provider) in federated {
+            // A row has many identities, and older servers exported identities that are too long now.
+            try Values.checkProvider(provider, field: "providers[\(place)]", form: form, limits: limits)
             guard seen.insert(provider.providerID).inserted else {
                 throw .invalid(.invalidProvider, field: "providers", "names \(provider.providerID) twice")
             }
         }
-        return federated
+        return federated.map(\.element)
     }
 }

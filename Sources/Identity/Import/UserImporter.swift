@@ -135,7 +135,7 @@ extension WriteTransaction {
                 try checkInsertable(account)
                 if validateOnly { return .created }
                 try putFactors(row.factors, to: &account)
-                try insert(account, origin: origin, kind: .userImported, now: now)
+                _ = try insertUnderChosenUID(account, origin: origin, kind: .userImported, now: now)
                 return .created
             }
             switch onConflict {

@@ -2,8 +2,47 @@ import Base
 import Messages
 import Store
 
-// In a cluster each message is delivered by the node that claimed it. A claim puts the next attempt off to the claim's
-// end: when the node dies, the message is due again by itself. Outside of a cluster nothing is claimed.
+// In a cluster each message is delivered by the node that claimed it. A claim puts the next attempt off: when the node
+// dies, the message is due again by itself, and another node takes it over. Outside of a cluster nothing is claimed.
+
+/// The claims of other nodes on messages that are due here, and since when this node has seen them.
+///
+/// A claim is over when this node has seen it unchanged for `JournalLimits.mailClaim` by its own steady clock. That the
+/// message is due says nothing about that: the time of the next attempt was written by another node's clock. All times
+/// here are the steady clock's.
+struct ClaimWatch {
+    private struct Seen {
+        let claimant: [UInt8]
+        let since: Timestamp
+    }
+
+    /// A claim that is renewed has another place in the queue.
+    private var seen: [OutboxDueKey: Seen] = [:]
+
+    /// Whether a claim is over. A claim that was not seen before is watched from now on.
+    mutating func isOver(
+        _ key: OutboxDueKey, of claimant: [UInt8], after duration: Duration, now: Timestamp
+    ) -> Bool {
+        if let known = seen[key], known.claimant == claimant { return now - known.since >= duration }
+        seen[key] = Seen(claimant: claimant, since: now)
+        return false
+    }
+
+    /// The node whose claim is watched; nil if there is no such claim.
+    func claimant(of key: OutboxDueKey) -> [UInt8]? { seen[key]?.claimant }
+
+    /// Forgets the claims whose places in the queue are gone.
+    mutating func forget(where isGone: (OutboxDueKey) throws -> Bool) rethrows {
+        seen = try seen.filter { try !isGone($0.key) }
+    }
+}
+
+/// A message that is due.
+struct DueMessage: Sendable {
+    let key: OutboxDueKey
+    /// The node whose claim on the message is over; nil if the message may not be taken over.
+    let abandonedBy: [UInt8]?
+}
 
 /// A message that this node may deliver now.
 struct MailClaim: Sendable {
@@ -15,17 +54,32 @@ struct MailClaim: Sendable {
 
 extension JournalLimits {
     /// A claim may be used for this long after it was asked for: an attempt takes a minute at most (`MailDelivery`),
-    /// and has to end before the claim does.
+    /// and has to end before another node takes the message over.
     var mailClaimUse: Duration { mailClaim / 4 }
 }
 
+extension ReadTransaction {
+    /// The node that claimed the message of a row. Nil if nobody did, or if the row does not lead to the message. Does
+    /// not decode the message: each look at the queue asks this about each message that is due.
+    func claimant(due key: OutboxDueKey) throws -> [UInt8]? {
+        let found = try withValue(Tables.outbox, TenantTextKey(key.tenant, key.messageID)) { record -> [UInt8]? in
+            guard let message = firstField(StoredOutboxMessage.FieldNumber.message, in: record),
+                let next = firstVarint(OutboxMessage.FieldNumber.nextAttemptAtMicros, in: message),
+                next == UInt64(bitPattern: key.time.microseconds),
+                let claimant = firstField(StoredOutboxMessage.FieldNumber.claimant, in: record), !claimant.isEmpty
+            else { return nil }
+            return [UInt8](claimant)
+        }
+        return found ?? nil
+    }
+}
+
 extension WriteTransaction {
-    /// Claims the messages of `keys` that are still due, each on its own. Nil when another node has the message, or
-    /// when the message is left to the node that had it, which may come back (`mayTakeOver` is false).
-    func claim(
-        _ keys: [OutboxDueKey], _ claimant: [UInt8], until: Timestamp, mayTakeOver: Bool
-    ) throws -> [MailClaim?] {
-        try keys.map { key throws in
+    /// Claims the messages that are still due, each on its own. Nil when another node has the message, or had it and
+    /// its claim is not known to be over.
+    func claim(_ due: [DueMessage], _ claimant: [UInt8], until: Timestamp) throws -> [MailClaim?] {
+        try due.map { wanted throws in
+            let key = wanted.key
             let found: StoredOutboxMessage?
             do {
                 found = try reading.message(due: key)
@@ -38,9 +92,9 @@ extension WriteTransaction {
                 try delete(Tables.outboxDue, key)
                 return nil
             }
-            // A claim of this node itself shows that it sent nothing: messages that it is delivering are not in `keys`.
+            // A claim of this node itself shows that it sent nothing: messages that it is delivering are not in `due`.
             let isTakenOver = !stored.claimant.isEmpty && stored.claimant != claimant
-            if isTakenOver, !mayTakeOver { return nil }
+            if isTakenOver, stored.claimant != wanted.abandonedBy { return nil }
             try delete(Tables.outboxDue, key)
             // A message that crashes its server each time must run out of attempts, too.
             if isTakenOver { message.attempts &+= 1 }
@@ -54,8 +108,6 @@ extension WriteTransaction {
 }
 
 extension StoredOutboxMessage {
-    /// Whether a node of the cluster is delivering the message.
-    func isClaimed(at now: Timestamp) -> Bool {
-        !claimant.isEmpty && now < Timestamp(microseconds: message?.nextAttemptAtMicros ?? 0)
-    }
+    /// Whether a node of the cluster is delivering the message, or was when it died.
+    var isClaimed: Bool { !claimant.isEmpty && message?.state == .pending }
 }

@@ -28,6 +28,7 @@ public actor Mailer {
     /// Tenants without a place for a message on its way. Nothing of theirs is tried before the next wake.
     private var resting: Set<Text> = []
     private var idleWaiters: [Promise<Void>] = []
+    private var othersClaims = ClaimWatch()
     private var isStopped = false
     private var isWakingSoon = false
     /// Messages that were taken over from another node of the cluster, which did not write their outcome.
@@ -105,6 +106,9 @@ public actor Mailer {
         timer.arm(after: .seconds(1))
         resting = []
         settleAgain()
+        try? resources.store.read { transaction in
+            try othersClaims.forget { try !transaction.exists(Tables.outboxDue, $0) }
+        }
         deliverMore()
     }
 
@@ -123,7 +127,7 @@ public actor Mailer {
             try transaction.dueMessages(
                 now: resources.clock.now(), after: lastTenant, limit: Self.inFlightMax - inFlightCount,
                 room: { room(for: $0) },
-                isTaken: { inFlight[$0.tenant]?.contains($0.messageID) == true })
+                isTaken: { isTaken($0, in: transaction) })
         }
         guard let due, !due.isEmpty else { return }
         for key in due {
@@ -138,6 +142,17 @@ public actor Mailer {
         }
     }
 
+    /// Whether a message is being delivered, here or by another node whose claim is not over.
+    private func isTaken(_ key: OutboxDueKey, in transaction: borrowing ReadTransaction) -> Bool {
+        if inFlight[key.tenant]?.contains(key.messageID) == true { return true }
+        // A message that cannot be read counts as one that nobody claimed: its delivery takes it out of the queue.
+        guard resources.store.isInCluster, let other = try? transaction.claimant(due: key), other != claimant else {
+            return false
+        }
+        return !othersClaims.isOver(
+            key, of: other, after: resources.limits.journal.mailClaim, now: resources.steadyClock.now())
+    }
+
     /// How many more messages of the tenant may be on their way: a second one only while a quarter of the places is
     /// free.
     private func room(for tenant: Text) -> Int {
@@ -146,13 +161,15 @@ public actor Mailer {
         return (isCrowded ? 1 : Self.inFlightPerTenantMax) - (inFlight[tenant]?.count ?? 0)
     }
 
-    /// Claims messages, and delivers those that no other node has claimed.
+    /// Claims messages, and delivers those that no other node has claimed. After an outage the node that had a message
+    /// comes first: it may have sent the message, and says so as soon as the engine answers.
     private func claim(_ due: [OutboxDueKey]) async {
         let limits = resources.limits.journal
         let (begin, until) = (resources.steadyClock.now(), resources.clock.now() + limits.mailClaim)
         let mayTakeOver = resources.store.hasReachedJournal(for: limits.mailClaimGrace)
+        let wanted = due.map { DueMessage(key: $0, abandonedBy: mayTakeOver ? othersClaims.claimant(of: $0) : nil) }
         let claims = try? await resources.store.write(for: .session) { [claimant] in
-            try $0.claim(due, claimant, until: until, mayTakeOver: mayTakeOver)
+            try $0.claim(wanted, claimant, until: until)
         }
         // A node that was held up does not use its claims: any node may deliver the messages when the claims are over.
         let isLate = resources.steadyClock.now() - begin > limits.mailClaimUse

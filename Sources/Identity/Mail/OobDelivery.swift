@@ -79,39 +79,26 @@ public struct OobDelivery: Sendable {
     /// Makes a code for an admin, who brings it to its user by other means.
     public func generate(_ order: OobOrder, settings: TenantSettings, origin: Origin) async throws -> MadeOobCode {
         let now = resources.clock.now()
-        let prepared = try prepare(order, settings: settings, now: now)
+        let codes = prepareCodes(
+            order, page: actionPage(try configs.get(tenantID: settings.tenantID)), settings.tenantID, now: now)
         try await resources.store.write { transaction in
             try transaction.onceOnly(origin, now: now) {
-                try prepared.putCodes(in: transaction)
+                try codes.put(in: transaction)
                 try transaction.appendEvent(
                     .oobLinkGenerated, tenantID: settings.tenantID, uid: order.uid, origin: origin,
                     detail: Text("\(order.type)"), now: now)
             }
         }
         return MadeOobCode(
-            code: prepared.code, link: prepared.link, notMeLink: prepared.rejection?.link ?? .empty,
-            expiresAt: Timestamp(microseconds: prepared.stored.expiresAtMicros))
+            code: codes.code, link: codes.link, notMeLink: codes.rejection?.link ?? .empty,
+            expiresAt: Timestamp(microseconds: codes.stored.expiresAtMicros))
     }
 
     /// A code and its mail before they are written; for a caller that writes them together with something else.
     func prepare(_ order: OobOrder, settings: TenantSettings, now: Timestamp) throws -> PreparedOob {
         let config = try configs.get(tenantID: settings.tenantID)
-        let page = actionPage(config)
-        let code = Base64.url.encode(resources.random.bytes(32))
-        var stored = StoredOobCode(
-            requestType: order.type, uid: order.uid, email: order.email, newEmail: order.newEmail,
-            createdAtMicros: now.microseconds, expiresAtMicros: (now + OobCodes.lifetime(order.type)).microseconds,
-            decoy: order.isDecoy, factorID: order.factorID)
-        var rejection: PreparedRejection?
-        if OobCodes.isRejectable(order.type) {
-            let made = PreparedRejection(of: stored, code: code, page: page, settings.tenantID, resources.random)
-            stored.twinHash = OobCodes.hash(made.code)
-            rejection = made
-        }
-        let link = ActionLink.make(
-            base: page, order.type, code: Text(unchecked: code), tenantID: settings.tenantID,
-            continueURL: order.continueURL)
-        let notMeLink = rejection?.link.withBytes { Text(unchecked: [UInt8]($0)) } ?? .empty
+        let codes = prepareCodes(order, page: actionPage(config), settings.tenantID, now: now)
+        let (link, notMeLink) = codes.linkTexts
         let values = MailText.Values(
             appName: settings.tenant.displayName, email: order.email, newEmail: order.newEmail,
             displayName: order.displayName, link: link, notMeLink: notMeLink)
@@ -129,9 +116,27 @@ public struct OobDelivery: Sendable {
             createdAtMicros: now.microseconds, nextAttemptAtMicros: isDelivered ? now.microseconds : 0,
             expiresAtMicros: (now + Self.messageKept).microseconds)
         return PreparedOob(
-            tenantID: settings.tenantID, code: Secret(code), link: Secret(link.bytes), rejection: rejection,
-            stored: stored, message: StoredOutboxMessage(message: message, sealedContents: sealed, decoy: order.isDecoy)
-        )
+            codes: codes,
+            message: StoredOutboxMessage(message: message, sealedContents: sealed, decoy: order.isDecoy))
+    }
+
+    /// A code and its link, without a mail. A mail's words cost much more to make.
+    private func prepareCodes(_ order: OobOrder, page: Text, _ tenantID: Text, now: Timestamp) -> PreparedCodes {
+        let code = Base64.url.encode(resources.random.bytes(32))
+        var stored = StoredOobCode(
+            requestType: order.type, uid: order.uid, email: order.email, newEmail: order.newEmail,
+            createdAtMicros: now.microseconds, expiresAtMicros: (now + OobCodes.lifetime(order.type)).microseconds,
+            decoy: order.isDecoy, factorID: order.factorID)
+        var rejection: PreparedRejection?
+        if OobCodes.isRejectable(order.type) {
+            let made = PreparedRejection(of: stored, code: code, page: page, tenantID, resources.random)
+            stored.twinHash = OobCodes.hash(made.code)
+            rejection = made
+        }
+        let link = ActionLink.make(
+            base: page, order.type, code: Text(unchecked: code), tenantID: tenantID, continueURL: order.continueURL)
+        return PreparedCodes(
+            tenantID: tenantID, code: Secret(code), link: Secret(link.bytes), rejection: rejection, stored: stored)
     }
 
     /// The page that the tenant's links lead to.
@@ -145,31 +150,46 @@ public struct OobDelivery: Sendable {
     }
 }
 
-/// A code and its mail, ready to be written together.
-struct PreparedOob: Sendable {
+/// A code that is ready to be written, and the second code of the same mail if there is one.
+struct PreparedCodes: Sendable {
     let tenantID: Text
     let code: Secret
     let link: Secret
     let rejection: PreparedRejection?
-    private(set) var stored: StoredOobCode
+    fileprivate(set) var stored: StoredOobCode
+
+    /// The links for the words of a mail.
+    var linkTexts: (link: Text, notMeLink: Text) {
+        (
+            link.withBytes { Text(unchecked: [UInt8]($0)) },
+            rejection?.link.withBytes { Text(unchecked: [UInt8]($0)) } ?? .empty
+        )
+    }
+
+    func put(in transaction: borrowing WriteTransaction) throws {
+        try transaction.putOobCode(code, stored, tenantID: tenantID)
+        if let rejection { try transaction.putOobCode(rejection.code, rejection.stored, tenantID: tenantID) }
+    }
+}
+
+/// A code and its mail, ready to be written together.
+struct PreparedOob: Sendable {
+    private(set) var codes: PreparedCodes
     let message: StoredOutboxMessage
+
+    var stored: StoredOobCode { codes.stored }
 
     /// The same code as one of the account's ways back.
     func atPlace(_ place: Int64) -> PreparedOob {
         var recovery = self
-        recovery.stored.emailVerified = true
-        recovery.stored.recoveryPlace = place
+        recovery.codes.stored.emailVerified = true
+        recovery.codes.stored.recoveryPlace = place
         return recovery
     }
 
-    func putCodes(in transaction: borrowing WriteTransaction) throws {
-        try transaction.putOobCode(code, stored, tenantID: tenantID)
-        if let rejection { try transaction.putOobCode(rejection.code, rejection.stored, tenantID: tenantID) }
-    }
-
     func put(in transaction: borrowing WriteTransaction) throws {
-        try putCodes(in: transaction)
-        try transaction.putOutbox(message, tenantID: tenantID)
+        try codes.put(in: transaction)
+        try transaction.putOutbox(message, tenantID: codes.tenantID)
     }
 }
 

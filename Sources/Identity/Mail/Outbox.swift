@@ -77,8 +77,9 @@ extension WriteTransaction {
                 .outboxMessageNotDeliverable,
                 "The message was sent already, is held to be read here, or carries a code that has expired.")
         }
-        // A node of the cluster is delivering the message already; from two nodes it would come twice.
-        if stored.isClaimed(at: now) { return message }
+        // A node of the cluster is delivering the message, or may have sent it and not said so. From another node it
+        // might come twice, so it is taken over like any other: when the claim is over, and counted.
+        if stored.isClaimed { return message }
         if message.nextAttemptAtMicros > 0 {
             let due = Timestamp(microseconds: message.nextAttemptAtMicros)
             try delete(Tables.outboxDue, OutboxDueKey(due, tenantID, messageID))

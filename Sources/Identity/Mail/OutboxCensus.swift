@@ -47,7 +47,7 @@ public struct OutboxPass: Sendable {
             last = try row.key
             byteCount += row.value.count
             counts.all += 1
-            if try Self.isDead(row.value) { counts.dead += 1 }
+            if Self.isDead(row.value) { counts.dead += 1 }
             return true
         }
         if isAtEnd || counts.all >= limits.outboxCountedMax {
@@ -59,16 +59,10 @@ public struct OutboxPass: Sendable {
     }
 
     /// `record`: an encoded `StoredOutboxMessage`.
-    private static func isDead(_ record: UnsafeRawBufferPointer) throws -> Bool {
+    private static func isDead(_ record: UnsafeRawBufferPointer) -> Bool {
         guard let message = firstField(StoredOutboxMessage.FieldNumber.message, in: record) else { return false }
-        var fields = FieldReader(message)
-        while let field = try fields.next() {
-            if field.number == OutboxMessage.FieldNumber.state, case .varint(let state) = field.value {
-                // Proof: the numbers of the enumeration are not negative.
-                return state == UInt64(OutboxState.dead.rawValue)
-            }
-        }
-        return false
+        // Proof: the numbers of the enumeration are not negative.
+        return firstVarint(OutboxMessage.FieldNumber.state, in: message) == UInt64(OutboxState.dead.rawValue)
     }
 }
 

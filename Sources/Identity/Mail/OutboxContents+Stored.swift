@@ -32,17 +32,14 @@ extension OutboxContents {
     private static func compacted(_ words: Text, _ link: [UInt8], _ linkMark: UInt8) -> Text {
         var stored: [UInt8] = []
         stored.reserveCapacity(words.byteCount)
-        var rest = words.bytes[...]
-        while let byte = rest.first {
-            // The rest is compared only where the link's first byte is found.
-            if byte == link[0], rest.starts(with: link) {
-                stored += [mark, linkMark]
-                rest = rest.dropFirst(link.count)
-                continue
-            }
+        var search = LinkSearch(link)
+        let storedLinkCount = link.count + link.count(where: { $0 == mark })
+        for byte in words.bytes {
             stored.append(byte)
             if byte == mark { stored.append(mark) }
-            rest = rest.dropFirst()
+            guard search.endsLink(byte) else { continue }
+            stored.removeLast(storedLinkCount)
+            stored += [mark, linkMark]
         }
         return Text(unchecked: stored)
     }

@@ -8,7 +8,7 @@ import Store
 extension ReadTransaction {
     /// Up to `limit` messages to be delivered by now, of each tenant the most overdue ones, the tenants after `last`
     /// first. `room`: how many more deliveries a tenant may have; `isTaken`: whether a message is being delivered
-    /// already.
+    /// already. Both may read in the transaction.
     func dueMessages(
         now: Timestamp, after last: Text?, limit: Int, room: (Text) -> Int, isTaken: (OutboxDueKey) -> Bool
     ) throws -> [OutboxDueKey] {

@@ -31,7 +31,8 @@ extension Project {
         while try await store.sweep(now: clock.now(), limit: Self.rowsPerWrite) == Self.rowsPerWrite {}
         try await tenants.finishSomeDeletions()
         try await signingKeys.retireExpired()
-        try await store.write { [now = clock.now()] in try $0.noteRevocationTime(now) }
+        // The clock is read in the run, because the note is about all revocations up to then.
+        try await store.write { [clock] in try $0.noteRevocationTime(clock.now()) }
         while try await store.write({ [now = clock.now()] in
             try $0.forgetRevocations(now: now, limit: Self.rowsPerWrite)
         }) {}

@@ -127,7 +127,7 @@ public final class Project: Sendable {
             resources, masterKey, signIns, codes: verificationCodes, delivery: mail.delivery, mailer: mail.mailer,
             projectID: configuration.projectID)
         let recovery = EmailRecovery(resources: resources, tenants: tenants, oobDelivery: mail.delivery)
-        self.mailedCodes = MailedCodes(resources: resources, users: users, mailer: mail.mailer, recovery: recovery)
+        self.mailedCodes = MailedCodes(users: users, hooks: signIns.hooks, mailer: mail.mailer, recovery: recovery)
         self.profileUpdates = ProfileUpdates(
             resources: resources, users: users, mailer: mail.mailer, recovery: recovery)
         (imports, exports) = Self.transfers(resources, masterKey, users, passwords)

@@ -18,6 +18,7 @@ public struct ProjectFactors: Sendable {
         enrollments = SecondFactorEnrollments(
             resources: resources, users: pipeline.users, tokenCheck: pipeline.tokenCheck, codes: codes,
             pendingSignIns: pipeline.pendingSignIns, secrets: secrets, delivery: delivery, mailer: mailer,
-            devices: pipeline.guesses.devices, repeatedChanges: pipeline.repeatedChanges, projectID: projectID)
+            devices: pipeline.guesses.devices, keys: pipeline.guesses.keys, repeatedChanges: pipeline.repeatedChanges,
+            projectID: projectID)
     }
 }

@@ -60,6 +60,6 @@ extension WriteTransaction {
         guard try !reading.isSpent(.customToken, until: token.expiresAt),
             try put(ifAbsent: Tables.usedTokenIDs, useKey, record)
         else { throw Failure.invalidCustomToken(.used) }
-        try scheduleExpiry(at: token.expiresAt, Tables.usedTokenIDs, useKey)
+        try scheduleExpiry(at: token.expiresAt + StoredUsedTokenID.keptAfterEnd, Tables.usedTokenIDs, useKey)
     }
 }

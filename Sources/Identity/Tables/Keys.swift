@@ -23,6 +23,13 @@ public struct UserKey: StoreKey, Hashable {
         key.append(terminated: tenant)
         key.append(contentsOf: uid.bytes)
     }
+
+    /// Of the stored key.
+    var byteCount: Int { tenant.byteCount + 1 + uid.byteCount }
+
+    /// False for a key of a request that is longer than any user's, whose uid may be older than `uidMax`. The store
+    /// refuses it (`.keySize`).
+    var fitsStore: Bool { byteCount <= KeyWriter.byteCountMax }
 }
 
 /// `tenant ‖ 0x00 ‖ time (µs) ‖ uid`; without a uid a place between two times.
@@ -233,7 +240,7 @@ public struct OobSubjectKey: StoreKey {
 }
 
 /// `tenant ‖ 0x00 ‖ time (µs) ‖ message id`: due messages are looked for tenant by tenant.
-public struct OutboxDueKey: StoreKey {
+public struct OutboxDueKey: StoreKey, Hashable {
     public var time: Timestamp
     public var tenant: Text
     public var messageID: Text

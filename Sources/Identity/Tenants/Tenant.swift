@@ -51,45 +51,52 @@ public actor Tenant {
 
     // MARK: Quotas of mail
 
-    /// Charges a mail: 5 an hour to a mailbox, 30 an hour on behalf of an end user's address.
-    public func admitSend(email: Email, address: EndUserAddress?, settings: TenantSettings) throws {
+    /// Charges a mail to the budgets of its mailbox (`MailAsker`), and to the 30 an hour of an end user's address. A
+    /// decoy is charged as a real mail is. TOO_MANY_ATTEMPTS_TRY_LATER.
+    public func admitSend(
+        email: Email, askedBy asker: MailAsker, address: EndUserAddress?, settings: TenantSettings
+    ) throws {
+        let (limits, key, mailbox) = (resources.limits, HMACKey(settings.secret), email.canonical.bytes)
+        var charges: [(key: UInt64, max: Int)]
+        switch asker {
+        case .anybody: charges = [(key.hash(mailbox), limits.sendsPerMailboxAndHour)]
+        case .owner: charges = [(key.hash([3] + mailbox), limits.sendsPerMailboxAndHour)]
+        case .stranger(let uid):
+            // No text holds a zero byte, so no two pairs of a uid and a mailbox make the same bytes.
+            let pair = uid.bytes + [0] + mailbox
+            charges = [
+                (key.hash([4] + pair), limits.sendsPerMailboxAndHour),
+                (key.hash([5] + mailbox), limits.strangersSendsPerMailboxAndHour),
+            ]
+        }
+        if let address { charges.append((key.hash([0] + address.network), limits.sendsPerAddressAndHour)) }
+        try spend(charges)
+    }
+
+    /// Spends one mail of each budget, or nothing.
+    private func spend(_ charges: [(key: UInt64, max: Int)]) throws {
         let now = resources.steadyClock.now()
-        let key = HMACKey(settings.secret)
-        let mailbox = key.hash(email.canonical.bytes)
-        let network = address.map { key.hash([0] + $0.network) }
-        let limits = resources.limits
-        var wait = sends.wait(mailbox, max: limits.sendsPerMailboxAndHour, now: now)
-        if let network { wait = max(wait, sends.wait(network, max: limits.sendsPerAddressAndHour, now: now)) }
+        let wait = charges.map { sends.wait($0.key, max: $0.max, now: now) }.max() ?? .zero
         guard wait == .zero else { throw Failure.tooManyAttempts(retryAfter: wait) }
         keepCounts(for: .hours(1), from: now)
-        sends.charge(mailbox, now: now)
-        if let network { sends.charge(network, now: now) }
+        for charge in charges { sends.charge(charge.key, now: now) }
     }
 
     /// Charges a mail that tells a mailbox of a change: 5 an hour, apart from the mails that anybody may ask for.
     /// Otherwise anybody could keep a user from changing the email.
     public func admitNotice(to email: Email, settings: TenantSettings) throws {
-        let now = resources.steadyClock.now()
         let key = HMACKey(settings.secret).hash([1] + email.canonical.bytes)
-        let wait = sends.wait(key, max: resources.limits.sendsPerMailboxAndHour, now: now)
-        guard wait == .zero else { throw Failure.tooManyAttempts(retryAfter: wait) }
-        keepCounts(for: .hours(1), from: now)
-        sends.charge(key, now: now)
+        try spend([(key, resources.limits.sendsPerMailboxAndHour)])
     }
 
-    /// Charges a test mail: 10 an hour of the tenant. It also counts as a mail to the mailbox, whose owner did not ask
-    /// for it.
+    /// Charges a test mail: 10 an hour of the tenant. It also counts as a mail that anybody asked for, because the
+    /// owner of the mailbox did not.
     func admitTestMail(to email: Email, settings: TenantSettings) throws {
-        let now = resources.steadyClock.now()
         let (limits, key) = (resources.limits, HMACKey(settings.secret))
-        let (mailbox, tests) = (key.hash(email.canonical.bytes), key.hash([2]))
-        let wait = max(
-            sends.wait(mailbox, max: limits.sendsPerMailboxAndHour, now: now),
-            sends.wait(tests, max: limits.testMailsPerTenantAndHour, now: now))
-        guard wait == .zero else { throw Failure.tooManyAttempts(retryAfter: wait) }
-        keepCounts(for: .hours(1), from: now)
-        sends.charge(mailbox, now: now)
-        sends.charge(tests, now: now)
+        try spend([
+            (key.hash(email.canonical.bytes), limits.sendsPerMailboxAndHour),
+            (key.hash([2]), limits.testMailsPerTenantAndHour),
+        ])
     }
 
     /// Charges an anonymous sign-up: it proves nothing, so one end user could make any number of accounts.

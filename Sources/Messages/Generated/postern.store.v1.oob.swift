@@ -128,7 +128,7 @@ public struct StoredOutboxMessage: Message {
     public var decoy: Bool = false
     /// When the contents become useless. The message is not delivered after that. 0 = no such time.
     public var deliverUntilMicros: Int64 = 0
-    /// In a cluster: the server that is delivering the message. Its claim ends when the next attempt is due.
+    /// In a cluster: the server that claimed the message and has not written what became of it.
     public var claimant: [UInt8] = []
 
     public init() {}

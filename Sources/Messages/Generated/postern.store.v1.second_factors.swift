@@ -188,6 +188,11 @@ public struct StoredPendingSignIn: Message {
     public var isNewUser: Bool = false
     /// The change that the sign-in makes to the account when it is finished.
     public var change: PendingAccountChange?
+    /// When the provider that proved the user was last changed, as it was then: after another change the identity is
+    /// proved again. 0 = no provider, or a row of an older server.
+    public var providerUpdatedAtMicros: Int64 = 0
+    /// As in StoredSession.
+    public var hookClaimsJSON: [UInt8] = []
 
     public init() {}
 
@@ -205,7 +210,9 @@ public struct StoredPendingSignIn: Message {
         sessionID: [UInt8] = [],
         tries: Int32 = 0,
         isNewUser: Bool = false,
-        change: PendingAccountChange? = nil
+        change: PendingAccountChange? = nil,
+        providerUpdatedAtMicros: Int64 = 0,
+        hookClaimsJSON: [UInt8] = []
     ) {
         self.kind = kind
         self.uid = uid
@@ -221,6 +228,8 @@ public struct StoredPendingSignIn: Message {
         self.tries = tries
         self.isNewUser = isNewUser
         self.change = change
+        self.providerUpdatedAtMicros = providerUpdatedAtMicros
+        self.hookClaimsJSON = hookClaimsJSON
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -239,6 +248,8 @@ public struct StoredPendingSignIn: Message {
         @inlinable public static var tries: Int { 12 }
         @inlinable public static var isNewUser: Int { 13 }
         @inlinable public static var change: Int { 14 }
+        @inlinable public static var providerUpdatedAtMicros: Int { 15 }
+        @inlinable public static var hookClaimsJSON: Int { 16 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -267,6 +278,8 @@ extension StoredPendingSignIn: ConvertibleToC {
         self.tries = source.pointee.tries
         self.isNewUser = source.pointee.is_new_user != 0
         self.change = source.pointee.change.map { PendingAccountChange(copying: $0) }
+        self.providerUpdatedAtMicros = source.pointee.provider_updated_at_micros
+        self.hookClaimsJSON = [UInt8](copying: source.pointee.hook_claims_json)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredPendingSignIn>, arena: Arena) {
@@ -284,6 +297,8 @@ extension StoredPendingSignIn: ConvertibleToC {
         target.pointee.tries = self.tries
         target.pointee.is_new_user = self.isNewUser ? 1 : 0
         if let value = self.change { target.pointee.change = arena.make(value) }
+        target.pointee.provider_updated_at_micros = self.providerUpdatedAtMicros
+        target.pointee.hook_claims_json = arena.copy(self.hookClaimsJSON)
     }
 }
 

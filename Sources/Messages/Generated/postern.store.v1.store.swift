@@ -108,7 +108,8 @@ public struct StoredSession: Message {
     public var attemptHash: [UInt8] = []
     public var end: SessionEnd = .unspecified
     public var endedAtMicros: Int64 = 0
-    /// A JSON object: claims of the custom token that began the session; every ID token of the session has them.
+    /// A JSON object: the claims of the session's last custom token, and those of the tenant's hooks; every ID token of
+    /// the session has them.
     public var claimsJSON: [UInt8] = []
     /// When `counter` got its present value. A second holder of the previous token may still use it for a short time from
     /// then on.
@@ -126,6 +127,9 @@ public struct StoredSession: Message {
     /// firebase.sign_in_second_factor and second_factor_identifier. Empty: the user showed no second factor.
     public var secondFactor: Text = .empty
     public var secondFactorID: Text = .empty
+    /// A JSON object: the session claims that the tenant's hooks gave. They are part of `claims_json`, and stay when
+    /// another custom token replaces the rest. Empty in a row of an older server.
+    public var hookClaimsJSON: [UInt8] = []
 
     public init() {}
 
@@ -148,7 +152,8 @@ public struct StoredSession: Message {
         counterValidFrom: UInt64 = 0,
         olderTokensEnd: SessionEnd = .unspecified,
         secondFactor: Text = .empty,
-        secondFactorID: Text = .empty
+        secondFactorID: Text = .empty,
+        hookClaimsJSON: [UInt8] = []
     ) {
         self.tenantID = tenantID
         self.uid = uid
@@ -169,6 +174,7 @@ public struct StoredSession: Message {
         self.olderTokensEnd = olderTokensEnd
         self.secondFactor = secondFactor
         self.secondFactorID = secondFactorID
+        self.hookClaimsJSON = hookClaimsJSON
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -192,6 +198,7 @@ public struct StoredSession: Message {
         @inlinable public static var olderTokensEnd: Int { 22 }
         @inlinable public static var secondFactor: Int { 30 }
         @inlinable public static var secondFactorID: Int { 31 }
+        @inlinable public static var hookClaimsJSON: Int { 32 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -225,6 +232,7 @@ extension StoredSession: ConvertibleToC {
         self.olderTokensEnd = enumeration(source.pointee.older_tokens_end.rawValue)
         self.secondFactor = Text(copying: source.pointee.second_factor)
         self.secondFactorID = Text(copying: source.pointee.second_factor_id)
+        self.hookClaimsJSON = [UInt8](copying: source.pointee.hook_claims_json)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredSession>, arena: Arena) {
@@ -247,6 +255,7 @@ extension StoredSession: ConvertibleToC {
         target.pointee.older_tokens_end = Postern__Store__V1__SessionEnd(rawValue: UInt32(self.olderTokensEnd.rawValue))
         target.pointee.second_factor = arena.copy(self.secondFactor)
         target.pointee.second_factor_id = arena.copy(self.secondFactorID)
+        target.pointee.hook_claims_json = arena.copy(self.hookClaimsJSON)
     }
 }
 

@@ -517,7 +517,8 @@ extension AuditListSettingsChangesResponse: ConvertibleToC {
 
 public struct AuditWatchEventsRequest: Message {
     public var tenantID: Text = .empty
-    /// Start after this event; 0 = only new events, -1 = all events that are kept.
+    /// Start after this event; 0 = only new events, -1 = all events that are kept. After a restore, the sequence of an
+    /// event that the restore undid is refused with INVALID_SEQUENCE, until the log is as long again.
     public var afterSequence: Int64 = 0
     public var filter: EventFilter?
     public var includeProof: Bool = false

@@ -54,7 +54,8 @@ extension Hook: ConvertibleToC {
 }
 
 public struct HookConfig: Message {
-    /// Asked before an end user's first sign-in makes an account. It is not asked when admins make or import accounts.
+    /// Asked before an end user's first sign-in or password reset makes an account. It is not asked when admins make or
+    /// import accounts.
     public var beforeCreate: Hook?
     /// Asked when an end user has proved the first factor, before a session begins; for a new user after before_create.
     public var beforeSignIn: Hook?

@@ -1905,7 +1905,8 @@ extension TenantDenial: ConvertibleToC {
 
 public struct TenantsWatchDenialsRequest: Message {
     public var tenantID: Text = .empty
-    /// Start after this refusal; 0 = only new refusals, -1 = all refusals that are kept.
+    /// Start after this refusal; 0 = only new refusals, -1 = all refusals that are kept. After a restore, the sequence of
+    /// a refusal that the restore undid is refused with INVALID_SEQUENCE, until the log is as long again.
     public var afterSequence: Int64 = 0
 
     public init() {}

@@ -119,6 +119,20 @@ extension User {
     public func secondFactor(_ id: Text) throws(Failure) -> SecondFactor { try secondFactors.factor(id) }
 }
 
+extension Account {
+    /// Adds a second factor. `address`: the hash of the address that it was enrolled from; nil if that is not known.
+    ///
+    /// With the first factor, all other known addresses are forgotten. Each known address has a budget of its own for
+    /// wrong codes, and somebody who had only the password may have signed in from these.
+    public mutating func add(_ factor: SecondFactor, from address: UInt64?) {
+        if user.secondFactors.isEmpty {
+            knownAddresses = KnownAddresses()
+            if let address { knownAddresses.remember(address) }
+        }
+        user.secondFactors.append(factor)
+    }
+}
+
 extension [SecondFactor] {
     /// MISSING_MFA_ENROLLMENT_ID, MFA_ENROLLMENT_NOT_FOUND.
     public func factor(_ id: Text) throws(Failure) -> SecondFactor {

@@ -39,8 +39,8 @@ extension MethodDescriptor {
 
     /// Sends one test mail with a fixed text by the tenant's settings, at once and in one attempt, and returns the result.
     /// If the mail could not be sent, the answer says so, and the call does not fail. With EMAIL_DELIVERY_OUTBOX nothing
-    /// is sent. A tenant may send 10 test mails an hour, and 5 to one mailbox, counted with all other mail to it.
-    /// Refusals: MISSING_EMAIL, INVALID_EMAIL, TOO_MANY_ATTEMPTS_TRY_LATER.
+    /// is sent. A tenant may send 10 test mails an hour, and 5 to one mailbox, counted with the mail to it that anybody may
+    /// ask for. Refusals: MISSING_EMAIL, INVALID_EMAIL, TOO_MANY_ATTEMPTS_TRY_LATER.
     static let emailConfigsTest = MethodDescriptor(
         service: "postern.v1.EmailConfigs", method: "Test", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 40_000, idempotent: false, mutation: true,
@@ -721,7 +721,11 @@ extension MethodDescriptor {
     /// never verified, all other ways to sign in are removed from the account, because whoever registered it had not
     /// proved to own the email.
     ///
-    /// Refusals: PASSWORD_LOGIN_DISABLED, those of CheckOobCode, WEAK_PASSWORD.
+    /// If the email is one that somebody else's account was moved to, that account loses it, and a new account is made.
+    /// The tenant's before_create hook is asked first. End users who may not sign up get INVALID_OOB_CODE.
+    ///
+    /// Refusals: PASSWORD_LOGIN_DISABLED, those of CheckOobCode, WEAK_PASSWORD; for a new account BLOCKED_BY_HOOK,
+    /// HOOK_FAILED, USER_DISABLED (the hook disabled the new user).
     static let accountsResetPassword = MethodDescriptor(
         service: "postern.v1.Accounts", method: "ResetPassword", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
@@ -829,8 +833,8 @@ extension MethodDescriptor {
     ///
     /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, INVALID_MFA_PENDING_CREDENTIAL (its form),
     /// MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE, INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, OPERATION_NOT_ALLOWED (the
-    /// sign-in began with a provider that is not enabled any more), MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then
-    /// those of SendVerificationCode.
+    /// sign-in began with a provider that is not enabled any more), INVALID_MFA_PENDING_CREDENTIAL (that provider was
+    /// changed since), MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then those of SendVerificationCode.
     static let accountsStartMfaSignIn = MethodDescriptor(
         service: "postern.v1.Accounts", method: "StartMfaSignIn", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -841,7 +845,8 @@ extension MethodDescriptor {
     /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, MISSING_CREDENTIAL (no proof), MISSING_MFA_ENROLLMENT_ID,
     /// MISSING_VERIFICATION_CODE, INVALID_CODE (its form), INVALID_MFA_PENDING_CREDENTIAL (not this tenant's, used, older
     /// than five minutes, five codes were wrong, or the account's sessions were ended meanwhile), USER_DISABLED,
-    /// OPERATION_NOT_ALLOWED (the sign-in began with a provider that is not enabled any more), MFA_ENROLLMENT_NOT_FOUND,
+    /// OPERATION_NOT_ALLOWED (the sign-in began with a provider that is not enabled any more),
+    /// INVALID_MFA_PENDING_CREDENTIAL (that provider was changed since), MFA_ENROLLMENT_NOT_FOUND,
     /// TOO_MANY_ATTEMPTS_TRY_LATER (too many wrong codes for the account), of an SMS INVALID_SESSION_INFO and
     /// SESSION_EXPIRED, INVALID_CODE (wrong, or used before), ACCOUNT_CHANGED.
     static let accountsFinalizeMfaSignIn = MethodDescriptor(

@@ -30,7 +30,8 @@ enum APIKeyCommands {
             Flag("trusted-end-user-ip", "the addresses of end users that it names are believed"),
             Flag("export-password-hashes", "may export password hashes; for tenant-admin or project-admin"),
             Flag("key-out", "FILE", "write the key to this new file, readable by you only, instead of printing it"),
-        ] + useFlags + CallerQuotaFlags.all, isValidatable: true
+        ] + useFlags + CallerQuotaFlags.all, isValidatable: true,
+        ifAnswerIsLost: "if postern apikey list shows a new key, its secret is lost: revoke the key"
     ) { session in
         let arguments = session.arguments
         guard let role = try arguments.choice("role", of: roles) else {
@@ -49,24 +50,29 @@ enum APIKeyCommands {
             expiresAtMicros: try expiry(arguments) ?? 0, allowedAddresses: addresses(arguments) ?? [])
         let client = ProjectClient(channel: try session.channel())
         let options = try session.callOptions()
-        try await handOut(session) {
-            let response = try await client.createApiKey(request, options: options)
-            return (response.apiKey ?? ApiKey(), response.secretKey)
-        }
+        try await handOut(
+            session, ifLost: { "the key was made and is lost; undo it: postern apikey revoke \($0.apiKeyID)" },
+            {
+                let response = try await client.createApiKey(request, options: options)
+                return (response.apiKey ?? ApiKey(), response.secretKey)
+            })
     }
 
-    /// Prints a secret, or puts it into the file that was asked for.
+    /// Prints a secret, or puts it into the file that was asked for. `advice` is for a secret that was made, and could
+    /// be neither printed nor kept.
     private static func handOut(
-        _ session: Session, _ make: () async throws -> (apiKey: ApiKey, secretKey: Secret)
+        _ session: Session, ifLost advice: (ApiKey) -> String,
+        _ make: () async throws -> (apiKey: ApiKey, secretKey: Secret)
     ) async throws {
         guard let file = try session.newKeyFile() else {
             let (apiKey, secret) = try await make()
             let key: [UInt8] = secret.withBytes { Array($0) }
-            return session.output.print(NewAPIKey(apiKey: apiKey, secretKey: Text(unchecked: key)))
+            session.output.print(NewAPIKey(apiKey: apiKey, secretKey: Text(unchecked: key)))
+            return session.sayIfOutputFailed(advice(apiKey))
         }
         let (apiKey, secret) = try await file.kept { try await make() }
         let key: [UInt8] = secret.withBytes { Array($0) }
-        try file.finish(with: key + [0x0A], orElse: "postern apikey revoke \(apiKey.apiKeyID)")
+        try file.finish(with: key + [0x0A], ifLost: advice(apiKey))
         session.say("the key is in \(file.path)")
         session.output.print(NewAPIKey(apiKey: apiKey, secretKey: .empty))
     }
@@ -94,7 +100,9 @@ enum APIKeyCommands {
         flags: [
             Flag("overlap", "DURATION", "how long the old secret stays valid (default 24h; 0: not at all)"),
             Flag("key-out", "FILE", "write the key to this new file, readable by you only, instead of printing it"),
-        ], isValidatable: true, note: keyEventsNote
+        ], isValidatable: true, note: keyEventsNote,
+        ifAnswerIsLost: "do not rotate again, which could end the secret in use. If postern apikey list -o json shows "
+            + "a new previous_secret_until_micros, the new secret is lost: make another key and move to it before then"
     ) { session in
         let overlap = try session.arguments.duration("overlap") ?? .hours(24)
         let request = ProjectRotateApiKeyRequest(
@@ -102,13 +110,26 @@ enum APIKeyCommands {
             validateOnly: session.isValidatingOnly)
         let client = ProjectClient(channel: try session.channel())
         let options = try session.callOptions()
-        try await handOut(session) {
-            let response = try await client.rotateApiKey(request, options: options)
-            return (response.apiKey ?? ApiKey(), response.secretKey)
-        }
-        if overlap > .zero {
+        try await handOut(
+            session, ifLost: adviceOnLostRotation,
+            {
+                let response = try await client.rotateApiKey(request, options: options)
+                return (response.apiKey ?? ApiKey(), response.secretKey)
+            })
+        // The end of the old secret is no advice if the new one is lost.
+        if overlap > .zero, session.console.outputErrorCode() == nil {
             session.say("to end the old secret sooner: postern apikey update \(request.apiKeyID) --end-old-secret")
         }
+    }
+
+    /// Revoking the key, or rotating it again, would end the secret that is in use.
+    static func adviceOnLostRotation(_ key: ApiKey) -> String {
+        guard key.previousSecretUntilMicros > 0 else {
+            return "the new secret is lost, and the old one has ended: make another key with postern apikey create"
+        }
+        let end = Timestamp(microseconds: key.previousSecretUntilMicros).rfc3339
+        return "the new secret is lost; the old one stays valid until \(end). Do not rotate again: make another key "
+            + "and move to it before then."
     }
 
     static let whoami = Command(

@@ -60,6 +60,7 @@ enum AuditCommands {
             for try await message in stream {
                 guard let event = message.event else { continue }
                 session.output.printNext(event, isFirst: isFirst)
+                try session.console.checkOutput()
                 isFirst = false
                 request.afterSequence = event.sequence
             }

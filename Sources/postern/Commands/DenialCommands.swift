@@ -83,6 +83,7 @@ enum DenialCommands {
             for try await message in stream {
                 guard let denial = message.denial else { continue }
                 session.output.printNext(denial, isFirst: isFirst)
+                try session.console.checkOutput()
                 isFirst = false
                 request.afterSequence = denial.sequence
             }

@@ -29,12 +29,14 @@ enum EmailConfigCommands {
             + "--smtp-username acme --smtp-password-file pw --sender-address no-reply@acme.example",
         flags: [
             Flag("delivery", "outbox|smtp|webhook", "how mail goes out"),
-            Flag("smtp-server", "HOST:PORT", "the mail server"),
-            Flag("smtp-security", "starttls|tls|none", "default starttls; none only to this machine"),
+            Flag("smtp-server", "HOST:PORT", "the mail server; give its user name and password again with it"),
+            Flag(
+                "smtp-security", "starttls|tls|none",
+                "with --smtp-server; default starttls; none only to this machine"),
             Flag("smtp-username", "NAME", "with --smtp-server"),
-            Flag("smtp-password-file", "FILE", "holds the password; - is standard input"),
+            Flag("smtp-password-file", "FILE", "with --smtp-server: holds the password; - is standard input"),
             Flag("webhook-url", "URL", "gets each mail as a signed POST"),
-            Flag("webhook-secret-file", "FILE", "32 to 256 bytes that sign the requests"),
+            Flag("webhook-secret-file", "FILE", "with --webhook-url: 32 to 256 bytes that sign the requests"),
             Flag("sender-name", "TEXT", "as mail shows it"), Flag("sender-address", "EMAIL", "From:"),
             Flag("reply-to", "EMAIL", "Reply-To:"), Flag("action-url", "URL", "the page that links lead to"),
             Flag("allow-private-addresses", "true|false", "servers in the own network (project-admin)"),
@@ -53,6 +55,8 @@ enum EmailConfigCommands {
 
     private static func change(_ session: Session) throws -> (EmailConfig, [Text]) {
         let arguments = session.arguments
+        try arguments.check(["smtp-security", "smtp-username", "smtp-password-file"], need: "smtp-server")
+        try arguments.check(["webhook-secret-file"], need: "webhook-url")
         var config = EmailConfig()
         var paths: [Text] = []
         if let wanted = arguments.value("delivery") {

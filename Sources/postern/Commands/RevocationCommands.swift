@@ -29,6 +29,7 @@ enum RevocationCommands {
                 for (revocation, cursor) in zip(message.revocations, cursors) {
                     session.output.printNext(
                         WatchedRevocation(revocation: revocation, cursor: cursor), isFirst: isFirst)
+                    try session.console.checkOutput()
                     isFirst = false
                 }
                 if let news = place.completion(message) { session.say(news) }

@@ -22,7 +22,7 @@ enum SMSConfigCommands {
         flags: [
             Flag("delivery", "outbox|webhook", "how SMS go out"),
             Flag("webhook-url", "URL", "gets each SMS as a signed POST"),
-            Flag("webhook-secret-file", "FILE", "32 to 256 bytes that sign the requests"),
+            Flag("webhook-secret-file", "FILE", "with --webhook-url: 32 to 256 bytes that sign the requests"),
             Flag("text", "TEXT", "the words of every SMS, with %CODE% and perhaps %APP_NAME%; none: our own"),
             Flag("allow-private-addresses", "true|false", "a webhook in the own network (project-admin)"),
         ], isValidatable: true
@@ -40,6 +40,7 @@ enum SMSConfigCommands {
 
     private static func change(_ session: Session) throws -> (SmsConfig, [Text]) {
         let arguments = session.arguments
+        try arguments.check(["webhook-secret-file"], need: "webhook-url")
         var config = SmsConfig()
         var paths: [Text] = []
         if let delivery = try arguments.choice("delivery", of: [("outbox", SmsDelivery.outbox), ("webhook", .webhook)])

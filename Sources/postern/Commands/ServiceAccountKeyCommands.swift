@@ -17,7 +17,8 @@ enum ServiceAccountKeyCommands {
         flags: [
             Flag("key-out", "FILE", "write the key file there, a new one readable by you only; - prints it"),
             Flag("algorithm", "NAME", "RS256 (default; what Admin SDKs read) or ES256"), lifetimeFlag,
-        ], isValidatable: true
+        ], isValidatable: true,
+        ifAnswerIsLost: "if postern service-account key list shows a new key, its key file is lost: revoke the key"
     ) { session in
         guard session.arguments.value("key-out") != nil else {
             throw CommandError.usage("say where the key file goes: --key-out FILE")
@@ -37,10 +38,14 @@ enum ServiceAccountKeyCommands {
         }
         if session.isValidatingOnly { return session.say("a key is made") }
         let keyFile: [UInt8] = response.keyFileJSON.withBytes { Array($0) } + [0x0A]
-        guard let file else { return session.console.write(keyFile) }
         let key = response.key ?? ServiceAccountKey()
         let account = ServiceAccountCommands.id(session)
-        try file.finish(with: keyFile, orElse: "postern service-account key revoke \(account) \(key.keyID)")
+        let advice = "the key was made and is lost; undo it: postern service-account key revoke \(account) \(key.keyID)"
+        guard let file else {
+            session.console.write(keyFile)
+            return session.sayIfOutputFailed(advice)
+        }
+        try file.finish(with: keyFile, ifLost: advice)
         session.say("the key is in \(file.path)")
         session.output.print(key)
     }

@@ -52,6 +52,7 @@ enum SessionCommands {
         do {
             for try await state in try await client.watchAuthState(request, options: session.streamOptions) {
                 session.output.printNext(state, isFirst: isFirst)
+                try session.console.checkOutput()
                 isFirst = false
             }
         } catch let failure as Failure where failure.is(.shuttingDown) {

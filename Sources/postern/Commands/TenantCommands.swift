@@ -77,7 +77,9 @@ enum TenantCommands {
             return try await TenantManyCommands.update(settings, filter, session)
         }
         let tenantID = try tenantID(session)
-        if settings.paths.contains("disable_auth"), settings.tenant.disableAuth {
+        if settings.tenant.suspended {
+            try session.confirm("Refuse everybody of \(title(tenantID)), its admins too, from now on?")
+        } else if settings.tenant.disableAuth {
             try session.confirm("Refuse everybody of \(title(tenantID)) from now on?")
         }
         if settings.isGuidancePartial {

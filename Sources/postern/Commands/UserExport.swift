@@ -30,6 +30,18 @@ struct ExportRun {
         var cursor = Text.empty
         var byteCount: Int64 = 0
         var userCount: Int64 = 0
+        /// The values of --format and --hash-algo: the rest of the file has to have the same.
+        var format = ""
+        var algorithm = ""
+        var writer = UserFileWriter.State()
+
+        /// Refuses to go on in another form.
+        func check(_ format: UserFileFormat, _ algorithm: HashAlgorithm?) throws(CommandError) {
+            guard self.format == format.rawValue, self.algorithm == algorithm?.name ?? "" else {
+                let flags = "--format \(self.format)" + (self.algorithm.isEmpty ? "" : " --hash-algo \(self.algorithm)")
+                throw .usage("the export was begun with other flags", hint: "go on with \(flags)")
+            }
+        }
     }
 
     private let session: Session
@@ -54,6 +66,7 @@ struct ExportRun {
                 hint: "--format ndjson holds all")
         }
         writer = UserFileWriter(format: format, algorithm: algorithm)
+        (place.format, place.algorithm) = (format.rawValue, algorithm?.name ?? "")
         let isResuming = arguments.isSet("resume")
         guard path != "-" else {
             guard !isResuming else { throw CommandError.usage("standard output cannot be resumed") }
@@ -66,6 +79,8 @@ struct ExportRun {
             return
         }
         place = try Place(reading: Self.resumePath(path))
+        try place.check(format, algorithm)
+        writer = UserFileWriter(format: format, algorithm: algorithm, state: place.writer)
         descriptor = try File.open(path, O_WRONLY)
         // The bytes after the place were written, but not noted.
         guard ftruncate(descriptor, Int(place.byteCount)) == 0, lseek(descriptor, 0, SEEK_END) == Int(place.byteCount)
@@ -80,7 +95,7 @@ struct ExportRun {
         let tenantID = try session.tenantID()
         let request = UsersExportRequest(
             tenantID: tenantID, cursor: place.cursor, includePasswordHashes: includesHashes)
-        if place == Place() { try write(writer.begin(tenantID: tenantID)) }
+        if place.byteCount == 0 { try write(writer.begin(tenantID: tenantID)) }
         let stream = try await UsersClient(channel: session.channel()).export(request, options: session.streamOptions)
         var isComplete = false
         do {
@@ -108,6 +123,7 @@ struct ExportRun {
         }
         try write(bytes)
         place.cursor = message.cursor
+        place.writer = writer.state
         if path != "-", !message.cursor.isEmpty { try note() }
         if session.console.messagesAreForTerminal, !session.output.isQuiet {
             session.console.writeMessage([UInt8]("\r\(place.userCount) users".utf8))
@@ -130,6 +146,7 @@ struct ExportRun {
     private mutating func write(_ bytes: [UInt8]) throws {
         if path == "-" {
             session.console.write(bytes)
+            try session.console.checkOutput()
         } else {
             try File.write(bytes, to: descriptor, name: path)
         }
@@ -154,13 +171,35 @@ extension ExportRun.Place {
     init(reading path: String) throws(CommandError) {
         let bytes = try File.read(path)
         guard let json = try? JSONValue(parsing: bytes), let cursor = json["cursor"]?.text,
-            let byteCount = json["bytes"]?.integer, let userCount = json["users"]?.integer, byteCount >= 0
+            let byteCount = json["bytes"]?.integer, let userCount = json["users"]?.integer, byteCount >= 0,
+            userCount >= 0
         else { throw CommandError("\(path): does not say where an export stopped") }
-        self.init(cursor: cursor, byteCount: byteCount, userCount: userCount)
+        guard let format = json["format"]?.string, let algorithm = json["hash_algo"]?.string,
+            let names = json["hash_specs"]?.array, let flags = json["hash_flags"]?.array,
+            let hashesLeftOut = json["hashes_left_out"]?.integer,
+            let providersLeftOut = json["providers_left_out"]?.integer
+        else {
+            throw CommandError(
+                "\(path): does not say how the file's hashes were made: an earlier version wrote it",
+                hint: "remove it and the export's file, and begin the export again")
+        }
+        self.init(
+            cursor: cursor, byteCount: byteCount, userCount: userCount, format: format, algorithm: algorithm,
+            writer: UserFileWriter.State(
+                specNames: Set(names.compactMap(\.text)), parameters: flags.compactMap(\.string),
+                hashesLeftOut: Int(hashesLeftOut), providersLeftOut: Int(providersLeftOut)))
     }
 
+    /// Holds the key of the hashes, as the file itself may. `File.replace` makes it readable by its owner only.
     func encoded() -> [UInt8] {
-        let json: JSONValue = ["cursor": .string(cursor), "bytes": .integer(byteCount), "users": .integer(userCount)]
+        let json: JSONValue = [
+            "cursor": .string(cursor), "bytes": .integer(byteCount), "users": .integer(userCount),
+            "format": .string(Text(format)), "hash_algo": .string(Text(algorithm)),
+            "hash_specs": .array(writer.specNames.map { .string($0) }),
+            "hash_flags": .array(writer.parameters.map { .string(Text($0)) }),
+            "hashes_left_out": .integer(Int64(writer.hashesLeftOut)),
+            "providers_left_out": .integer(Int64(writer.providersLeftOut)),
+        ]
         return json.serialized() + [0x0A]
     }
 }

@@ -57,6 +57,12 @@ struct Arguments: Sendable, Equatable {
         }
     }
 
+    /// Refuses flags that say something about the value of another flag, `main`, which is not there.
+    func check(_ names: [String], need main: String) throws(CommandError) {
+        guard values[main] == nil, let name = names.first(where: { values[$0] != nil }) else { return }
+        throw .usage("--\(name) needs --\(main)")
+    }
+
     func integer(_ name: String, in range: ClosedRange<Int64>) throws(CommandError) -> Int64? {
         guard let value = values[name] else { return nil }
         guard let number = Int64(value), range.contains(number) else {

@@ -26,9 +26,15 @@ struct Command: Sendable {
     var isReadOnly = false
     /// Further text of the help, in whole lines.
     var note = ""
+    /// Advice for the case that nobody knows whether the change was made, or that its answer, a secret, is lost.
+    var ifAnswerIsLost = ""
     let run: @Sendable (Session) async throws -> Void
 
     var name: String { path.joined(separator: " ") }
+
+    /// Whether each call has an idempotency key, so that the channel may repeat it. The `account` commands call as an
+    /// end user, whose keys the server counts: a script that signs one user in all day would use them up.
+    var sendsIdempotencyKeys: Bool { !isReadOnly && path[0] != "account" }
 
     /// Every flag of the command, the global ones included.
     var allFlags: [Flag] { flags + GlobalFlags.all }

@@ -13,6 +13,8 @@ struct Console: Sendable {
     var ask: @Sendable (_ question: String, _ isSecret: Bool) -> [UInt8]?
     var environment: [String: String]
     var messagesAreForTerminal: Bool
+    /// The `errno` of the first write to standard output that failed. Nil: none has failed.
+    var outputErrorCode: @Sendable () -> Int32? = { nil }
 
     /// Whether messages have colour, which only repeats the words; https://no-color.org.
     var usesColor: Bool {
@@ -27,25 +29,22 @@ struct Console: Sendable {
 
     func print(_ line: String) { write([UInt8]((line + "\n").utf8)) }
 
+    /// Stops a command that prints for long, once standard output has failed.
+    func checkOutput() throws(OutputFailed) {
+        if outputErrorCode() != nil { throw OutputFailed() }
+    }
+
     static func process() -> Console {
-        Console(
-            write: { writeAll($0, to: STDOUT_FILENO) },
-            writeMessage: { writeAll($0, to: STDERR_FILENO) },
+        let output = StandardOutput(descriptor: STDOUT_FILENO)
+        return Console(
+            write: { output.write($0) },
+            // A failure to write a message cannot be reported to anybody.
+            writeMessage: { StandardOutput.writeAll($0, to: STDERR_FILENO) },
             readInput: { try File.readAll(descriptor: STDIN_FILENO, name: "standard input") },
             ask: askTerminal,
             environment: processEnvironment(),
-            messagesAreForTerminal: isatty(STDERR_FILENO) == 1)
-    }
-}
-
-private func writeAll(_ bytes: [UInt8], to descriptor: Int32) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-        let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-        if count < 0, errno == EINTR { continue }
-        // A reader that left ends the process by SIGPIPE; any other failure here cannot be reported to anybody.
-        guard count > 0 else { return }
-        rest = rest.dropFirst(count)
+            messagesAreForTerminal: isatty(STDERR_FILENO) == 1,
+            outputErrorCode: { output.errorCode })
     }
 }
 
@@ -54,7 +53,7 @@ private func askTerminal(_ question: String, isSecret: Bool) -> [UInt8]? {
     let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
     guard terminal >= 0 else { return nil }
     defer { close(terminal) }
-    writeAll([UInt8](question.utf8), to: terminal)
+    StandardOutput.writeAll([UInt8](question.utf8), to: terminal)
     var saved = termios()
     guard tcgetattr(terminal, &saved) == 0 else { return nil }
     if isSecret {
@@ -65,7 +64,7 @@ private func askTerminal(_ question: String, isSecret: Bool) -> [UInt8]? {
     defer {
         if isSecret {
             tcsetattr(terminal, TCSAFLUSH, &saved)
-            writeAll([0x0A], to: terminal)
+            StandardOutput.writeAll([0x0A], to: terminal)
         }
     }
     var line: [UInt8] = []

@@ -98,7 +98,7 @@ struct Destination: Sendable, Equatable {
     }
 
     /// Whether all of the servers are on this machine.
-    private static func isOnThisMachine(_ servers: String) -> Bool {
+    static func isOnThisMachine(_ servers: String) -> Bool {
         servers.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { server in
             isAddressOfThisMachine(String(server.drop { $0 == " " }))
         }

@@ -34,7 +34,9 @@ enum ExitCode: Int32, CaseIterable {
         case .notFound: "what was named does not exist"
         case .notAllowed: "no valid credential, or one that may not do this"
         case .conflict: "exists already, or its state does not allow this"
-        case .unavailable: "the server cannot be reached, is busy or did not answer in time: try again"
+        case .unavailable:
+            "the server cannot be reached, is busy or did not answer in time: look whether the change was made, then "
+                + "try again"
         case .partial: "some rows were rejected, or some users not found or not changed"
         case .declined: "a question was answered with no"
         case .damaged: "a store or a backup is damaged, or an export of events is not what the server signed"

@@ -7,10 +7,13 @@ struct FailureReport {
     private let failure: Failure
     /// Where the call went; nil in tests of the words alone.
     private let destination: Destination?
+    /// Nil: not known, so that it may be a change.
+    private let command: Command?
 
-    init(_ failure: Failure, at destination: Destination?) {
+    init(_ failure: Failure, at destination: Destination?, of command: Command? = nil) {
         self.failure = failure
         self.destination = destination
+        self.command = command
     }
 
     /// Prints on standard error: lines for people, or one line of JSON for programs.
@@ -76,9 +79,23 @@ struct FailureReport {
         return max(1, (retryAfter.microseconds + 999_999) / 1_000_000)
     }
 
+    /// Advice when nobody knows whether a change was made, or when it was made and its answer is lost.
+    private var hintsOnLostAnswer: [String] {
+        var hints: [String]
+        switch failure.knownReason {
+        case .connectionLost, .storeUnavailable, .deadlineExceeded:
+            if command?.isReadOnly == true { return [] }
+            hints = ["a change may have been made all the same: look before you try again"]
+        case .alreadyDone: hints = ["the change was made, and its answer was lost on the way"]
+        default: return []
+        }
+        if let advice = command?.ifAnswerIsLost, !advice.isEmpty { hints.append(advice) }
+        return hints
+    }
+
     /// Advice on a refusal.
     private var hints: [String] {
-        var hints: [String] = []
+        var hints = hintsOnLostAnswer
         switch failure.knownReason {
         case .adminRestrictedOperation:
             let toggle = failure.metadataValue("toggle") ?? ""
@@ -108,8 +125,6 @@ struct FailureReport {
         case .secondFactorEnrollmentRequired:
             hints.append("the user adds a second factor in an application first (docs/client.md)")
         case .tenantNotFound: hints.append("postern tenant list shows the tenants there are")
-        case .connectionLost:
-            hints.append("a change may have been made all the same: look before you try again")
         case .connectionFailed: hints.append("is posternd running there? --server HOST:PORT says where")
         default: break
         }

@@ -6,7 +6,6 @@ import PosternClient
 
 /// One running import: some batches are on their way while others are answered.
 struct ImportRun {
-    private static let batchMax = 500
     /// The most unanswered batches: the server always has the next batch while it commits one.
     private static let unansweredMax = 4
 
@@ -15,7 +14,9 @@ struct ImportRun {
     private let session: Session
     private let rejects: RejectsFile?
     private let checkpoint: ImportCheckpoint?
-    private var batch: UsersImportRequest
+    private var batch: ImportBatch
+    /// The import says how passwords were hashed that name no hash spec.
+    private let hasSpec: Bool
     private var unanswered = 0
     private var totals: ImportTotals
     private var ignored: [String: Int] = [:]
@@ -34,7 +35,8 @@ struct ImportRun {
     ) {
         self.stream = stream
         self.answers = stream.makeAsyncIterator()
-        self.batch = first
+        self.batch = ImportBatch(first)
+        self.hasSpec = first.spec != nil
         self.session = session
         self.rejects = rejects
         self.checkpoint = checkpoint
@@ -47,12 +49,8 @@ struct ImportRun {
 
     mutating func importAll(_ source: any ImportSource) async throws {
         var source = source
-        let hasSpec = batch.spec != nil
         do {
-            while let item = try source.next() {
-                try take(item, hasSpec: hasSpec)
-                if batch.users.count == Self.batchMax || batch.hashSpecs.count == Self.batchMax { try await send() }
-            }
+            while let item = try source.next() { try await take(item) }
         } catch let error as CommandError {
             // The rows before the error are settled first.
             try await finish()
@@ -63,9 +61,10 @@ struct ImportRun {
         try report()
     }
 
-    private mutating func take(_ item: ImportItem, hasSpec: Bool) throws {
+    private mutating func take(_ item: ImportItem) async throws {
         switch item {
-        case .hashSpec(let spec): batch.hashSpecs.append(spec)
+        case .hashSpec(let spec):
+            if let full = batch.add(spec) { try await send(full) }
         case .rejected(let rejection):
             totals.readCount += 1
             try takeRejection(rejection)
@@ -87,7 +86,7 @@ struct ImportRun {
                         uid: user.uid, reason: "DUPLICATE_IN_FILE", message: "a row before has the same \(name)"))
             }
             for name in ignored { self.ignored[name, default: 0] += 1 }
-            batch.users.append(user)
+            if let full = batch.add(user) { try await send(full) }
         }
     }
 
@@ -109,7 +108,7 @@ struct ImportRun {
         return nil
     }
 
-    private mutating func send() async throws {
+    private mutating func send(_ batch: UsersImportRequest) async throws {
         do {
             try await stream.send(batch)
         } catch {
@@ -121,7 +120,6 @@ struct ImportRun {
         }
         progress.noteSending(readByteCount: readByteCount)
         totals.sentCount += Int64(batch.users.count)
-        batch = UsersImportRequest()
         unanswered += 1
         while unanswered >= Self.unansweredMax { try await receive() }
     }
@@ -160,7 +158,7 @@ struct ImportRun {
     private var readByteCount: Int64 { max(0, Int64(lseek(source, 0, SEEK_CUR))) }
 
     private mutating func finish() async throws {
-        if !batch.users.isEmpty { try await send() }
+        if batch.hasUsers { try await send(batch.take()) }
         guard totals.sentCount > 0 else { return stream.cancel() }
         stream.finish()
         while unanswered > 0 { try await receive() }

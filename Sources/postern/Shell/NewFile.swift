@@ -32,9 +32,8 @@ struct NewFile: Sendable {
         }
     }
 
-    /// Writes `secret` to the file, on the disk. `revocation` is the command that undoes a secret that could not be
-    /// kept.
-    func finish(with secret: [UInt8], orElse revocation: String) throws(CommandError) {
+    /// Writes `secret` to the file, on the disk. `advice` is for a secret that could not be kept.
+    func finish(with secret: [UInt8], ifLost advice: String) throws(CommandError) {
         defer { close(descriptor) }
         do throws(CommandError) {
             try File.write(secret, to: descriptor, name: path)
@@ -42,7 +41,7 @@ struct NewFile: Sendable {
                 throw CommandError("\(path): \(String(cString: strerror(errno)))")
             }
         } catch {
-            throw CommandError(error.message, hint: "the key was made and is lost; undo it: \(revocation)")
+            throw CommandError(error.message, hint: advice)
         }
     }
 }

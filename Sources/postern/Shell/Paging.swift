@@ -15,6 +15,7 @@ func printPages<Element: Record>(
         let taken = Array(page.prefix(Int(min(rest, Int64(page.count)))))
         rest -= Int64(taken.count)
         if isStreaming { session.output.print(taken) } else { collected += taken }
+        try session.console.checkOutput()
         token = next
     } while !token.isEmpty && rest > 0
     guard !isStreaming else { return }

@@ -12,14 +12,18 @@ struct RejectsFile {
     let path: String
     private let descriptor: Int32
 
-    /// `settledRowCount`: how many rows of the users' file an earlier run settled; 0 begins the file anew.
-    init(_ path: String, settledRowCount: Int64) throws(CommandError) {
+    /// `settledRowCount`: how many rows of the users' file an earlier run settled; 0 begins the file anew. `users` is
+    /// the users' file. A file of anything else than rejected rows stays as it was.
+    init(_ path: String, settledRowCount: Int64, users: Int32) throws(CommandError) {
         self.path = path
+        guard !Self.isFile(path, users) else {
+            throw .usage("\(path): is the users' file", hint: "name another file for --rejects")
+        }
         guard Self.isReplaceable(path) else {
             descriptor = try File.open(path, O_WRONLY)
             return
         }
-        let source = settledRowCount > 0 && File.exists(path) ? try File.open(path) : nil
+        let source = File.exists(path) ? try File.open(path) : nil
         defer { if let source { close(source) } }
         let temporary = "\(path).\(getpid())"
         // A file that an earlier process left behind may be readable by others.
@@ -43,6 +47,14 @@ struct RejectsFile {
         return stat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG
     }
 
+    /// Whether both are the same regular file, by whatever names.
+    private static func isFile(_ path: String, _ descriptor: Int32) -> Bool {
+        var named = stat()
+        var opened = stat()
+        return stat(path, &named) == 0 && fstat(descriptor, &opened) == 0 && named.st_mode & S_IFMT == S_IFREG
+            && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino
+    }
+
     func append(_ line: JSONValue) throws(CommandError) {
         try File.write(line.serialized() + [0x0A], to: descriptor, name: path)
     }
@@ -58,13 +70,19 @@ struct RejectsFile {
                 let line = Array(rest[...end])
                 rest.removeFirst(line.count)
                 guard let row = (try? JSONValue(parsing: line))?["row"]?.integer else {
-                    throw .usage("\(path) is no --rejects file of an import", hint: "it is left as it was")
+                    throw refusal(path)
                 }
                 if row <= rowMax { kept += line }
             }
             try File.write(kept, to: target, name: path)
-            guard rest.count <= File.byteCountMax else { throw .usage("\(path) is no --rejects file of an import") }
+            guard rest.count <= File.byteCountMax else { throw refusal(path) }
         }
         // The rest is a line that was not written to its end: its row was not settled.
+        let beginning = [UInt8](#"{"row":"#.utf8)
+        guard rest.starts(with: beginning) || beginning.starts(with: rest) else { throw refusal(path) }
+    }
+
+    private static func refusal(_ path: String) -> CommandError {
+        .usage("\(path) is no --rejects file of an import", hint: "it is left as it was: name another file")
     }
 }

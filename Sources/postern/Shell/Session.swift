@@ -11,16 +11,19 @@ final class Session: Sendable {
     let output: Output
     let contexts: ContextFile
     private let isReadOnly: Bool
+    private let sendsIdempotencyKeys: Bool
     private let openChannel = Mutex<Channel?>(nil)
     private let otherChannels = Mutex<[Channel]>([])
     private let isAnnounced = Mutex(false)
+    private let hasWarnedOfClearText = Mutex(false)
     private let hasAskedForTenant = Mutex(false)
 
     /// `isReadOnly`: the command changes nothing on the server.
-    init(_ arguments: Arguments, console: Console, isReadOnly: Bool) throws {
+    init(_ arguments: Arguments, console: Console, isReadOnly: Bool, sendsIdempotencyKeys: Bool = false) throws {
         self.arguments = arguments
         self.console = console
         self.isReadOnly = isReadOnly
+        self.sendsIdempotencyKeys = sendsIdempotencyKeys
         self.contexts = try ContextFile(environment: console.environment)
         let formats = Output.Format.allCases.map { ($0.rawValue, $0) }
         self.output = Output(
@@ -64,7 +67,7 @@ final class Session: Sendable {
         let destination = try destination()
         return try openChannel.withLock { channel in
             if let channel { return channel }
-            let made = try makeChannel(to: destination.server, tls: destination.tls)
+            let made = try makeChannel(to: destination.server, of: destination)
             channel = made
             return made
         }
@@ -75,17 +78,20 @@ final class Session: Sendable {
         let destination = try destination()
         return try destination.server.split(separator: ",").map { part in
             let address = String(part.drop { $0 == " " })
-            let channel = try makeChannel(to: address, tls: destination.tls)
+            let channel = try makeChannel(to: address, of: destination)
             otherChannels.withLock { $0.append(channel) }
             return (address, channel)
         }
     }
 
-    private func makeChannel(to address: String, tls: TLSOptions?) throws -> Channel {
+    private func makeChannel(to address: String, of destination: Destination) throws -> Channel {
         var options = ChannelOptions()
         options.software = "postern-cli"
-        options.tls = tls
+        options.tls = destination.tls
         let credentials = try credentials()
+        if destination.keyFile != nil, destination.tls == nil, !Destination.isOnThisMachine(address) {
+            warnOfClearText()
+        }
         do throws(Failure) {
             return try Channel(address: address, credentials: credentials, options: options)
         } catch {
@@ -93,14 +99,32 @@ final class Session: Sendable {
         }
     }
 
+    /// Warns once: a network may be trusted, so the call is made all the same.
+    private func warnOfClearText() {
+        guard saysWhatItDoes, !hasWarnedOfClearText.withLock({ $0 }) else { return }
+        hasWarnedOfClearText.withLock { $0 = true }
+        console.say("warning: the key crosses the network in clear: use --tls")
+    }
+
     func close() async {
         await openChannel.withLock { $0.take() }?.shutdown()
         for channel in otherChannels.withLock({ $0 }) { await channel.shutdown() }
     }
 
-    /// For unary calls.
-    func callOptions() throws(CommandError) -> CallOptions {
-        CallOptions(timeout: try arguments.duration("timeout"), requestID: arguments.text("request-id") ?? .empty)
+    /// For one unary call. A command that changes something sends an idempotency key of its own with each call: if the
+    /// answer is lost, the channel asks again, and the change is made once. On a call that only reads, the key means
+    /// nothing.
+    func callOptions(withKey: Bool = true) throws(CommandError) -> CallOptions {
+        var options = CallOptions(
+            timeout: try arguments.duration("timeout"), requestID: arguments.text("request-id") ?? .empty)
+        if withKey, sendsIdempotencyKeys, !isValidatingOnly { options.idempotencyKey = Self.newIdempotencyKey() }
+        return options
+    }
+
+    /// Begins with a word, because a key of 32 hexadecimal digits alone also names an attempt to refresh a session.
+    private static func newIdempotencyKey() -> Text {
+        let numbers = (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 16) }
+        return Text("postern-" + numbers.joined(separator: "-"))
     }
 
     /// Streams run as long as they take.
@@ -113,6 +137,16 @@ final class Session: Sendable {
         if !output.isQuiet { console.say(isValidatingOnly ? "without --dry-run: \(message)" : message) }
     }
 
+    /// False if nobody reads messages: with -q, or for a program that reads JSON from standard error.
+    private var saysWhatItDoes: Bool {
+        !output.isQuiet && (!output.format.isForPrograms || console.messagesAreForTerminal)
+    }
+
+    /// Advice on a secret that was printed on a standard output that failed.
+    func sayIfOutputFailed(_ advice: String) {
+        if console.outputErrorCode() != nil, !isValidatingOnly { console.say(advice) }
+    }
+
     // Changes
 
     /// Names the server, once, before a change or a question. Asks for a confirmation if it is a production server.
@@ -123,8 +157,7 @@ final class Session: Sendable {
             try confirmProduction(context, destination)
         }
         // A program that reads JSON from standard error finds the server in a failure's JSON.
-        let isForPeople = !output.format.isForPrograms || console.messagesAreForTerminal
-        if !output.isQuiet, isForPeople {
+        if saysWhatItDoes {
             let trial = isValidatingOnly ? "dry run: this would be done, and nothing is changed, " : ""
             console.say(trial + destination.description)
         }

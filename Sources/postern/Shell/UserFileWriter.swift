@@ -7,13 +7,20 @@ struct UserFileWriter {
     let format: UserFileFormat
     /// The algorithm of the hashes that a Firebase file is to hold; such a file does not say how they were made.
     let algorithm: HashAlgorithm?
-    private var specNames: Set<Text> = []
-    private var hashesLeftOut = 0
-    private var providersLeftOut = 0
-    private var parameters: [String] = []
+    private(set) var state: State
 
-    init(format: UserFileFormat, algorithm: HashAlgorithm?) {
-        (self.format, self.algorithm) = (format, algorithm)
+    /// The knowledge about the lines that were written. Who writes the rest of a file later needs it.
+    struct State: Equatable {
+        /// The specs that the file has, or whose hashes it has.
+        var specNames: Set<Text> = []
+        /// The flags of user import for the hashes of a Firebase file.
+        var parameters: [String] = []
+        var hashesLeftOut = 0
+        var providersLeftOut = 0
+    }
+
+    init(format: UserFileFormat, algorithm: HashAlgorithm?, state: State = State()) {
+        (self.format, self.algorithm, self.state) = (format, algorithm, state)
     }
 
     private static let firebaseProviders: Set<Text> = Set(FirebaseCSV.providers.map(\.id))
@@ -28,24 +35,29 @@ struct UserFileWriter {
 
     var end: [UInt8] { format == .firebaseJSON ? [UInt8]("]}".utf8) : [] }
 
-    /// Returns a line for the spec, or keeps a note for the end.
+    /// Returns a line for the spec, or keeps a note for the end. An export that goes on gets its specs once more; an
+    /// import takes each only once.
     mutating func lines(of named: NamedHashSpec) -> [UInt8] {
-        guard format != .ndjson else { return UserLines.line(named) }
+        guard !state.specNames.contains(named.name) else { return [] }
+        guard format != .ndjson else {
+            state.specNames.insert(named.name)
+            return UserLines.line(named)
+        }
         guard let algorithm, let spec = named.spec, HashAlgorithm(of: spec) == algorithm else { return [] }
         let isText = ["argon2id", "bcrypt"].contains(algorithm.name)
         // One set of flags describes all hashes of a file.
-        guard isText || specNames.isEmpty else { return [] }
-        specNames.insert(named.name)
-        if !isText, let flags = HashAlgorithm.flags(of: spec) { parameters.append(flags) }
+        guard isText || state.specNames.isEmpty else { return [] }
+        state.specNames.insert(named.name)
+        if !isText, let flags = HashAlgorithm.flags(of: spec) { state.parameters.append(flags) }
         return []
     }
 
     mutating func line(_ user: ImportUser, isFirst: Bool) -> [UInt8] {
         guard format != .ndjson else { return UserLines.line(user) }
-        let hasHash = specNames.contains(user.hashSpec) && !user.passwordHash.isEmpty
-        if !hasHash, !user.passwordHash.isEmpty { hashesLeftOut += 1 }
+        let hasHash = state.specNames.contains(user.hashSpec) && !user.passwordHash.isEmpty
+        if !hasHash, !user.passwordHash.isEmpty { state.hashesLeftOut += 1 }
         let hash = hasHash ? user.passwordHash.withBytes { [UInt8]($0) } : []
-        providersLeftOut += user.providers.count { provider in
+        state.providersLeftOut += user.providers.count { provider in
             !["password", "phone"].contains(provider.providerID)
                 && !Self.firebaseProviders.contains(provider.providerID)
         }
@@ -58,10 +70,13 @@ struct UserFileWriter {
 
     /// The facts that the reader of the file has to know.
     var notes: [String] {
-        var notes = parameters.map { "the hashes were made with \($0)" }
-        if hashesLeftOut > 0 { notes.append("\(hashesLeftOut) password hashes of other algorithms were left out") }
-        if providersLeftOut > 0 {
-            notes.append("\(providersLeftOut) identities of providers that Firebase does not export were left out")
+        var notes = state.parameters.map { "the hashes were made with \($0)" }
+        if state.hashesLeftOut > 0 {
+            notes.append("\(state.hashesLeftOut) password hashes of other algorithms were left out")
+        }
+        if state.providersLeftOut > 0 {
+            notes.append(
+                "\(state.providersLeftOut) identities of providers that Firebase does not export were left out")
         }
         return notes
     }

@@ -54,6 +54,25 @@ import Tokens
         }
     }
 
+    @Test func endedSessionsMakeRoomInTheOrderOfTheirEndsAndThenLiveOnes() async throws {
+        try await withFixture { fixture in
+            for number in 0..<4 { try await insert(number, usedAt: fixture.now + .seconds(Int64(number)), in: fixture) }
+            let (now, ids) = (fixture.now, (0..<4).map(id))
+            try await fixture.store.write { transaction in
+                for (number, seconds) in [(3, 10), (1, 20)] as [(Int, Int64)] {
+                    let key = SessionKey(ids[number])
+                    guard let session = try transaction.get(Tables.sessions, key) else { continue }
+                    try transaction.put(Tables.sessions, key, session.ended(.signedOut, at: now + .seconds(seconds)))
+                }
+            }
+            let courses = [(10, [0, 1, 2, 10]), (11, [0, 2, 10, 11]), (12, [2, 10, 11, 12])] as [(Int, [Int])]
+            for (number, left) in courses {
+                try await insert(number, usedAt: now + .seconds(Int64(100 + number)), sessionsMax: 4, in: fixture)
+                #expect(try sessionIDs(in: fixture) == Set(left.map(id)))
+            }
+        }
+    }
+
     @Test func anotherUsersSessionsAreNotCounted() async throws {
         try await withFixture { fixture in
             for (number, uid) in (["u1", "u", "u11", "u1", "u2"] as [Text]).enumerated() {

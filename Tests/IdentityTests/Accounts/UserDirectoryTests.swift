@@ -93,6 +93,25 @@ import Tokens
         }
     }
 
+    @Test func `A name that no user can have is not kept`() async throws {
+        try await withDirectory { directory, _ in
+            func session(_ byteCount: Int, _ first: UInt8 = 1) -> UserSession {
+                let bytes = [first] + [UInt8](repeating: UInt8(ascii: "x"), count: byteCount - 1)
+                return directory.session(tenantID: "acme", uid: Text(unchecked: bytes))
+            }
+            for number in 0..<1_000 { _ = session(1 << 20, UInt8(1 + number % 100)) }
+            #expect(directory.keptKeyByteCount == 0)
+            // The tenant and a zero byte come before the uid.
+            let longest = session(506)
+            #expect(session(506) === longest && directory.keptKeyByteCount == 511)
+            let tooLong = session(507)
+            #expect(session(507) !== tooLong && directory.keptKeyByteCount == 511)
+            await #expect(throws: StoreError.keySize) {
+                try await tooLong.delete(origin: .server, validateOnly: true)
+            }
+        }
+    }
+
     // MARK: The order of changes
 
     private static func untilOneWaits(for session: UserSession, _ count: Int = 1) async {

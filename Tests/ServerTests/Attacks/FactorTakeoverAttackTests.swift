@@ -30,6 +30,71 @@ import Testing
         }
     }
 
+    /// Shows a code for a new pending sign-in, from an address.
+    private static func show(
+        _ code: Secret, of user: AppUser, _ client: IdentityClient, _ app: RawClient, from address: Text
+    ) -> String {
+        failure {
+            let pending = try client.pending(user)
+            let _: AccountsFinalizeMfaSignInResponse = try app.call(
+                "postern.v1.Accounts/FinalizeMfaSignIn",
+                AccountsFinalizeMfaSignInRequest(
+                    pendingCredential: pending, factorID: user.factorID, proof: .totpCode(code), endUserIP: address))
+        }.reason
+    }
+
+    private static func signIn(_ app: RawClient, _ email: Text, from address: Text) throws {
+        let _: AccountsSignInWithPasswordResponse = try app.call(
+            "postern.v1.Accounts/SignInWithPassword",
+            AccountsSignInWithPasswordRequest(email: email, password: Secret("correct horse"), endUserIP: address))
+    }
+
+    @Test func `Addresses that signed in before there was a factor are not known afterwards`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let app = try server.client(as: .app, of: nil, trustsEndUserIP: true)
+            try client.setFactors(.enabled)
+            let tokens = try client.verifiedUser("ada@example.com")
+            let addresses: [Text] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+            for address in addresses { try Self.signIn(app, "ada@example.com", from: address) }
+            let user = try client.enrollApp("ada@example.com", tokens.idToken)
+            let reasons = (0..<15).map {
+                Self.show(user.wrongCode(server), of: user, client, app, from: addresses[$0 % 3])
+            }
+            #expect(reasons.count { $0 == "INVALID_CODE" } == 10)
+            #expect(reasons.last == "TOO_MANY_ATTEMPTS_TRY_LATER")
+        }
+    }
+
+    @Test func `The address from which the first factor was enrolled is known`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let app = try server.client(as: .app, of: nil, trustsEndUserIP: true)
+            try client.setFactors(.enabled)
+            let tokens = try client.verifiedUser("ada@example.com")
+            let (home, elsewhere): (Text, Text) = ("203.0.113.7", "192.0.2.1")
+            try Self.signIn(app, "ada@example.com", from: elsewhere)
+            let started = try client.startApp(tokens.idToken)
+            func user(_ factorID: Text) -> AppUser {
+                AppUser(
+                    email: "ada@example.com", uid: "", factorID: factorID,
+                    secret: IdentityClient.secret(started.totp), recoveryCodes: [], tokens: tokens)
+            }
+            server.clock.advance(by: .milliseconds(1))
+            let done: AccountsFinalizeMfaEnrollmentResponse = try app.call(
+                "postern.v1.Accounts/FinalizeMfaEnrollment",
+                AccountsFinalizeMfaEnrollmentRequest(
+                    idToken: tokens.idToken, sessionInfo: started.sessionInfo, code: user("").code(server),
+                    displayName: "app", endUserIP: home))
+            server.clock.advance(by: .seconds(60))
+            let ada = user(done.factorID)
+            for _ in 0..<10 { _ = Self.wrong(client, ada, from: "") }
+            let stranger = Self.show(ada.code(server), of: ada, client, app, from: elsewhere)
+            #expect(stranger == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            #expect(Self.show(ada.code(server), of: ada, client, app, from: home).isEmpty)
+        }
+    }
+
     @Test func `A reset of the password makes no device known, and leaves the owner's known`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
@@ -109,6 +174,27 @@ import Testing
             let wayBack = try #require(try client.mails().first { $0.message.requestType == .recoverEmail })
             #expect(try client.applyOob(wayBack.code).email == "ada@example.com")
             let account = try client.get(thief.uid)
+            #expect(account.secondFactors.isEmpty && account.recoveryCodeCount == 0)
+        }
+    }
+
+    /// The thief's factor is the later one, although its node's clock says that it is the earlier one.
+    @Test func `Getting the email back takes away a factor of a node whose clock is behind`() async throws {
+        let clocks = (ManualClock(), ManualClock(startingAt: ManualClock().clock.now() - .seconds(2)))
+        try await withTwoNodes(clock: clocks.0, secondClock: clocks.1) { nodes in
+            let (one, two) = (try IdentityClient(nodes.first), try IdentityClient(nodes.second))
+            try one.setFactors(.enabled)
+            let tokens = try one.verifiedUser("ada@example.com")
+            try one.sendOob(.verifyAndChangeEmail, newEmail: "thief@example.com", idToken: tokens.idToken)
+            let change = try #require(
+                try one.mails().first { $0.message.requestType == .verifyAndChangeEmail })
+            _ = try one.applyOob(change.code)
+            let wayBack = try #require(try one.mails().first { $0.message.requestType == .recoverEmail })
+            let thief = try two.enrollApp(
+                "thief@example.com", try #require(try two.signIn("thief@example.com").tokens).idToken)
+            #expect(try two.get(thief.uid).secondFactors.map(\.factorID) == [thief.factorID])
+            #expect(try one.applyOob(wayBack.code).email == "ada@example.com")
+            let account = try one.get(thief.uid)
             #expect(account.secondFactors.isEmpty && account.recoveryCodeCount == 0)
         }
     }

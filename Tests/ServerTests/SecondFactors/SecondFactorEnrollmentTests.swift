@@ -155,6 +155,33 @@ import Testing
         }
     }
 
+    @Test func `While the tenant asks for no factor, a password alone changes none`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let user = try client.appUser()
+            try client.setFactors(.disabled)
+            let thief = try #require(try client.signIn(user.email).tokens)
+            func withdraw(_ tokens: TokenPair) throws {
+                let _: AccountsWithdrawMfaEnrollmentResponse = try client.client.call(
+                    "postern.v1.Accounts/WithdrawMfaEnrollment",
+                    AccountsWithdrawMfaEnrollmentRequest(idToken: tokens.idToken, factorID: user.factorID))
+            }
+            func renew(_ tokens: TokenPair) throws {
+                let _: AccountsRenewRecoveryCodesResponse = try client.client.call(
+                    "postern.v1.Accounts/RenewRecoveryCodes",
+                    AccountsRenewRecoveryCodesRequest(idToken: tokens.idToken))
+            }
+            expectRefusal("CREDENTIAL_TOO_OLD_LOGIN_AGAIN") { try withdraw(thief) }
+            expectRefusal("CREDENTIAL_TOO_OLD_LOGIN_AGAIN") { try renew(thief) }
+            #expect(try client.get(user.uid).secondFactors.map(\.factorID) == [user.factorID])
+            // The session in which the factor was enrolled has shown it.
+            try renew(user.tokens)
+            try withdraw(user.tokens)
+            #expect(try client.get(user.uid).secondFactors.isEmpty)
+        }
+    }
+
     @Test func `The mail about a new factor takes it back`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

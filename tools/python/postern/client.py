@@ -16,10 +16,19 @@ from google.protobuf import descriptor_pb2, message_factory
 from .errors import PosternError, error_of
 from .verifier import SESSION_COOKIE, Feed
 
-_FILES = ("accounts", "email_configs", "outbox", "project", "providers", "sessions", "sms", "tenants", "tokens", "users")
+#: The files of proto/public/postern/v1 that declare services.
+_FILES = (
+    "accounts", "audit", "email_configs", "hooks", "outbox", "project", "providers", "sessions", "sms", "tenants", "tokens",
+    "users")
 _ATTEMPTS_MAX = 4
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 2.0
 _MESSAGE_BYTES_MAX = 16 << 20
+
+#: The reasons of UNAVAILABLE after which a call may have been executed. A lost connection has no reason.
+_UNKNOWN_OUTCOMES = ("", "STORE_UNAVAILABLE")
+
+#: The statuses of refusals that say nothing about an earlier attempt: the server did not look whether it was executed.
+_SAYS_NOTHING_OF_EARLIER_ATTEMPTS = ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
 
 _POSITION, _CONSISTENCY = "x-postern-position", "x-postern-consistency"
 
@@ -247,7 +256,7 @@ def _call(client: Client, method: Any) -> Callable[..., Any]:
         request = request_class(**fields) if request is None else request
         sent = client._metadata(idempotency_key, metadata)
         if described.client_streaming or described.server_streaming:
-            return Stream(stream(request, timeout=timeout, metadata=client._with_position(sent)))
+            return Stream(stream(request, timeout=timeout, metadata=client._with_position(sent)), client._journal)
         return _unary(
             client, unary, request, client.timeout if timeout is None else timeout, sent,
             may_repeat=is_idempotent or idempotency_key is not None)
@@ -259,6 +268,9 @@ def _call(client: Client, method: Any) -> Callable[..., Any]:
 
 def _unary(client: Client, unary: Any, request: Any, timeout: float, metadata: Metadata, may_repeat: bool) -> Any:
     end, attempt, has_forgotten = time.monotonic() + timeout, 1, False
+    # The error of an attempt that the server may have executed. It outranks a later refusal that says nothing about that
+    # attempt: for example, NODE_BEHIND and QUOTA_EXCEEDED only say that the last attempt did nothing.
+    lost: Optional[PosternError] = None
     while True:
         sent = client._with_position(metadata)
         try:
@@ -275,9 +287,16 @@ def _unary(client: Client, unary: Any, request: Any, timeout: float, metadata: M
                 if len(sent) > len(metadata) and not has_forgotten:
                     has_forgotten = True
                     continue
+            outcome = error
+            if error.status == "UNAVAILABLE" and error.reason in _UNKNOWN_OUTCOMES:
+                lost = error
+            elif lost is not None and (
+                    error.status in _SAYS_NOTHING_OF_EARLIER_ATTEMPTS or error.reason == "INVALID_POSITION"):
+                outcome = lost
+                outcome.retry_after = lost.retry_after if error.retry_after is None else error.retry_after
             delay = _delay(error, attempt)
             if not may_repeat or delay is None or attempt == _ATTEMPTS_MAX or time.monotonic() + delay >= end:
-                raise error from failure
+                raise outcome from failure
         attempt += 1
         time.sleep(delay)
 
@@ -300,14 +319,18 @@ def _error(failure: Any) -> PosternError:
 class Stream:
     """The messages of a stream, in order. Ends when the server ends it, or by `cancel`."""
 
-    def __init__(self, call: Any) -> None:
-        self._call = call
+    def __init__(self, call: Any, journal: _JournalMemory) -> None:
+        self._call, self._journal = call, journal
 
     def __iter__(self) -> Iterator[Any]:
         try:
             yield from self._call
         except grpc.RpcError as failure:
-            raise _error(failure) from failure
+            error = _error(failure)
+            if error.reason == "INVALID_POSITION":
+                # Else the next stream would be refused as well.
+                self._journal.forget()
+            raise error from failure
 
     def cancel(self) -> None:
         self._call.cancel()

@@ -1,13 +1,15 @@
 """The client against a gRPC server in this process, which answers what a test tells it to."""
+import importlib
 import threading
 import time
 import unittest
 from concurrent import futures
+from pathlib import Path
 
 import grpc
 
 import postern
-from postern.client import _CHANNEL_OPTIONS
+from postern.client import _CHANNEL_OPTIONS, _FILES
 from postern.errors import error_of
 from postern.v1 import tokens_pb2, users_pb2
 
@@ -92,6 +94,14 @@ class ClientTests(unittest.TestCase):
         self.assertRaises(AttributeError, lambda: self.client.nobodies)
         self.assertIn("get_by_email", dir(self.client.users))
 
+    def test_every_service_is_there(self):
+        # The stubs are made from all files of proto/public.
+        names = [path.name[:-len("_pb2.py")] for path in Path(postern.__file__).parent.glob("v1/*_pb2.py")]
+        declared = {name: importlib.import_module(f"postern.v1.{name}_pb2").DESCRIPTOR.services_by_name for name in names}
+        self.assertEqual(list(_FILES), sorted(name for name in names if declared[name]))
+        self.assertIn("watch_events", dir(self.client.audit))
+        self.assertIn("update", dir(self.client.hook_configs))
+
     def sent_position(self, index=-1):
         return self.server.calls[index][1].get("x-postern-position")
 
@@ -144,6 +154,17 @@ class ClientTests(unittest.TestCase):
             self.client.users.delete(uid="ada", metadata=[("x-postern-position", "x")])
         self.assertEqual(len(self.server.calls), count + 1)
 
+    def test_a_position_that_is_refused_for_a_stream_is_forgotten_too(self):
+        self.tells("a" * 32 + ".9")
+        heard = tokens_pb2.TokensWatchRevocationsResponse(cursor="one").SerializeToString()
+        self.server.script["WatchRevocations"] = [
+            fails(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_POSITION"), lambda *_: iter([heard])]
+        with self.assertRaises(postern.PosternError):
+            list(self.client.tokens.watch_revocations())
+        self.assertEqual(self.sent_position(), "a" * 32 + ".9")
+        self.assertEqual([message.cursor for message in self.client.tokens.watch_revocations()], ["one"])
+        self.assertIsNone(self.sent_position())
+
     def test_a_failure_says_everything(self):
         self.server.script["Get"] = [fails(grpc.StatusCode.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED")]
         with self.assertRaises(postern.PosternError) as caught:
@@ -179,6 +200,25 @@ class ClientTests(unittest.TestCase):
         # Another failure ends the retries.
         self.server.script["Get"] = [fails(grpc.StatusCode.NOT_FOUND, "USER_NOT_FOUND"), self.ada]
         self.assertRaises(postern.PosternError, self.client.users.get, uid="ada")
+
+    def test_a_change_that_may_have_been_made_outranks_a_later_refusal(self):
+        unknown = fails(grpc.StatusCode.UNAVAILABLE, "STORE_UNAVAILABLE", 1_000_000)
+        # As after a connection that was lost.
+        lost = fails(grpc.StatusCode.UNAVAILABLE)
+        behind = fails(grpc.StatusCode.UNAVAILABLE, "NODE_BEHIND", 1_000_000)
+        gone = fails(grpc.StatusCode.NOT_FOUND, "USER_NOT_FOUND")
+        full = fails(grpc.StatusCode.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED", 900_000_000)
+        elsewhere = fails(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_POSITION")
+        for steps, reason in (
+                ([unknown, behind], "STORE_UNAVAILABLE"), ([lost, behind], ""), ([behind], "NODE_BEHIND"),
+                ([unknown, gone], "USER_NOT_FOUND"), ([unknown, full], "STORE_UNAVAILABLE"), ([lost, full], ""),
+                ([full], "QUOTA_EXCEEDED"), ([lost, elsewhere], "")):
+            self.server.script["Delete"] = list(steps)
+            with self.assertRaises(postern.PosternError) as caught:
+                self.client.users.delete(uid="ada", idempotency_key="key-1", timeout=0.8)
+            self.assertEqual(caught.exception.reason, reason)
+            if steps[-1] is full:
+                self.assertEqual(caught.exception.retry_after, 0.9)
 
     def test_the_server_says_when_to_come_back_and_the_deadline_bounds_it(self):
         busy = fails(grpc.StatusCode.RESOURCE_EXHAUSTED, "SERVER_OVERLOADED", 20_000_000)

@@ -56,7 +56,7 @@ extension WriteTransaction {
         guard try !reading.isSpent(.temporaryProof, until: end),
             try put(ifAbsent: Tables.usedProofs, key, StoredUsedTokenID(expiresAtMicros: end.microseconds))
         else { throw Failure.invalidTemporaryProof }
-        try scheduleExpiry(at: end, Tables.usedProofs, key)
+        try scheduleExpiry(at: end + StoredUsedTokenID.keptAfterEnd, Tables.usedProofs, key)
     }
 }
 

@@ -23,7 +23,8 @@ extension SecondFactorEnrollments {
                 try SecondFactorRules.checkRoom(current.user)
                 if validateOnly { return UsersAddSecondFactorResponse(user: current.user) }
                 var changed = current
-                changed.user.secondFactors.append(factor)
+                // The end user made no call, so no address is known to be the user's.
+                changed.add(factor, from: nil)
                 try transaction.replace(
                     current, by: changed, origin: origin, kind: .secondFactorEnrolled, detail: factor.eventDetail,
                     now: now)

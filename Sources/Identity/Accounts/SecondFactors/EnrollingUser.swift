@@ -89,13 +89,16 @@ extension SecondFactorEnrollments {
 extension ReadTransaction {
     /// A signed-in user whose session may change second factors: its login is recent, and it showed a factor if the
     /// user has one. CREDENTIAL_TOO_OLD_LOGIN_AGAIN: a reauthentication asks for a factor.
+    ///
+    /// This holds while the tenant's second factors are DISABLED, too, although no sign-in asks for a factor then. The
+    /// factors count again later, and until then a password alone must not remove them.
     func changingFactors(
         _ token: VerifiedToken, settings: TenantSettings, now: Timestamp
     ) throws -> (account: Account, session: StoredSession) {
         let key = UserKey(settings.tenantID, token.uid)
         let (account, session) = try signedIn(key, by: token, settings: settings, now: now)
         try VerifiedUser(token: token, account: account, settings: settings).requireRecentLogin(now: now)
-        if SecondFactorRules.need(of: account.user, settings: settings) == .factor, session.secondFactor.isEmpty {
+        if !account.user.secondFactors.isEmpty, session.secondFactor.isEmpty {
             throw Failure.recentLoginRequired
         }
         return (account, session)

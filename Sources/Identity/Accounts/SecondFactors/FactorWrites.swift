@@ -8,10 +8,11 @@ import Store
 extension WriteTransaction {
     /// Adds a factor to the account. A user who has no recovery codes gets new ones, which are returned only now.
     ///
-    /// `sealedSecret` is the secret of an authenticator app. The caller writes the account.
+    /// `sealedSecret` is the secret of an authenticator app; for `address` see `Account.add`. The caller writes the
+    /// account.
     func addFactor(
-        _ factor: SecondFactor, sealedSecret: [UInt8] = [], lastStep: Int64 = 0, to account: inout Account,
-        secrets: FactorSecrets
+        _ factor: SecondFactor, from address: UInt64?, sealedSecret: [UInt8] = [], lastStep: Int64 = 0,
+        to account: inout Account, secrets: FactorSecrets
     ) throws -> [Secret] {
         let key = account.key
         var stored = try get(Tables.secondFactors, key) ?? StoredSecondFactors()
@@ -26,7 +27,7 @@ extension WriteTransaction {
             (codes, stored.recoveryCodes) = (made.codes, made.tags)
             account.user.recoveryCodeCount = Int32(clamping: codes.count)
         }
-        account.user.secondFactors.append(factor)
+        account.add(factor, from: address)
         try put(Tables.secondFactors, key, stored)
         return codes
     }

@@ -40,7 +40,7 @@ extension SecondFactorEnrollments {
             factorID: resources.random.alphanumeric(20), kind: proof.kind, displayName: displayName,
             phoneNumber: proof.number, enrolledAtMicros: now.microseconds)
         let enrollment = Enrollment(
-            factor: factor, proof: proof,
+            factor: factor, proof: proof, address: try request.address().map { keys.address($0) },
             mail: try mail(of: factor, to: user.account, request.settings, now: now), secrets: secrets)
         let (signedIn, recoveryCodes) = try await users.session(user.account.key).enroll(
             enrollment, user.proof, request, now: now)
@@ -117,6 +117,8 @@ struct Enrollment: Sendable {
 
     let factor: SecondFactor
     let proof: Proof
+    /// The hash of the end user's address, as `KnownAddresses` keeps it.
+    let address: UInt64?
     let mail: PreparedOob
     let secrets: FactorSecrets
 }
@@ -163,20 +165,22 @@ extension WriteTransaction {
         _ finish: (Account) throws -> FinishedSignIn
     ) throws -> SignInIssue<(FinishedSignIn, [Secret])> {
         try SecondFactorRules.checkRoom(current.user)
-        var account = current
+        var (account, factor) = (current, enrollment.factor)
+        let waysBack = try reading.waysBack(of: current.key, now: now)
+        factor.enrolledAtMicros = waysBack.timeOfEnrollment(at: now).microseconds
         let codes: [Secret]
         switch enrollment.proof {
         case .phone(let number):
             try SecondFactorRules.checkNew(number.number, for: current.user)
             try use(number, tenantID: current.key.tenant)
-            codes = try addFactor(enrollment.factor, to: &account, secrets: enrollment.secrets)
+            codes = try addFactor(factor, from: enrollment.address, to: &account, secrets: enrollment.secrets)
         case .totp(let sessionHash, let code):
             switch try judgeEnrollment(sessionHash, code, of: current.key, secrets: enrollment.secrets, now: now) {
             case .failure(let failure): return .refused(failure)
             case .success(let right):
                 codes = try addFactor(
-                    enrollment.factor, sealedSecret: right.sealedSecret, lastStep: right.step, to: &account,
-                    secrets: enrollment.secrets)
+                    factor, from: enrollment.address, sealedSecret: right.sealedSecret, lastStep: right.step,
+                    to: &account, secrets: enrollment.secrets)
             }
         }
         // Each enrolment sends the user a mail; the budget stops somebody who does this all day.

@@ -55,8 +55,9 @@ struct PendingSignIns: Sendable {
 
 extension ReadTransaction {
     /// A pending sign-in and its account. INVALID_MFA_PENDING_CREDENTIAL when it is used, expired or of another kind,
-    /// when the account's sessions were ended since, or when it waits for an enrolment that is done; USER_DISABLED;
-    /// OPERATION_NOT_ALLOWED when it began with a provider that is not enabled any more.
+    /// when the account's sessions were ended since, when it waits for an enrolment that is done, or when it began with
+    /// a provider that was changed since; USER_DISABLED; OPERATION_NOT_ALLOWED when that provider is not enabled any
+    /// more.
     func pendingSignIn(
         _ id: [UInt8], _ kind: PendingSignInKind, tenantID: Text, now: Timestamp
     ) throws -> (pending: StoredPendingSignIn, account: Account) {
@@ -68,9 +69,17 @@ extension ReadTransaction {
         guard account.user.tokensValidAfterMicros == pending.tokensValidAfterMicros,
             kind == .factor || account.user.secondFactors.isEmpty
         else { throw Failure.invalidPendingSignIn }
-        let provider = pending.signInProvider
-        if KnownProvider.isID(provider) { _ = try enabledProvider(provider, tenantID: tenantID) }
+        let updatedAtMicros = try providerUpdatedAtMicros(pending.signInProvider, tenantID: tenantID)
+        // A provider of another issuer, or one that is trusted less, might not prove this identity any more. Older
+        // servers noted no time.
+        guard [0, updatedAtMicros].contains(pending.providerUpdatedAtMicros) else { throw Failure.invalidPendingSignIn }
         return (pending, account)
+    }
+
+    /// When the provider of a sign-in was last changed; 0 for a sign-in without a provider. OPERATION_NOT_ALLOWED.
+    func providerUpdatedAtMicros(_ signInProvider: Text, tenantID: Text) throws -> Int64 {
+        guard KnownProvider.isID(signInProvider) else { return 0 }
+        return try enabledProvider(signInProvider, tenantID: tenantID).updatedAtMicros
     }
 }
 
@@ -112,5 +121,5 @@ extension StoredPendingSignIn: ExpiringRecord {
 extension Failure {
     static let invalidPendingSignIn = Failure(
         .invalidMFAPendingCredential,
-        "The sign-in is over: used, too old, ended by wrong codes or by a change of the account; sign in again.")
+        "The sign-in is over: used, too old, ended by wrong codes, or the account or provider changed; sign in again.")
 }

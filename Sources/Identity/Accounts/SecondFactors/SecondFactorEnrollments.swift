@@ -15,6 +15,7 @@ public struct SecondFactorEnrollments: Sendable {
     let delivery: OobDelivery
     let mailer: Mailer
     let devices: DeviceTokens
+    let keys: GuessKeys
     let repeatedChanges: RepeatedChanges
     /// The issuer that an authenticator app shows where the tenant has no name.
     let projectID: Text

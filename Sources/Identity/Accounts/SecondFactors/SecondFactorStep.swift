@@ -1,7 +1,6 @@
 import Base
 import Messages
 import Rules
-import Store
 
 /// The decision whether a sign-in needs a second factor. Every sign-in and reauthentication asks it, because a session
 /// begins with a `ProvedLogin`, and only this file makes one.
@@ -15,27 +14,16 @@ enum SecondFactorStep {
         case waits(PendingSignInKind)
     }
 
-    /// Decides over the account as the sign-in would leave it. What begins a session decides by
-    /// `WriteTransaction.secondFactorStep`, in its transaction.
+    /// Decides over the account as the sign-in would leave it.
+    ///
+    /// `settings`: in the transaction that begins a session, its `currentSettings`. Since the call was admitted, second
+    /// factors may have become mandatory, and the sessions without one may have been ended.
     static func decide(for account: Account, after first: FirstFactor, settings: TenantSettings) -> Decision {
         switch SecondFactorRules.need(of: account.user, settings: settings) {
         case .nothing: .notNeeded(ProvedLogin(start: first.start, factor: nil))
         case .factor: .waits(.factor)
         case .enrollment: .waits(.enrollment)
         }
-    }
-}
-
-extension WriteTransaction {
-    /// The same by the tenant's settings as they are now: since the call was admitted, second factors may have become
-    /// mandatory, and the sessions without one may have been ended. TENANT_NOT_FOUND.
-    func secondFactorStep(
-        for account: Account, after first: FirstFactor, _ tenantID: Text
-    ) throws -> SecondFactorStep.Decision {
-        guard let record = try get(Tables.tenants, TenantPrefix(tenantID)), !record.deleted else {
-            throw Failure.tenantNotFound(tenantID)
-        }
-        return SecondFactorStep.decide(for: account, after: first, settings: TenantSettings(record))
     }
 }
 
@@ -55,6 +43,8 @@ struct ProvedLogin: Sendable {
 
     /// The login of a pending sign-in whose user has shown a second factor, or enrolled one.
     init(finishing pending: StoredPendingSignIn, with factor: ProvedFactor) {
-        self.init(start: SessionStart(pending.signInProvider, claims: pending.claimsJSON), factor: factor)
+        var start = SessionStart(pending.signInProvider, claims: pending.claimsJSON)
+        start.hookClaims = pending.hookClaimsJSON
+        self.init(start: start, factor: factor)
     }
 }

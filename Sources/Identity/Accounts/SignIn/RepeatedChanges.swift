@@ -37,6 +37,17 @@ public struct RepeatedChanges: Sendable {
             .signedInAgain(RepeatedSession(record), settings: request.settings, deadline: request.deadline)
     }
 
+    /// The answer to the same sign-in from before, whose end user has been proved again; nil when it was not done
+    /// before. IDEMPOTENCY_KEY_REUSED, ALREADY_DONE, `SignInPending`.
+    ///
+    /// The transaction of a sign-in finds the record as well. It comes too late for the tenant's hooks, which are asked
+    /// before it and might refuse now what they allowed then. `session` is any session of the tenant.
+    func answer(toProved request: EndUserRequest, by session: UserSession) async throws -> SignedIn? {
+        guard let record = try earlier(request.origin) else { return nil }
+        return try await session.signedInAgain(
+            RepeatedSession(record), settings: request.settings, deadline: request.deadline)
+    }
+
     /// The session that one of `methods` began under the idempotency key that is `attemptID` in hexadecimal digits, and
     /// that session's user; nil when there is none. The key alone stands for the request: only the request's maker
     /// knows either of them (0045).

@@ -60,7 +60,8 @@ struct BegunSession: Sendable {
             tenantID: key.tenant, uid: key.uid, createdAtMicros: now.microseconds, authTimeMicros: now.microseconds,
             signInProvider: login.start.provider, counter: 1, lastUsedAtMicros: now.microseconds,
             claimsJSON: login.start.claims, deviceName: device.name, endUserIP: device.address?.text ?? .empty,
-            secondFactor: login.factor?.name ?? .empty, secondFactorID: login.factor?.id ?? .empty)
+            secondFactor: login.factor?.name ?? .empty, secondFactorID: login.factor?.id ?? .empty,
+            hookClaimsJSON: login.start.hookClaims)
     }
     /// The session of a sign-in that waited for a second factor, on the device that began it.
     init(

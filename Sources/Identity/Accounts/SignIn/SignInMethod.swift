@@ -124,6 +124,9 @@ public struct SessionStart: Sendable {
     public var provider: Text
     /// A JSON object that every ID token of the session carries.
     public var claims: [UInt8]
+    /// The session claims that the tenant's hooks gave; `claims` has them already. The session keeps them apart, for a
+    /// later custom token to be merged with.
+    var hookClaims: [UInt8] = []
 
     public init(_ provider: Text, claims: [UInt8] = []) {
         self.provider = provider

@@ -11,8 +11,8 @@ import Store
 /// 4. the form of the request
 /// 5. a recent login, to link
 /// 6. the throttle
-/// 7. the proof; the charge, where the answer tells of an email that the proof does not show to be the end user's; then
-///    the tenant's hooks
+/// 7. the proof; the charge, where the answer tells of an email that the proof does not show to be the end user's; the
+///    answer to the same request from before, which is given again; then the tenant's hooks
 /// 8. inside one transaction: the account that is entered, made or linked to, the second factor, the session; where a
 ///    second factor has to be shown first, the pending sign-in, which `SecondFactorSignIns` finishes
 /// 9. the tokens; where a toggle refused, its record
@@ -31,7 +31,7 @@ public struct SignInPipeline: Sendable {
     let refusals: SelfServiceRefusals
     private let prover: SignInProver
     let pendingSignIns: PendingSignIns
-    private let hooks: BlockingHooks
+    let hooks: BlockingHooks
 
     init(
         resources: Resources, users: UserDirectory, tenants: TenantDirectory, tokenCheck: TokenCheck,
@@ -77,7 +77,7 @@ public struct SignInPipeline: Sendable {
         return outcome(done.signedIn, done.proof, request)
     }
 
-    /// Makes an account. The toggle is checked before anything is looked up.
+    /// Makes an account. The toggle is checked before anything is looked up, and again in the transaction.
     public func create<Method: CreatingMethod>(
         _ method: Method, _ request: EndUserRequest
     ) async throws -> SignInOutcome<Method.Proof> {
@@ -92,12 +92,16 @@ public struct SignInPipeline: Sendable {
             let account = method.decide(
                 proof, making: .new(tenantID: attempt.tenantID, uid: uid, now: attempt.startedAt),
                 now: attempt.startedAt)
+            let session = users.session(account.key)
+            if let again = try await repeatedChanges.answer(toProved: request, by: session) { return again }
             let wanted = try await hooks.ask(
                 event(isNewUser: true, account.user, first, on: reading.device, request),
                 tenantID: attempt.tenantID, deadline: request.deadline)
-            return try await users.session(account.key).signUp(
-                account, first.adding(wanted), hooks: wanted, settings: request.settings,
-                origin: request.origin.on(reading.device), deadline: request.deadline)
+            return try await refusals.recording(of: method.refusedEndUser(resources.limits), request) {
+                try await session.signUp(
+                    account, first.adding(wanted), hooks: wanted, settings: request.settings,
+                    origin: request.origin.on(reading.device), deadline: request.deadline)
+            }
         }
         return outcome(done.signedIn, done.proof, request)
     }
@@ -176,9 +180,11 @@ extension SignInPipeline {
         }
         let key = UserKey(settings.tenantID, seen.uid ?? resources.random.alphanumeric(28))
         let moment = SignInMoment(key: key, settings: settings, origin: origin, now: now)
+        let session = users.session(key)
+        if let again = try await repeatedChanges.answer(toProved: request, by: session) { return again }
         let known = try resources.store.read { try $0.account(key) }
         let wanted = try await askHooks(method.refusedEndUser(proof), known, key, first, on: device, request)
-        return try await users.session(key).signIn(
+        return try await session.signIn(
             first.adding(wanted), hooks: wanted, settings: settings, origin: origin, deadline: request.deadline
         ) { transaction, current in
             let chosen = try method.choose(

@@ -12,7 +12,8 @@ struct FirstFactor: Sendable {
     /// The same proof, for a session that has the claims of a hook as well.
     func adding(_ hooks: HookAnswer) -> FirstFactor {
         var start = start
-        start.claims = hooks.merged(into: start.claims)
+        start.hookClaims = hooks.sessionClaims ?? []
+        start.claims = HookAnswer.merged(start.hookClaims, into: start.claims)
         return FirstFactor(start: start)
     }
 }

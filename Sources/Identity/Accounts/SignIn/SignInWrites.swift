@@ -26,8 +26,11 @@ extension StoredSession {
     mutating func move(to login: ProvedLogin, now: Timestamp) {
         authTimeMicros = now.microseconds
         signInProvider = login.start.provider
-        // A custom token's claims are the session's until another custom token brings its own.
-        if !login.start.claims.isEmpty { claimsJSON = login.start.claims }
+        // A custom token's claims are the session's until another custom token brings its own. The claims that a hook
+        // gave the session stay: no hook is asked for a reauthentication.
+        if !login.start.claims.isEmpty {
+            claimsJSON = HookAnswer.merged(hookClaimsJSON, into: login.start.claims)
+        }
         // Where no factor was asked for, the session keeps the factor that it showed before.
         if let factor = login.factor { (secondFactor, secondFactorID) = (factor.name, factor.id) }
     }
@@ -60,15 +63,19 @@ extension ReadTransaction {
 
 extension WriteTransaction {
     /// Decides what a sign-in does to the account, and changes nothing of it yet. USER_DISABLED, `SelfServiceRefusal`.
+    ///
+    /// `settings` are the call's, `present` those of this transaction. An account is made only where end users may sign
+    /// up by both: no hook was asked about a sign-up that the call's settings refuse.
     func entry(
-        _ key: UserKey, settings: TenantSettings,
+        _ key: UserKey, settings: TenantSettings, present: TenantSettings,
         _ decide: (borrowing WriteTransaction, Account?) throws -> AccountEffect
     ) throws -> SignInEntry {
         let current = try reading.account(key)
         if current?.user.disabled == true { throw Failure.userDisabled }
         let effect = try decide(self, current)
-        if current == nil, let toggle = SelfService.refusalOfSignUp(settings) {
-            throw SelfServiceRefusal(toggle: toggle)
+        if current == nil {
+            try SelfService.checkSignUp(settings)
+            try SelfService.checkSignUp(present)
         }
         return SignInEntry(key: key, current: current, effect: effect)
     }
@@ -79,8 +86,7 @@ extension WriteTransaction {
         if let address { effect.account.knownAddresses.remember(address) }
         guard let current = entry.current else {
             countsAsGrowth()
-            try insert(effect.account, origin: origin, now: now)
-            return effect.account
+            return try insertUnderChosenUID(effect.account, origin: origin, now: now)
         }
         // A user who signs in with a custom token can sign in again.
         if current.hasNoWayIn { try delete(Tables.anonymousUsers, entry.key) }
@@ -120,7 +126,10 @@ extension WriteTransaction {
             expiresAtMicros: (now + StoredPendingSignIn.lifetime(kind)).microseconds,
             signInProvider: first.start.provider, claimsJSON: first.start.claims, deviceName: origin.device.name,
             endUserIP: origin.device.address?.text ?? .empty, addressHash: origin.device.addressHash ?? 0,
-            sessionID: sessionID, isNewUser: entry.current == nil)
+            sessionID: sessionID, isNewUser: entry.current == nil,
+            providerUpdatedAtMicros: try reading.providerUpdatedAtMicros(
+                first.start.provider, tenantID: entry.key.tenant),
+            hookClaimsJSON: first.start.hookClaims)
         var account = entry.current ?? entry.effect.account
         switch kind {
         case .enrollment, .unspecified:
@@ -130,7 +139,7 @@ extension WriteTransaction {
                 }
             } else {
                 countsAsGrowth()
-                try insert(account, origin: origin, now: now)
+                account = try insertUnderChosenUID(account, origin: origin, now: now)
             }
         case .factor:
             if entry.effect.account != account { pending.change = PendingAccountChange(entry.effect, of: account) }

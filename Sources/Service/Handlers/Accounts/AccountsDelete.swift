@@ -17,8 +17,10 @@ enum AccountsDelete: SlowMethod {
             throw await call.project.refusals.failure(by: toggle, of: RefusedEndUser(user), endUserRequest)
         }
         try verified.requireRecentLogin(now: call.now)
-        try await call.userSession(user.uid).delete(
-            by: verified, origin: call.origin, validateOnly: request.validateOnly)
+        try await call.project.refusals.recording(of: RefusedEndUser(user), endUserRequest) {
+            try await call.userSession(user.uid).delete(
+                by: verified, origin: call.origin, validateOnly: request.validateOnly)
+        }
         if !request.validateOnly {
             call.project.guesses.chargeProbe(ofDeleted: verified.account, endUserRequest)
         }

@@ -17,7 +17,7 @@ enum AccountsResetPassword: SlowMethod {
         let hash = try await call.project.passwords.hash(
             request.newPassword, settings: call.settings, deadline: call.deadline)
         let user = try await call.project.mailedCodes.resetPassword(
-            request.oobCode, passwordHash: hash, settings: call.settings, origin: call.origin)
+            request.oobCode, passwordHash: hash, settings: call.settings, origin: call.origin, deadline: call.deadline)
         call.forgiveGuesses(of: user)
         return AccountsResetPasswordResponse(email: user.email, deviceToken: call.deviceToken(for: user))
     }

@@ -23,7 +23,7 @@ enum AccountsSendOobCode: SlowMethod {
         order.continueURL = request.continueURL
         if !call.settings.isSynthetic, let recipient = Email(stored: order.recipient) {
             try await call.project.tenants.tenant(call.tenantID).admitSend(
-                email: recipient, address: address, settings: call.settings)
+                email: recipient, askedBy: asker(of: order), address: address, settings: call.settings)
         }
         order.locale = request.locale
         try await call.project.outbox.send(order, settings: call.settings, origin: call.origin)
@@ -32,6 +32,17 @@ enum AccountsSendOobCode: SlowMethod {
 
     static func endUser(of request: AccountsSendOobCodeRequest) -> NamedEndUser {
         NamedEndUser(idToken: request.idToken, email: request.email)
+    }
+
+    /// Who asks for the mail. Only the code that changes an email goes to an address that the asker need not have.
+    private static func asker(of order: OobOrder) -> MailAsker {
+        switch order.type {
+        case .verifyEmail: return .owner
+        case .verifyAndChangeEmail:
+            let isOwn = Email(stored: order.email) == Email(stored: order.newEmail)
+            return isOwn ? .owner : .stranger(uid: order.uid)
+        default: return .anybody
+        }
     }
 
     /// The user need not exist yet. But if end users may not sign up, or not with such an address, nothing is sent to

@@ -2,6 +2,7 @@ import Base
 import Identity
 import Messages
 import Rules
+import Store
 import Tokens
 
 /// postern.v1.Accounts/Unlink
@@ -20,8 +21,9 @@ enum AccountsUnlink: SlowMethod {
             try await call.userSession(user.uid).change(
                 by: verified.token, settings: call.settings, origin: call.origin,
                 deadline: call.deadline
-            ) { [settings = call.settings] _, current in
-                AccountEffect(
+            ) { transaction, current in
+                let settings = try transaction.currentSettings(of: current.user.tenantID)
+                return AccountEffect(
                     try current.unlinking(providerID, isForced: isForced, settings: settings),
                     kind: .providerUnlinked, detail: providerID, endsSessions: .signedOut)
             }

@@ -21,8 +21,10 @@ enum AuditWatchEvents: ServerStreamMethod {
             throw Failure.invalid(.invalidSequence, field: "after_sequence", "must be -1, 0 or an event's sequence")
         }
         let store = call.project.store
-        var last = UInt64(clamping: request.afterSequence)
-        if request.afterSequence == 0 { last = try store.read { try $0.newestEventSequence(tenantID: tenantID) } }
+        // A node of a cluster has reached the journal's end here: an event that another node told is in its store.
+        let newest = try store.read { try $0.newestEventSequence(tenantID: tenantID) }
+        var last = request.afterSequence == 0 ? newest : UInt64(clamping: request.afterSequence)
+        guard last <= newest else { throw Failure.beyondLogEnd }
         // The watch begins before the first read, so that no event between the two is missed.
         let watch = call.watch([.events(tenantID), .tenant(tenantID)], on: replies.loop)
         defer { watch.end() }

@@ -4,18 +4,15 @@ import Messages
 /// grpc.reflection.v1.ServerReflection/ServerReflectionInfo: the published .proto files, compiled in.
 enum ServerReflectionServerReflectionInfo: BidirectionalMethod {
     static func handle(
-        _ first: GRPCServerReflectionRequest, _ requests: RequestStream<GRPCServerReflectionRequest>,
-        _ call: StreamCall,
+        _ requests: RequestStream<GRPCServerReflectionRequest>, _ call: StreamCall,
         _ replies: ReplyStream<GRPCServerReflectionResponse>
     ) async throws {
-        var next: GRPCServerReflectionRequest? = first
-        while let request = next {
+        while let request = try await requests.next() {
             try await replies.send(inTurn: false) {
                 var response = GRPCServerReflectionResponse(validHost: request.host, originalRequest: request)
                 response.messageResponse = answer(request)
                 return (response, ())
             }
-            next = try await requests.next()
         }
     }
 

@@ -17,8 +17,10 @@ enum TenantsWatchDenials: ServerStreamMethod {
         }
         let store = call.project.store
         let tenantID = call.tenantID
-        var last = request.afterSequence
-        if last == 0 { last = try store.read { try $0.lastDenialSequence(tenantID: tenantID) } }
+        // A node of a cluster has reached the journal's end here: a denial that another node told is in its store.
+        let newest = try store.read { try $0.lastDenialSequence(tenantID: tenantID) }
+        var last = request.afterSequence == 0 ? newest : request.afterSequence
+        guard last <= newest else { throw Failure.beyondLogEnd }
         // The watch begins before the first read, so that no refusal between the two is missed.
         let watch = call.watch([.denials(tenantID), .tenant(tenantID)], on: replies.loop)
         defer { watch.end() }

@@ -36,61 +36,25 @@ extension ReadTransaction {
     /// The users with these names, each once, where they lie in the database; the names without a user, each as often
     /// as it stands there; and the names behind the first `byteCountMax` bytes of users, which are not looked up. The
     /// caller has checked the names.
-    ///
-    /// A name that stands there again is not looked up again, nor is a user read again that has several of the names.
     func users(
         named names: [UserName], tenantID: Text, byteCountMax: Int
     ) throws -> (users: [UnsafeRawBufferPointer], rest: UsersBatchGetResponse) {
+        var finder = UserFinder(tenantID: tenantID)
         var users: [UnsafeRawBufferPointer] = []
         var byteCount = 0
-        var rest = UsersBatchGetResponse()
-        var isFound: [UserLookup: Bool] = [:]
         var seen: Set<Text> = []
+        var rest = UsersBatchGetResponse()
         for name in names {
-            guard byteCount < byteCountMax else {
+            if byteCount >= byteCountMax {
                 rest.notRead.append(name)
-                continue
+            } else if let user = try finder.user(named: name, in: self) {
+                guard seen.insert(user.uid).inserted else { continue }
+                users.append(user.encoded)
+                byteCount += user.encoded.count
+            } else {
+                rest.notFound.append(name)
             }
-            let lookup = UserLookup(name)
-            if isFound[lookup] == nil {
-                let uid = try uid(named: name, tenantID: tenantID)
-                if let uid, !seen.contains(uid), let user = try encodedUser(UserKey(tenantID, uid)) {
-                    seen.insert(uid)
-                    users.append(user)
-                    byteCount += user.count
-                }
-                isFound[lookup] = uid.map { seen.contains($0) } ?? false
-            }
-            if isFound[lookup] == false { rest.notFound.append(name) }
         }
         return (users, rest)
     }
-}
-
-/// What is looked up for a name of a user: the same for two names that cannot but find the same user.
-private enum UserLookup: Hashable {
-    case uid(Text)
-    case email(Text)
-    case phoneNumber(Text)
-    /// The user with the email, if there is a password.
-    case password(Text)
-    case identity(IdentityName)
-    case nothing
-
-    init(_ name: UserName) {
-        switch name.name {
-        case nil: self = .nothing
-        case .uid(let uid): self = .uid(uid)
-        case .email(let email): self = .email(Self.canonical(email))
-        case .phoneNumber(let number): self = .phoneNumber(number)
-        case .identity(let identity):
-            switch identity.providerID {
-            case ProviderInfo.password: self = .password(Self.canonical(identity.rawID))
-            case ProviderInfo.phone: self = .phoneNumber(identity.rawID)
-            default: self = .identity(IdentityName(identity.entry))
-            }
-        }
-    }
-
-    private static func canonical(_ email: Text) -> Text { Email(stored: email)?.canonical ?? email }
 }

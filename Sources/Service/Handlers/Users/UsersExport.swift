@@ -21,8 +21,11 @@ enum UsersExport: ServerStreamMethod {
         let cursor = try Page(
             at: request.cursor, of: filter, method: call.method.fullName, tenantID: call.tenantID,
             key: call.project.pageTokenKey, itemMax: sliceMax, limits: call.limits)
-        var exporter = try await call.project.exports.begin(
-            tenantID: call.tenantID, includesSecrets: includesSecrets, origin: call.origin)
+        if includesSecrets { try call.checkRecordQuotas() }
+        var exporter = try await call.charging {
+            try await call.project.exports.begin(
+                tenantID: call.tenantID, includesSecrets: includesSecrets, origin: call.origin)
+        }
         var last = cursor.last
         repeat {
             (exporter, last) = try await replies.send(inTurn: true) { [exporter, last] in

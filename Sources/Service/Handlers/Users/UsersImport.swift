@@ -5,26 +5,46 @@ import Rules
 
 /// postern.v1.Users/Import
 enum UsersImport: BidirectionalMethod {
+    /// An import whose first batch has come.
+    private struct Begun {
+        var importer: UserImporter
+        /// As the first batch names it.
+        let tenantID: Text
+    }
+
     static func handle(
-        _ first: UsersImportRequest, _ requests: RequestStream<UsersImportRequest>, _ call: StreamCall,
-        _ replies: ReplyStream<UsersImportResponse>
+        _ requests: RequestStream<UsersImportRequest>, _ call: StreamCall, _ replies: ReplyStream<UsersImportResponse>
     ) async throws {
         try call.admission.checkQuotas()
-        var importer = try await call.project.imports.begin(first, settings: call.settings, origin: call.origin)
-        var next: UsersImportRequest? = first
-        while let request = next {
-            _ = try call.stillAdmitted()
-            guard request.tenantID.isEmpty || request.tenantID == first.tenantID else { throw Failure.tenantMismatch }
-            guard request.users.count <= call.limits.importBatchMax else {
-                throw Failure.invalid(
-                    .importBatchTooLarge, field: "users", "must hold at most \(call.limits.importBatchMax) users")
-            }
-            try call.admission.checkQuotas()
-            let answer = try await call.charging {
-                try await importer.importBatch(request, workTurn: requests.workTurn)
-            }
-            try await replies.send(answer)
-            next = try await requests.next()
+        var begun: Begun?
+        while let answer = try await answerNext(requests, &begun, call) { try await replies.send(answer) }
+    }
+
+    /// Imports the next batch. A function of its own, so that nobody keeps the batch while its answer waits.
+    private static func answerNext(
+        _ requests: RequestStream<UsersImportRequest>, _ begun: inout Begun?, _ call: StreamCall
+    ) async throws -> UsersImportResponse? {
+        guard let request = try await requests.next() else { return nil }
+        _ = try call.stillAdmitted()
+        var present = if let begun { begun } else { try await begin(request, call) }
+        guard request.tenantID.isEmpty || request.tenantID == present.tenantID else { throw Failure.tenantMismatch }
+        guard request.users.count <= call.limits.importBatchMax else {
+            throw Failure.invalid(
+                .importBatchTooLarge, field: "users", "must hold at most \(call.limits.importBatchMax) users")
         }
+        try call.admission.checkQuotas()
+        let answer = try await call.charging {
+            try await present.importer.importBatch(request, workTurn: requests.workTurn)
+        }
+        begun = present
+        return answer
+    }
+
+    /// What the first batch says of the hashes may be kept: a write, which counts as a change of the caller.
+    private static func begin(_ first: UsersImportRequest, _ call: StreamCall) async throws -> Begun {
+        let importer = try await call.charging {
+            try await call.project.imports.begin(first, settings: call.settings, origin: call.origin)
+        }
+        return Begun(importer: importer, tenantID: first.tenantID)
     }
 }

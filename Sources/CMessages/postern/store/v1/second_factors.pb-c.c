@@ -242,7 +242,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_totp_enrollment__des
   (ProtobufCMessageInit) postern__store__v1__stored_totp_enrollment__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_pending_sign_in__field_descriptors[14] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_pending_sign_in__field_descriptors[16] =
 {
   {
     "kind",
@@ -412,6 +412,30 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_pending_sign_in
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "provider_updated_at_micros",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredPendingSignIn, provider_updated_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "hook_claims_json",
+    16,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredPendingSignIn, hook_claims_json),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_pending_sign_in__field_indices_by_name[] = {
   9,   /* field[9] = address_hash */
@@ -421,8 +445,10 @@ static const unsigned postern__store__v1__stored_pending_sign_in__field_indices_
   7,   /* field[7] = device_name */
   8,   /* field[8] = end_user_ip */
   3,   /* field[3] = expires_at_micros */
+  15,   /* field[15] = hook_claims_json */
   12,   /* field[12] = is_new_user */
   0,   /* field[0] = kind */
+  14,   /* field[14] = provider_updated_at_micros */
   10,   /* field[10] = session_id */
   5,   /* field[5] = sign_in_provider */
   4,   /* field[4] = tokens_valid_after_micros */
@@ -432,7 +458,7 @@ static const unsigned postern__store__v1__stored_pending_sign_in__field_indices_
 static const ProtobufCIntRange postern__store__v1__stored_pending_sign_in__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 14 }
+  { 0, 16 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_pending_sign_in__descriptor =
 {
@@ -442,7 +468,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_pending_sign_in__des
   "Postern__Store__V1__StoredPendingSignIn",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredPendingSignIn),
-  14,
+  16,
   postern__store__v1__stored_pending_sign_in__field_descriptors,
   postern__store__v1__stored_pending_sign_in__field_indices_by_name,
   1,  postern__store__v1__stored_pending_sign_in__number_ranges,

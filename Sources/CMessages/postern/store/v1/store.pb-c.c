@@ -208,7 +208,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
   (ProtobufCMessageInit) postern__store__v1__stored_user__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[19] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[20] =
 {
   {
     "tenant_id",
@@ -438,6 +438,18 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "hook_claims_json",
+    32,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSession, hook_claims_json),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_session__field_indices_by_name[] = {
   7,   /* field[7] = attempt_hash */
@@ -450,6 +462,7 @@ static const unsigned postern__store__v1__stored_session__field_indices_by_name[
   8,   /* field[8] = end */
   13,   /* field[13] = end_user_ip */
   9,   /* field[9] = ended_at_micros */
+  19,   /* field[19] = hook_claims_json */
   6,   /* field[6] = last_used_at_micros */
   16,   /* field[16] = older_tokens_end */
   14,   /* field[14] = refresh_cause */
@@ -465,7 +478,7 @@ static const ProtobufCIntRange postern__store__v1__stored_session__number_ranges
   { 1, 0 },
   { 21, 15 },
   { 30, 17 },
-  { 0, 19 }
+  { 0, 20 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor =
 {
@@ -475,7 +488,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor 
   "Postern__Store__V1__StoredSession",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredSession),
-  19,
+  20,
   postern__store__v1__stored_session__field_descriptors,
   postern__store__v1__stored_session__field_indices_by_name,
   3,  postern__store__v1__stored_session__number_ranges,

@@ -96,10 +96,11 @@ struct  Postern__Store__V1__StoredSession
   Postern__Store__V1__SessionEnd older_tokens_end;
   ProtobufCBinaryData second_factor;
   ProtobufCBinaryData second_factor_id;
+  ProtobufCBinaryData hook_claims_json;
 };
 #define POSTERN__STORE__V1__STORED_SESSION__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_session__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, POSTERN__V1__TOKEN_REFRESH_CAUSE__TOKEN_REFRESH_CAUSE_UNSPECIFIED, 0, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, POSTERN__V1__TOKEN_REFRESH_CAUSE__TOKEN_REFRESH_CAUSE_UNSPECIFIED, 0, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__Store__V1__StoredTenant

@@ -1,0 +1,156 @@
+import Base
+import Glibc
+import Messages
+import Reactor
+import Store
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Identity
+
+/// A self-service toggle is switched while a call that was admitted before is on its way.
+@Suite struct ToggleRaceTests {
+    private final class Flag: Sendable {
+        private let state = Atomic(false)
+        var isSet: Bool { state.load(ordering: .relaxed) }
+        func set() { state.store(true, ordering: .relaxed) }
+    }
+
+    private static func userCount(_ client: IdentityClient) throws -> Int {
+        let page: UsersListResponse = try client.client.call("postern.v1.Users/List", UsersListRequest())
+        return page.users.count
+    }
+
+    // MARK: A sign-up that waits for a hook
+
+    /// Runs `body` with a hook that switches sign-up off before it answers.
+    private static func runWithHook(_ body: (IdentityClient) throws -> Void) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_anonymous_user"]) { $0.enableAnonymousUser = true }
+            let endpoint = FakeHTTPServer { _ in
+                do {
+                    try ToggleTests.set(try server.connect(), signup: true, deletion: false)
+                } catch {
+                    Issue.record(error)
+                }
+                return .response(
+                    HTTPResponse(contentType: "application/json", body: [UInt8](#"{"allow":true}"#.utf8)))
+            }
+            defer { endpoint.close() }
+            let secret = Secret([UInt8](repeating: 7, count: 32))
+            let hook = Hook(webhook: WebhookConfig(url: Text(endpoint.url), signingSecret: secret))
+            let _: HookConfigsUpdateResponse = try client.client.call(
+                "postern.v1.HookConfigs/Update",
+                HookConfigsUpdateRequest(
+                    config: HookConfig(beforeCreate: hook, allowPrivateAddresses: true),
+                    updateMask: ProtobufFieldMask(paths: ["before_create", "allow_private_addresses"])))
+            try body(client)
+        }
+    }
+
+    @Test func aSignUpThatWasAdmittedBeforeIsRefusedAndRecorded() async throws {
+        try await Self.runWithHook { client in
+            let ways: [(String, () throws -> Void)] = [
+                ("password", { _ = try client.signUp("ada@example.com") }),
+                ("anonymous", { _ = try client.signUp() }),
+                ("identity", { _ = try client.signIn(.google()) }),
+                ("custom token", { _ = try client.signIn(customTokenFor: "bob") }),
+            ]
+            for (name, enter) in ways {
+                try ToggleTests.set(client.client, signup: false, deletion: false)
+                let refused = failure { try enter() }
+                #expect(refused.reason == "ADMIN_RESTRICTED_OPERATION", "\(name)")
+                ToggleTests.expectRestricted(refused, .disabledUserSignup)
+            }
+            #expect(try Self.userCount(client) == 0)
+            let listed: TenantsListDenialsResponse = try client.client.call(
+                "postern.v1.Tenants/ListDenials", TenantsListDenialsRequest())
+            #expect(listed.denials.count == ways.count)
+        }
+    }
+
+    // MARK: A call that waits for the writer
+
+    /// Makes a call whose transaction comes right after one that sets the toggles, and returns its failure. The
+    /// writer's thread waits for the call's write, so the call was admitted before.
+    private static func failureOfCall(
+        _ server: TestServer, overtakenBy signup: Bool, _ deletion: Bool,
+        _ call: @escaping @Sendable (IdentityClient) throws -> Void
+    ) async throws -> Failure {
+        let store = server.project.store
+        let isWriting = Flag()
+        let switched = Task {
+            try await store.write { transaction in
+                isWriting.set()
+                for _ in 0..<5_000 where (try? store.statistics().queuedWrites) == 0 { usleep(2_000) }
+                var record = try transaction.reading.liveTenant(.empty)
+                record.tenant?.client = ClientConfig(
+                    permissions: ClientPermissions(disabledUserSignup: signup, disabledUserDeletion: deletion))
+                try transaction.put(Tables.tenants, TenantPrefix(.empty), record)
+            }
+        }
+        for _ in 0..<5_000 where !isWriting.isSet { usleep(2_000) }
+        let failures = try await atOnce(1) { _ in
+            let client = try IdentityClient(server)
+            return failure { try call(client) }
+        }
+        try await switched.value
+        return try failures[0].get()
+    }
+
+    @Test func aDeletionThatWasAdmittedBeforeIsRefused() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let made = try client.signUp("ada@example.com")
+            let idToken = made.tokens!.idToken
+            let refused = try await Self.failureOfCall(server, overtakenBy: false, true) {
+                let _: AccountsDeleteResponse = try $0.client.call(
+                    "postern.v1.Accounts/Delete", AccountsDeleteRequest(idToken: idToken))
+            }
+            ToggleTests.expectRestricted(refused, .disabledUserDeletion)
+            #expect(try client.get(made.user!.uid).email == "ada@example.com")
+        }
+    }
+
+    @Test func givingUpTheLastWayInThatWasAdmittedBeforeIsRefused() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let made = try client.signIn(.google())
+            let idToken = made.tokens!.idToken
+            let refused = try await Self.failureOfCall(server, overtakenBy: false, true) {
+                _ = try LinkTests.unlink($0, "google.com", idToken, force: true)
+            }
+            ToggleTests.expectRestricted(refused, .disabledUserDeletion)
+            #expect(try client.get(made.user!.uid).providers.count == 1)
+        }
+    }
+
+    /// No hook is asked about a sign-up that the toggle refuses, so it is refused even if the toggle is gone by then.
+    @Test func aSignUpThatTheToggleRefusedAtItsStartStaysRefused() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try ToggleTests.set(client.client, signup: true, deletion: false)
+            let token = try client.customToken(for: "bob")
+            let refused = try await Self.failureOfCall(server, overtakenBy: false, false) {
+                let _: AccountsSignInWithCustomTokenResponse = try $0.client.call(
+                    "postern.v1.Accounts/SignInWithCustomToken", AccountsSignInWithCustomTokenRequest(token: token))
+            }
+            ToggleTests.expectRestricted(refused, .disabledUserSignup)
+            #expect(try Self.userCount(client) == 0)
+        }
+    }
+
+    @Test func aPasswordResetThatWasAdmittedBeforeMakesNoAccount() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let code = try BlockingHookTests.mallorysCode(client).code
+            let refused = try await Self.failureOfCall(server, overtakenBy: true, false) {
+                _ = try $0.resetPassword(code, "another horse")
+            }
+            #expect(refused.reason == "INVALID_OOB_CODE")
+            #expect(try Self.userCount(client) == 1)
+        }
+    }
+}

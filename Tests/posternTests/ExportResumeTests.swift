@@ -1,0 +1,76 @@
+import Base
+import Glibc
+import Messages
+import TestSupport
+import Testing
+
+@testable import postern
+
+/// An export that goes on where an earlier one stopped.
+@Suite struct ExportResumeTests {
+    private static func spec(_ name: Text, rounds: Int32) -> NamedHashSpec {
+        let firebase = FirebaseScryptSpec(
+            signerKey: Secret([1, 2, 3]), saltSeparator: [7], rounds: rounds, memoryCost: 14)
+        return NamedHashSpec(name: name, spec: PasswordHashSpec(algorithm: .firebaseScrypt(firebase)))
+    }
+
+    private static func user(_ uid: Text, spec: Text) -> ImportUser {
+        var user = ImportUser(uid: uid)
+        (user.passwordHash, user.salt, user.hashSpec) = (Secret([1, 2, 3]), [4], spec)
+        return user
+    }
+
+    @Test func `A Firebase file keeps one set of hash parameters`() {
+        let algorithm = HashAlgorithm(of: Self.spec("a", rounds: 8).spec)
+        var first = UserFileWriter(format: .firebaseJSON, algorithm: algorithm)
+        _ = first.lines(of: Self.spec("a", rounds: 8))
+        _ = first.line(Self.user("ann", spec: "a"), isFirst: true)
+        _ = first.line(Self.user("bob", spec: "b"), isFirst: false)
+        var second = UserFileWriter(format: .firebaseJSON, algorithm: algorithm, state: first.state)
+        // The rest of the users begins with the other parameters.
+        _ = second.lines(of: Self.spec("b", rounds: 4))
+        let left = second.line(Self.user("carl", spec: "b"), isFirst: false)
+        #expect(!String(decoding: left, as: UTF8.self).contains("passwordHash"))
+        _ = second.lines(of: Self.spec("a", rounds: 8))
+        let kept = second.line(Self.user("dora", spec: "a"), isFirst: false)
+        #expect(String(decoding: kept, as: UTF8.self).contains("passwordHash"))
+        #expect(
+            second.notes == [
+                "the hashes were made with --hash-algo scrypt --hash-key AQID --salt-separator Bw== --rounds 8 "
+                    + "--mem-cost 14",
+                "2 password hashes of other algorithms were left out",
+            ])
+    }
+
+    @Test func `A spec is in a file of ours once: an import takes it only once`() {
+        var first = UserFileWriter(format: .ndjson, algorithm: nil)
+        #expect(!first.lines(of: Self.spec("a", rounds: 8)).isEmpty)
+        var second = UserFileWriter(format: .ndjson, algorithm: nil, state: first.state)
+        #expect(second.lines(of: Self.spec("a", rounds: 8)).isEmpty)
+        #expect(!second.lines(of: Self.spec("b", rounds: 4)).isEmpty)
+    }
+
+    @Test func `The place is read as it was noted, and is of one form`() throws {
+        try withTemporaryDirectory { directory in
+            let path = "\(directory)/users.json.resume"
+            let place = ExportRun.Place(
+                cursor: "c", byteCount: 10, userCount: 2, format: "firebase-json", algorithm: "scrypt",
+                writer: UserFileWriter.State(
+                    specNames: ["a"], parameters: ["--hash-algo scrypt"], hashesLeftOut: 3, providersLeftOut: 4))
+            writeFile(path, place.encoded())
+            let read = try ExportRun.Place(reading: path)
+            #expect(read == place)
+            let (scrypt, other) = (try HashAlgorithm(named: "scrypt"), try HashAlgorithm(named: "bcrypt"))
+            try read.check(.firebaseJSON, scrypt)
+            for (format, algorithm) in [
+                (.firebaseJSON, other), (.firebaseJSON, nil), (.ndjson, scrypt),
+            ] as [(UserFileFormat, HashAlgorithm?)] {
+                let error = #expect(throws: CommandError.self) { try read.check(format, algorithm) }
+                #expect(error?.hint == "go on with --format firebase-json --hash-algo scrypt")
+            }
+            writeFile(path, [UInt8](#"{"cursor":"c","bytes":10,"users":2}"#.utf8))
+            let former = #expect(throws: CommandError.self) { try ExportRun.Place(reading: path) }
+            #expect(former?.message.contains("an earlier version wrote it") == true)
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import Base
+import Glibc
+import JSON
+import TestSupport
+import Testing
+
+@testable import postern
+
+/// The file that says how far an import came, and of which import it is.
+@Suite struct ImportCheckpointTests {
+    private typealias Target = ImportCheckpoint.Target
+
+    private static let target = Target(server: "a:7400,b:7400", tenantID: "staging", format: .ndjson)
+
+    /// Runs `body` with a checkpoint of 6,000 rows, the name of the users' file, and the file itself, open.
+    private func withCheckpoint(_ body: (_ path: String, _ users: String, _ source: Int32) throws -> Void) throws {
+        try withTemporaryDirectory { directory in
+            let (path, users) = ("\(directory)/at", "\(directory)/users")
+            // More than a piece of the digest.
+            writeFile(users, [UInt8](repeating: 0x61, count: 100_000))
+            let source = try File.open(users)
+            defer { close(source) }
+            let fresh = try ImportCheckpoint(path, of: source, to: Self.target)
+            #expect(fresh.continuation == nil)
+            try fresh.note(ImportTotals.Settled(rowCount: 6_000, createdCount: 6_000))
+            try body(path, users, source)
+        }
+    }
+
+    private func refusal(_ path: String, _ source: Int32, _ target: Target) -> CommandError? {
+        do throws(CommandError) {
+            _ = try ImportCheckpoint(path, of: source, to: target)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test func `The same import goes on, and says where`() throws {
+        try withCheckpoint { path, _, source in
+            let next = try ImportCheckpoint(path, of: source, to: Self.target)
+            #expect(next.settled.rowCount == 6_000)
+            #expect(next.continuation == "going on behind row 6000 (tenant staging)")
+            // The same servers in another order.
+            let turned = Target(server: "b:7400,a:7400", tenantID: "staging", format: .ndjson)
+            #expect(refusal(path, source, turned) == nil)
+        }
+    }
+
+    @Test func `An import into another tenant, to another server or in another form does not go on`() throws {
+        try withCheckpoint { path, _, source in
+            let message = "\(path): is of an import into tenant staging on a:7400,b:7400; name another file"
+            for target in [
+                Target(server: "a:7400,b:7400", tenantID: "acme", format: .ndjson),
+                Target(server: "a:7400,b:7400", tenantID: "", format: .ndjson),
+                Target(server: "c:7400", tenantID: "staging", format: .ndjson),
+            ] {
+                #expect(refusal(path, source, target) == CommandError.usage(message), "\(target)")
+            }
+            let other = Target(server: "a:7400,b:7400", tenantID: "staging", format: .firebaseJSON)
+            #expect(
+                refusal(path, source, other)?.message
+                    == "\(path): is of an import of ndjson, and this one is of firebase-json")
+        }
+    }
+
+    @Test(arguments: [0, 65_536, 99_999])
+    func `A file of the same size with other contents is another file`(_ place: Int) throws {
+        try withCheckpoint { path, users, source in
+            var bytes = [UInt8](repeating: 0x61, count: 100_000)
+            bytes[place] = 0x62
+            writeFile(users, bytes)
+            #expect(
+                refusal(path, source, Self.target)
+                    == CommandError.usage("\(path): is of another file: this one has other contents"))
+        }
+    }
+
+    @Test func `A checkpoint of an earlier version, which names no tenant, is refused`() throws {
+        try withCheckpoint { path, _, source in
+            let former: JSONValue = [
+                "bytes": 100_000, "rows": 6_000, "created": 6_000, "replaced": 0, "skipped": 0, "rejected": 0,
+            ]
+            writeFile(path, former.serialized())
+            let error = try #require(refusal(path, source, Self.target))
+            #expect(error.exitCode == .usage && error.message.contains("an earlier version wrote it"), "\(error)")
+            #expect(error.hint == "remove it, and import the whole file with --on-conflict skip")
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import Base
+import Messages
+import TestSupport
+import Testing
+
+@testable import postern
+
+/// postern user import against a server.
+@Suite struct UserImportTests {
+    /// A user with what an export has of many users: a password, three providers and an authenticator app.
+    private static func user(_ number: Int) -> ImportUser {
+        let email = Text("user\(number)@example.com")
+        let phone = Text("+1415555\(String(number + 10_000).dropFirst())")
+        var user = ImportUser(
+            uid: Text("user-\(number)"), email: email, emailVerified: true, displayName: "User",
+            photoURL: "https://example.com/photo", phoneNumber: phone)
+        user.customClaimsJSON = [UInt8](#"{"plan":"gold"}"#.utf8)
+        (user.createdAtMicros, user.lastSignInAtMicros, user.passwordUpdatedAtMicros) = (1, 2, 3)
+        (user.passwordHash, user.salt) = (Secret([UInt8](repeating: 3, count: 64)), [0, 0, 0])
+        user.hashSpec = "s"
+        user.providers = [
+            ProviderInfo(providerID: "password", rawID: email, email: email),
+            ProviderInfo(
+                providerID: "google.com", rawID: Text("\(number)"), email: email, displayName: "User",
+                photoURL: "https://example.com/photo"),
+            ProviderInfo(providerID: "phone", rawID: phone, phoneNumber: phone),
+        ]
+        let factor = SecondFactor(
+            factorID: Text("factor-\(number)"), kind: .totp, displayName: "app", enrolledAtMicros: 4)
+        let secret = Secret([UInt8](repeating: 5, count: 20))
+        user.secondFactors = [ImportSecondFactor(factor: factor, totpSecret: secret)]
+        return user
+    }
+
+    @Test func `Five hundred users with many fields come in, though no message could hold them`() async throws {
+        let users = (0..<500).map(Self.user)
+        let spec = FirebaseScryptSpec(
+            signerKey: Secret([UInt8](repeating: 3, count: 64)), saltSeparator: [7], rounds: 8, memoryCost: 14)
+        let named = NamedHashSpec(name: "s", spec: PasswordHashSpec(algorithm: .firebaseScrypt(spec)))
+        let whole = UsersImportRequest(users: users, hashSpecs: [named]).encoded()
+        #expect(throws: DecodeError.limit("fields")) { try UsersImportRequest(decoding: whole) }
+        try await withServer { server in
+            let file = "\(server.directory)/users.ndjson"
+            writeFile(file, UserLines.line(named) + users.flatMap { UserLines.line($0) })
+            let run = await TestConsole.run(["user", "import", file], on: server)
+            #expect(run.code == .ok && run.written.contains("created 500"), "\(run.said)")
+        }
+    }
+}
