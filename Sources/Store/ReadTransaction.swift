@@ -19,6 +19,9 @@ public struct ReadTransaction: ~Copyable {
         self.borrowCount = borrowCount
     }
 
+    /// Whether other nodes write to the same journal (`Store.isInCluster`).
+    public var isInCluster: Bool { environment.configuration.journal != nil }
+
     /// Nil if there is no record under `key`.
     @inlinable
     public func get<Key: StoreKey, Record: Message>(

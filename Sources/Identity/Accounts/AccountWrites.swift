@@ -49,7 +49,7 @@ extension WriteTransaction {
         _ account: Account, origin: Origin, kind: EventKind = .userCreated, now: Timestamp
     ) throws -> Account {
         var account = account
-        if let last = try reading.lastRevocationTime(of: account.user.tenantID) {
+        if reading.isInCluster, let last = try reading.lastRevocationTime(of: account.user.tenantID) {
             let afterLast = last.microseconds &+ 1
             account.user.tokensValidAfterMicros = max(account.user.tokensValidAfterMicros, afterLast)
         }
