@@ -1,4 +1,5 @@
 import Base
+import Glibc
 import Identity
 import Messages
 import TestSupport
@@ -51,17 +52,17 @@ import Wire
             for key in keys {
                 let client = try Self.connect(server, key)
                 expectRefusal("TOO_MANY_CONNECTIONS") { try Self.ask(client, "busy") }
-                client.close()
             }
             let calm = try Self.connect(server, other)
             try Self.ask(calm, "calm")
             try Self.ask(admin, "calm")
-            for client in held { client.close() }
+            // Whatever protocol they speak, clients that are gone close their connections.
+            held = []
             var reason = "TOO_MANY_CONNECTIONS"
             for _ in 0..<2_000 where reason == "TOO_MANY_CONNECTIONS" {
                 let client = try Self.connect(server, keys[2])
                 reason = failure { try Self.ask(client, "busy") }.reason
-                client.close()
+                usleep(1_000)
             }
             #expect(reason == "")
         }
