@@ -128,7 +128,10 @@ import Testing
     }
 
     /// No hook is asked about a sign-up that the toggle refuses, so it is refused even if the toggle is gone by then.
-    @Test func aSignUpThatTheToggleRefusedAtItsStartStaysRefused() async throws {
+    ///
+    /// In a cluster the call is admitted behind the write that it waits for here, so that it has no earlier settings.
+    @Test(.enabled(if: TestEngine.address == nil))
+    func aSignUpThatTheToggleRefusedAtItsStartStaysRefused() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
             try ToggleTests.set(client.client, signup: true, deletion: false)
