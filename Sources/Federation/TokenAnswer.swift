@@ -18,6 +18,7 @@ struct TokenAnswer: Sendable {
     }
 
     let status: Int
+    let isSuccess: Bool
     /// Whether the body is a JSON object.
     let isObject: Bool
     /// The error that the body names, whatever the status: GitHub answers 200 to a bad code.
@@ -35,13 +36,11 @@ struct TokenAnswer: Sendable {
         let idToken = body?["id_token"]?.text
         let accessToken = body?["access_token"]?.text
         if let idToken, idToken.byteCount > tokenByteCountMax { throw .flawed(.malformed) }
-        self.status = answer.status
+        (self.status, self.isSuccess) = (answer.status, answer.isSuccess)
         self.isObject = body?.object != nil
         self.refusal = body?["error"].map { Self.clientErrors.contains($0) ? Refusal.client : Refusal.other }
         self.tokens = Tokens(
             idToken: idToken.map { Secret($0.bytes) },
             accessToken: accessToken.flatMap { $0.byteCount <= tokenByteCountMax ? Secret($0.bytes) : nil })
     }
-
-    var isSuccess: Bool { (200...299).contains(status) }
 }

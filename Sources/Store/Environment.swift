@@ -15,6 +15,8 @@ final class Environment: @unchecked Sendable {
     let eventHash: EventHash
     let limits: Limits
     let configuration: StoreConfiguration
+    /// Whether other nodes write to the same journal.
+    var isInCluster: Bool { configuration.journal != nil }
 
     /// Indexed by table id.
     private let handles: UnsafeMutablePointer<MDB_dbi>

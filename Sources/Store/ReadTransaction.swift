@@ -20,7 +20,7 @@ public struct ReadTransaction: ~Copyable {
     }
 
     /// Whether other nodes write to the same journal (`Store.isInCluster`).
-    public var isInCluster: Bool { environment.configuration.journal != nil }
+    public var isInCluster: Bool { environment.isInCluster }
 
     /// Nil if there is no record under `key`.
     @inlinable

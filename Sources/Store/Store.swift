@@ -76,7 +76,7 @@ public final class Store: Sendable {
     }
 
     /// Whether other nodes write to the same journal.
-    public var isInCluster: Bool { environment.configuration.journal != nil }
+    public var isInCluster: Bool { environment.isInCluster }
 
     /// Returns when this node has seen, after the call, that its store is at the journal's end. Then the store holds
     /// all writes that any node acknowledged before the call. Returns at once for a store that is in no cluster.

@@ -128,72 +128,79 @@ import Testing
         }
     }
 
-    @Test func theMailOfANodeThatIsGoneIsTakenOverWhenItsClaimIsOver() async throws {
+    /// A mail of two nodes that a third one claimed, which is gone.
+    private struct AbandonedMail {
+        let nodes: TwoNodes
+        let client: IdentityClient
+        let receiver: FakeHTTPServer
+        let id: Text
+        /// The end of the claim.
+        let end: Timestamp
+    }
+
+    private func withAbandonedMail(grace: Duration, _ body: (AbandonedMail) async throws -> Void) async throws {
         let receiver = makeReceiver()
         defer { receiver.close() }
-        try await withTwoNodes(configure: { $0.limits.journal.mailClaimGrace = .zero }) { nodes in
+        try await withTwoNodes(configure: { $0.limits.journal.mailClaimGrace = grace }) { nodes in
             let client = try IdentityClient(nodes.first)
             let end = nodes.first.clock.clock.now() + .minutes(2)
             let id = try await leaveClaimed(client, until: end, to: "\(receiver.url)/mail")
+            try await body(AbandonedMail(nodes: nodes, client: client, receiver: receiver, id: id, end: end))
+        }
+    }
+
+    private func expectTakenOver(_ mail: AbandonedMail) async throws {
+        try await waitUntil("the mail was not taken over") {
+            try await deliverDue(mail.nodes)
+            return try mail.client.mails().first?.message.state == .sent
+        }
+        #expect(mail.receiver.requestCount("/mail") == 1)
+        #expect(takenOverCount(mail.nodes) == 1)
+    }
+
+    @Test func theMailOfANodeThatIsGoneIsTakenOverWhenItsClaimIsOver() async throws {
+        try await withAbandonedMail(grace: .zero) { mail in
+            let clock = mail.nodes.first.clock
             // The claim also holds on a node that is asked to deliver the mail now: it is on its way.
-            let retried: OutboxRetryResponse = try IdentityClient(nodes.second).client.call(
-                "postern.v1.Outbox/Retry", OutboxRetryRequest(messageID: id))
-            #expect(retried.message?.nextAttemptAtMicros == end.microseconds)
+            let retried: OutboxRetryResponse = try IdentityClient(mail.nodes.second).client.call(
+                "postern.v1.Outbox/Retry", OutboxRetryRequest(messageID: mail.id))
+            #expect(retried.message?.nextAttemptAtMicros == mail.end.microseconds)
             // From its end on, the nodes see the claim as one that is due.
             for passed in [.zero, .minutes(2), Limits().journal.mailClaim - .seconds(1)] as [Duration] {
-                nodes.first.clock.advance(by: passed)
-                try await deliverDue(nodes)
-                #expect(receiver.requestCount("/mail") == 0)
+                clock.advance(by: passed)
+                try await deliverDue(mail.nodes)
+                #expect(mail.receiver.requestCount("/mail") == 0)
             }
-            nodes.first.clock.advance(by: .seconds(1))
-            try await waitUntil("the mail was not taken over") {
-                try await deliverDue(nodes)
-                return try client.mails().first?.message.state == .sent
-            }
-            #expect(receiver.requestCount("/mail") == 1)
-            #expect(takenOverCount(nodes) == 1)
-            #expect(try client.mails().first?.message.attempts == 2)
+            clock.advance(by: .seconds(1))
+            try await expectTakenOver(mail)
+            #expect(try mail.client.mails().first?.message.attempts == 2)
         }
     }
 
     /// The claim is over by the clock, and the node that has it may have sent the mail before an outage.
     @Test func aRetryDoesNotSendAMailThatANodeMayHaveSent() async throws {
-        let receiver = makeReceiver()
-        defer { receiver.close() }
-        try await withTwoNodes(configure: { $0.limits.journal.mailClaimGrace = .zero }) { nodes in
-            let client = try IdentityClient(nodes.first)
-            let end = nodes.first.clock.clock.now() + .minutes(2)
-            let id = try await leaveClaimed(client, until: end, to: "\(receiver.url)/mail")
-            nodes.first.clock.advance(by: .minutes(3))
-            let _: OutboxRetryResponse = try client.client.call(
-                "postern.v1.Outbox/Retry", OutboxRetryRequest(messageID: id))
-            try await deliverDue(nodes)
-            #expect(receiver.requestCount("/mail") == 0)
-            let stored = try nodes.first.project.store.read { try $0.outboxMessage(id, tenantID: .empty) }
+        try await withAbandonedMail(grace: .zero) { mail in
+            let first = mail.nodes.first
+            first.clock.advance(by: .minutes(3))
+            let _: OutboxRetryResponse = try mail.client.client.call(
+                "postern.v1.Outbox/Retry", OutboxRetryRequest(messageID: mail.id))
+            try await deliverDue(mail.nodes)
+            #expect(mail.receiver.requestCount("/mail") == 0)
+            let stored = try first.project.store.read { try $0.outboxMessage(mail.id, tenantID: .empty) }
             #expect(stored.claimant == Self.claimByNobody)
-            nodes.first.clock.advance(by: Limits().journal.mailClaim)
-            try await waitUntil("the mail was not taken over") {
-                try await deliverDue(nodes)
-                return try client.mails().first?.message.state == .sent
-            }
-            #expect(receiver.requestCount("/mail") == 1)
-            #expect(takenOverCount(nodes) == 1)
+            first.clock.advance(by: Limits().journal.mailClaim)
+            try await expectTakenOver(mail)
         }
     }
 
     @Test func afterAnOutageTheNodeThatSentAMailSaysSoFirst() async throws {
-        let receiver = makeReceiver()
-        defer { receiver.close() }
-        try await withTwoNodes(configure: { $0.limits.journal.mailClaimGrace = .hours(1) }) { nodes in
-            let client = try IdentityClient(nodes.first)
-            let end = nodes.first.clock.clock.now() + .minutes(2)
-            _ = try await leaveClaimed(client, until: end, to: "\(receiver.url)/mail")
+        try await withAbandonedMail(grace: .hours(1)) { mail in
             for passed in [.minutes(3), Limits().journal.mailClaim] as [Duration] {
-                nodes.first.clock.advance(by: passed)
-                try await deliverDue(nodes)
+                mail.nodes.first.clock.advance(by: passed)
+                try await deliverDue(mail.nodes)
             }
-            #expect(receiver.requestCount("/mail") == 0)
-            #expect(try client.mails().first?.message.state == .pending)
+            #expect(mail.receiver.requestCount("/mail") == 0)
+            #expect(try mail.client.mails().first?.message.state == .pending)
         }
     }
 

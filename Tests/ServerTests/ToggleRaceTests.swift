@@ -1,9 +1,7 @@
 import Base
 import Glibc
 import Messages
-import Reactor
 import Store
-import Synchronization
 import TestSupport
 import Testing
 
@@ -11,12 +9,6 @@ import Testing
 
 /// A self-service toggle is switched while a call that was admitted before is on its way.
 @Suite struct ToggleRaceTests {
-    private final class Flag: Sendable {
-        private let state = Atomic(false)
-        var isSet: Bool { state.load(ordering: .relaxed) }
-        func set() { state.store(true, ordering: .relaxed) }
-    }
-
     private static func userCount(_ client: IdentityClient) throws -> Int {
         let page: UsersListResponse = try client.client.call("postern.v1.Users/List", UsersListRequest())
         return page.users.count
@@ -29,24 +21,10 @@ import Testing
         try await withServer { server in
             let client = try IdentityClient(server)
             try client.setTenant(["enable_anonymous_user"]) { $0.enableAnonymousUser = true }
-            let endpoint = FakeHTTPServer { _ in
-                do {
-                    try ToggleTests.set(try server.connect(), signup: true, deletion: false)
-                } catch {
-                    Issue.record(error)
-                }
-                return .response(
-                    HTTPResponse(contentType: "application/json", body: [UInt8](#"{"allow":true}"#.utf8)))
+            let hook = ActingHook(point: \.beforeCreate, field: "before_create") {
+                try ToggleTests.set(try server.connect(), signup: true, deletion: false)
             }
-            defer { endpoint.close() }
-            let secret = Secret([UInt8](repeating: 7, count: 32))
-            let hook = Hook(webhook: WebhookConfig(url: Text(endpoint.url), signingSecret: secret))
-            let _: HookConfigsUpdateResponse = try client.client.call(
-                "postern.v1.HookConfigs/Update",
-                HookConfigsUpdateRequest(
-                    config: HookConfig(beforeCreate: hook, allowPrivateAddresses: true),
-                    updateMask: ProtobufFieldMask(paths: ["before_create", "allow_private_addresses"])))
-            try body(client)
+            try hook.run(client) { try body(client) }
         }
     }
 
@@ -80,7 +58,7 @@ import Testing
         _ call: @escaping @Sendable (IdentityClient) throws -> Void
     ) async throws -> Failure {
         let store = server.project.store
-        let isWriting = Flag()
+        let isWriting = BlockingHookTests.Flag()
         let switched = Task {
             try await store.write { transaction in
                 isWriting.set()

@@ -4,16 +4,17 @@ import Testing
 
 @testable import Transport
 
-/// A server of one event loop that listens nowhere: its connections are adopted.
+/// A server that listens nowhere by itself: its connections are adopted. `loop` is its first event loop.
 struct LoopServer {
     let server: Server
     let loop: EventLoop
 
     static func run(
-        _ dispatcher: any Dispatcher = Echo(), limits: Limits = Limits(), _ body: (LoopServer) async throws -> Void
+        _ dispatcher: any Dispatcher = Echo(), limits: Limits = Limits(), loops count: Int = 1, log: Log = .silent,
+        _ body: (LoopServer) async throws -> Void
     ) async throws {
-        let loops = EventLoopGroup(count: 1, name: "adopted")
-        let server = Server(loops: loops, dispatcher: dispatcher, limits: limits, log: .silent, software: "test/1")
+        let loops = EventLoopGroup(count: count, name: "adopted")
+        let server = Server(loops: loops, dispatcher: dispatcher, limits: limits, log: log, software: "test/1")
         loops.start()
         let outcome: Result<Void, any Error>
         do {

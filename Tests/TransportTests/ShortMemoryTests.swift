@@ -48,20 +48,23 @@ import Wire
         }
     }
 
-    /// The first part of a frame above a share, and the rest.
-    private static func longRequest(_ client: RawClient) -> (text: Text, first: [UInt8], rest: [UInt8]) {
+    /// A connection that has sent the first part of a frame above a share while memory is short, the text in the frame,
+    /// and the rest of the frame.
+    private static func beginLongRequest(
+        _ server: LoopServer
+    ) async throws -> (client: RawClient, text: Text, rest: [UInt8]) {
+        let client = try connect(server)
+        server.hold(scarce)
         let text = Text(String(repeating: "x", count: 4 * share))
         let bytes = client.request(Echo.echo, WireKeyValue(key: text), stream: client.nextStream())
-        return (text, Array(bytes.prefix(2 * share)), Array(bytes.dropFirst(2 * share)))
+        try client.send(Array(bytes.prefix(2 * share)))
+        try await until { server.server.memory.byteCount > scarce + share }
+        return (client, text, Array(bytes.dropFirst(2 * share)))
     }
 
     @Test func `The rest of a long frame waits for memory and is then read`() async throws {
         try await LoopServer.run(limits: Self.limits()) { server in
-            let client = try Self.connect(server)
-            server.hold(Self.scarce)
-            let (text, first, rest) = Self.longRequest(client)
-            try client.send(first)
-            try await until { server.server.memory.byteCount > Self.scarce + Self.share }
+            let (client, text, rest) = try await Self.beginLongRequest(server)
             try client.send(rest)
             // Another connection is served meanwhile.
             _ = try Self.connect(server)
@@ -72,11 +75,7 @@ import Wire
 
     @Test func `Half a frame meets its limit while memory is short`() async throws {
         try await LoopServer.run(limits: Self.limits(frameTimeout: .milliseconds(300))) { server in
-            let client = try Self.connect(server)
-            server.hold(Self.scarce)
-            let (_, first, rest) = Self.longRequest(client)
-            try client.send(first)
-            try await until { server.server.memory.byteCount > Self.scarce + Self.share }
+            let (client, _, rest) = try await Self.beginLongRequest(server)
             try client.send(rest)
             // The connection looks for memory several times in the meantime, and that puts nothing off.
             let frames = try client.readUntilClosed()

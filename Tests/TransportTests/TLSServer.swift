@@ -1,5 +1,4 @@
 import Base
-import Reactor
 import TLS
 import TestSupport
 
@@ -23,31 +22,18 @@ struct TLSServer {
                 certificateFile: certificates.certificateFile, keyFile: certificates.keyFile)
             configure(&settings, directory)
             let tls = try ServerTLS(settings, limits: limits, log: log)
-            let loops = EventLoopGroup(count: 1, name: "tls")
             let echo = Echo()
-            let server = Server(loops: loops, dispatcher: echo, limits: limits, log: log, software: "test/1")
-            loops.start()
-            guard let wanted = SocketAddress(host: "127.0.0.1", port: 0) else { preconditionFailure("no loopback") }
-            let listener = try server.listen(wanted, tls: tls, proxies: proxies)
-            listener.start()
-            let outcome: Result<Void, any Error>
-            do {
-                outcome = .success(
-                    try await body(
-                        TLSServer(
-                            server: server, tls: tls, echo: echo, certificates: certificates,
-                            port: listener.address.port)))
-            } catch { outcome = .failure(error) }
-            listener.close()
-            await server.closeAll()
-            end(loops)
-            try outcome.get()
+            try await LoopServer.run(echo, limits: limits, log: log) { adopting in
+                let server = adopting.server
+                guard let wanted = SocketAddress(host: "127.0.0.1", port: 0) else { preconditionFailure("no loopback") }
+                let listener = try server.listen(wanted, tls: tls, proxies: proxies)
+                listener.start()
+                defer { listener.close() }
+                try await body(
+                    TLSServer(
+                        server: server, tls: tls, echo: echo, certificates: certificates, port: listener.address.port))
+            }
         }
-    }
-
-    private static func end(_ loops: EventLoopGroup) {
-        loops.stop()
-        loops.join()
     }
 
     func client(_ credential: TLSCredential? = nil) throws -> TLSClient {

@@ -1,7 +1,6 @@
 import Base
 import Glibc
 import Messages
-import Reactor
 import TestSupport
 import Testing
 import Wire
@@ -15,13 +14,11 @@ enum Join: CaseIterable { case tcp, socketPair }
     private func withEcho(
         _ limits: Limits = Limits(), _ body: (Server, (Join) throws -> RawClient) async throws -> Void
     ) async throws {
-        let loops = EventLoopGroup(count: 2, name: "transport")
-        let server = Server(loops: loops, dispatcher: Echo(), limits: limits, log: .silent, software: "test/1")
-        loops.start()
-        let listener = try server.listen(#require(SocketAddress("127.0.0.1:0")))
-        listener.start()
-        var thrown: (any Error)?
-        do {
+        try await LoopServer.run(limits: limits, loops: 2) { adopting in
+            let server = adopting.server
+            let listener = try server.listen(#require(SocketAddress("127.0.0.1:0")))
+            listener.start()
+            defer { listener.close() }
             try await body(server) { join in
                 switch join {
                 case .tcp: return try RawClient(port: listener.address.port)
@@ -31,18 +28,7 @@ enum Join: CaseIterable { case tcp, socketPair }
                     return ours
                 }
             }
-        } catch {
-            thrown = error
         }
-        await server.closeAll()
-        listener.close()
-        end(loops)
-        if let thrown { throw thrown }
-    }
-
-    private func end(_ loops: EventLoopGroup) {
-        loops.stop()
-        loops.join()
     }
 
     private static func ask(_ client: RawClient, _ method: String, _ text: Text) throws -> Text {

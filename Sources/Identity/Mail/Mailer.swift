@@ -106,8 +106,10 @@ public actor Mailer {
         timer.arm(after: .seconds(1))
         resting = []
         settleAgain()
-        try? resources.store.read { transaction in
-            try othersClaims.forget { try !transaction.exists(Tables.outboxDue, $0) }
+        if resources.store.isInCluster {
+            try? resources.store.read { transaction in
+                try othersClaims.forget { try !transaction.exists(Tables.outboxDue, $0) }
+            }
         }
         deliverMore()
     }

@@ -1,6 +1,5 @@
 import Base
 import Messages
-import Reactor
 import TestSupport
 import Testing
 
@@ -10,26 +9,12 @@ import Testing
     private static func run(_ body: (IdentityClient) throws -> Void) async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
-            let endpoint = FakeHTTPServer { _ in
-                do {
-                    try Self.makeMandatory(try IdentityClient(server))
-                } catch {
-                    Issue.record(error)
-                }
-                return .response(
-                    HTTPResponse(contentType: "application/json", body: [UInt8](#"{"allow":true}"#.utf8)))
-            }
-            defer { endpoint.close() }
             _ = try client.verifiedUser("ada@example.com")
             try client.setFactors(.enabled)
-            let secret = Secret([UInt8](repeating: 7, count: 32))
-            let hook = Hook(webhook: WebhookConfig(url: Text(endpoint.url), signingSecret: secret))
-            let _: HookConfigsUpdateResponse = try client.client.call(
-                "postern.v1.HookConfigs/Update",
-                HookConfigsUpdateRequest(
-                    config: HookConfig(beforeSignIn: hook, allowPrivateAddresses: true),
-                    updateMask: ProtobufFieldMask(paths: ["before_sign_in", "allow_private_addresses"])))
-            try body(client)
+            let hook = ActingHook(point: \.beforeSignIn, field: "before_sign_in") {
+                try Self.makeMandatory(try IdentityClient(server))
+            }
+            try hook.run(client) { try body(client) }
         }
     }
 
