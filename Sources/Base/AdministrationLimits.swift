@@ -6,6 +6,9 @@ public struct AdministrationLimits: Sendable {
     public var batchDeleteMax = 1_000
     /// The hash specs that the rows of one import may name.
     public var importHashSpecsMax = 1_000
+    /// The batches of all imports that are decoded at a time. One tenant takes another only while it has fewer than are
+    /// free.
+    public var importBatchesAtOnceMax = 64
     /// The time that one Users.VerifyHashSpec may take for all the parameters that it tries.
     public var hashTrialTimeMax = Duration.seconds(1)
     /// How many tenants one call of Tenants.UpdateMany changes.

@@ -31,6 +31,16 @@ public struct HTTPURL: Sendable, Hashable {
         self.host = Text(unchecked: Array(host))
     }
 
+    /// The port: that of the scheme, where the text names none.
+    public var port: UInt16 {
+        let authority = text.bytes.dropFirst(isPlaintext ? 7 : 8).prefix { !Self.authorityEnds.contains($0) }
+        let bracketCount = authority.first == UInt8(ascii: "[") ? 2 : 0
+        // What follows the host was checked when the URL was made: nothing, or a colon and the digits of a port.
+        let digits = authority.dropFirst(bracketCount + host.byteCount + 1)
+        guard !digits.isEmpty else { return isPlaintext ? 80 : 443 }
+        return digits.reduce(0) { $0 * 10 + UInt16($1 - 0x30) }
+    }
+
     /// Whether the host is this machine (RFC 8252 §8.3). The whole host counts: `localhost.example` is another host.
     public var isOfThisMachine: Bool { ["localhost", "127.0.0.1", "::1"].contains(host) }
 

@@ -48,6 +48,33 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         return isMapped ? IPAddress(bytes: Array(bytes[12...])) ?? self : self
     }
 
+    /// The addresses of a name, in the order in which the machine's resolver gives them (getaddrinfo(3)); at most
+    /// `countMax`. Empty if there are none, or if the resolver gave up.
+    ///
+    /// Nothing ends a lookup: it blocks until the resolver has an answer, or has waited for its name servers.
+    @available(*, noasync, message: "blocks the thread")
+    public static func lookUp(_ name: String, countMax: Int) -> [IPAddress] {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var first: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(name, nil, &hints, &first) == 0 else { return [] }
+        defer { freeaddrinfo(first) }
+        var addresses: [IPAddress] = []
+        var next = first
+        while let info = next?.pointee, addresses.count < countMax {
+            let bytes = UnsafeRawBufferPointer(start: info.ai_addr, count: Int(info.ai_addrlen))
+            let address: IPAddress? =
+                switch info.ai_family {
+                case AF_INET where bytes.count >= 8: IPAddress(bytes: Array(bytes[4..<8]))
+                case AF_INET6 where bytes.count >= 24: IPAddress(bytes: Array(bytes[8..<24]))
+                default: nil
+                }
+            if let address { addresses.append(address) }
+            next = info.ai_next
+        }
+        return addresses
+    }
+
     public var reach: Reach { bytes.count == 4 ? Self.reach(ofIPv4: bytes[...]) : reachOfIPv6 }
 
     private static func reach(ofIPv4 bytes: ArraySlice<UInt8>) -> Reach {

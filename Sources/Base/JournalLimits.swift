@@ -19,6 +19,18 @@ public struct JournalLimits: Sendable {
     /// How long a node serves its own data while the engine is away, or answers nothing.
     public var staleAfter = Duration.seconds(60)
 
+    // Turns: docs/decisions/0140-a-node-that-is-always-outrun-asks-for-a-turn.md
+    /// A node asks for a turn if other nodes' entries came before its own this often in a row, and for this long.
+    public var outrunsBeforeTurn = 3
+    public var outrunTimeBeforeTurn = Duration.milliseconds(500)
+    /// If that did not help, the node asks again after this.
+    public var turnPause = Duration.seconds(3)
+    /// How long the request for a turn may wait, and keep other nodes' entries waiting behind it. It is less than the
+    /// second after which PostgreSQL would end an autovacuum of the journal for it (`deadlock_timeout`).
+    public var turnWaitMax = Duration.milliseconds(900)
+    /// If a node that has the turn keeps silent for this long, the engine ends its connection.
+    public var turnSilenceMax = Duration.seconds(1)
+
     /// A snapshot for joining nodes is made when the journal has this many entries, or this many bytes, since the
     /// newest snapshot.
     public var entriesBetweenSnapshots = 100_000

@@ -41,8 +41,8 @@ public struct Limits: Sendable {
     // Memory of connections: docs/decisions/0038-memory-of-connections.md
     /// The memory of all connections together: requests that are not answered, and answers that are not taken.
     public var connectionMemoryMax = 256 << 20
-    /// When three quarters of `connectionMemoryMax` are taken, a connection may hold this much. When seven eighths are
-    /// taken, a quarter of it.
+    /// When three quarters of `connectionMemoryMax` are taken, a connection whose tenant holds more than is free may
+    /// hold this much. When seven eighths are taken, a quarter of it.
     public var connectionMemoryShare = 64 * 1024
     /// If a connection has a credential, and its peer took something or completed a request within this time, it is
     /// never closed for the memory it holds.
@@ -129,12 +129,13 @@ public struct Limits: Sendable {
     public var importedHashTimeMax = Duration.milliseconds(250)
     public var blockingQueueMax = 1_024
     public var signingQueueMax = 4_096
-    /// The threads that call other servers; how many requests and mails one tenant may have running or waiting there;
-    /// and how long one may wait for a thread.
+    /// The threads that call other servers; how many names are looked up at a time; how many requests and mails one
+    /// tenant may have running or waiting for a thread; and how long one may wait for it.
     public var outboundWorkers = 32
+    public var outboundLookupsMax = 64
     public var outboundRequestsPerTenantMax = 8
     public var outboundWaitMax = Duration.seconds(3)
-    /// The processor time, per ten seconds, for documents and keys that the identity providers of one tenant publish.
+    /// The processor time, per ten seconds, for what the identity providers of one tenant publish and answer.
     public var providerKeyTimePerTenantMax = Duration.milliseconds(100)
     /// The writes of one commit: at most this many, and no further one begins after this time.
     public var writeBatchMax = 512

@@ -7,7 +7,7 @@ import Glibc
 public struct Text: Sendable, Hashable, Comparable {
     public let bytes: [UInt8]
 
-    public static let empty = Text(unchecked: [])
+    public static var empty: Text { Text(unchecked: []) }
 
     /// Copies `raw`, or returns nil when it holds a NUL or is not well-formed UTF-8 (RFC 3629: no surrogates, no
     /// over-long forms).

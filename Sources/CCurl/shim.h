@@ -24,7 +24,7 @@ static inline CURLcode postern_curl_set_pointer(CURL *handle, CURLoption option,
     return curl_easy_setopt(handle, option, value);
 }
 
-// CURLOPT_HTTPHEADER, CURLOPT_MAIL_RCPT: kept by libcurl until the next reset.
+// CURLOPT_HTTPHEADER, CURLOPT_MAIL_RCPT, CURLOPT_RESOLVE: kept by libcurl until the next reset.
 static inline CURLcode postern_curl_set_list(CURL *handle, CURLoption option, struct curl_slist *value) {
     return curl_easy_setopt(handle, option, value);
 }
@@ -68,6 +68,14 @@ static inline curl_socket_t postern_curl_open_socket(
 static inline CURLcode postern_curl_set_opener(CURL *handle, const struct postern_curl_opener *opener) {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, postern_curl_open_socket);
     return code != CURLE_OK ? code : curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, opener);
+}
+
+// Asked before a name is looked up, but not if a connection to its server is open, or CURLOPT_RESOLVE names addresses;
+// anything but 0 fails the transfer.
+static inline CURLcode postern_curl_set_resolver_start(
+    CURL *handle, curl_resolver_start_callback callback, void *context) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_RESOLVER_START_FUNCTION, callback);
+    return code != CURLE_OK ? code : curl_easy_setopt(handle, CURLOPT_RESOLVER_START_DATA, context);
 }
 
 // Called about once a second and with every piece; anything but 0 ends the transfer (CURLE_ABORTED_BY_CALLBACK).

@@ -569,21 +569,23 @@ const PosternSchema postern__v1__outbox_delete_response__table = {
 };
 
 static const PosternField postern__store__v1__stored_oob_code__fields[] = {
-    [1] = {"request_type", 0, postern_v1_OobRequestType__values, 5, 0, 0, 0, 1, offsetof(Postern__Store__V1__StoredOobCode, request_type)},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__Store__V1__StoredOobCode, uid)},
-    [3] = {"email", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__Store__V1__StoredOobCode, email)},
-    [4] = {"new_email", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__Store__V1__StoredOobCode, new_email)},
-    [5] = {"created_at_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__Store__V1__StoredOobCode, created_at_micros)},
-    [6] = {"expires_at_micros", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__Store__V1__StoredOobCode, expires_at_micros)},
-    [7] = {"decoy", 0, 0, 4, 0, 0, 6, 0, offsetof(Postern__Store__V1__StoredOobCode, decoy)},
-    [8] = {"email_verified", 0, 0, 4, 0, 0, 7, 0, offsetof(Postern__Store__V1__StoredOobCode, email_verified)},
-    [20] = {"recovery_place", 0, 0, 1, 0, 0, 8, 0, offsetof(Postern__Store__V1__StoredOobCode, recovery_place)},
-    [21] = {"twin_hash", 0, 0, 8, 2, 0, 9, 0, offsetof(Postern__Store__V1__StoredOobCode, twin_hash)},
-    [22] = {"applied", 0, 0, 4, 0, 0, 10, 0, offsetof(Postern__Store__V1__StoredOobCode, applied)},
-    [30] = {"factor_id", 0, 0, 9, 2, 0, 11, 0, offsetof(Postern__Store__V1__StoredOobCode, factor_id)},
+    [1] = {"request_type", 0, postern_v1_OobRequestType__values, 5, 0, 0, 0, 1, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"email", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"new_email", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"created_at_micros", 0, 0, 1, 0, 0, 4, 0, 0},
+    [6] = {"expires_at_micros", 0, 0, 1, 0, 0, 5, 0, 0},
+    [7] = {"decoy", 0, 0, 4, 0, 0, 6, 0, 0},
+    [8] = {"email_verified", 0, 0, 4, 0, 0, 7, 0, 0},
+    [20] = {"recovery_place", 0, 0, 1, 0, 0, 8, 0, 0},
+    [21] = {"twin_hash", 0, 0, 8, 2, 0, 9, 0, 0},
+    [22] = {"applied", 0, 0, 4, 0, 0, 10, 0, 0},
+    [30] = {"factor_id", 0, 0, 9, 2, 0, 11, 0, 0},
+    [31] = {"factor_ids", 0, 0, 9, 2, 1, 0, 0, 0},
+    [32] = {"lists_factors", 0, 0, 4, 0, 0, 12, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_oob_code__table = {
-    &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 31, 0, 1,
+    &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 33, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_outbox_message__fields[] = {
@@ -2201,8 +2203,9 @@ static const PosternField postern__store__v1__stored_user__fields[] = {
     [2] = {"password_hash", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__Store__V1__StoredUser, password_hash)},
     [3] = {"password_updated_at_micros", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__Store__V1__StoredUser, password_updated_at_micros)},
     [4] = {"email_link_sign_in", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__Store__V1__StoredUser, email_link_sign_in)},
-    [10] = {"tokens_revoked_for", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 4, 1, offsetof(Postern__Store__V1__StoredUser, tokens_revoked_for)},
-    [20] = {"known_addresses", 0, 0, 8, 2, 0, 5, 0, offsetof(Postern__Store__V1__StoredUser, known_addresses)},
+    [5] = {"email_set_by_admin", 0, 0, 4, 0, 0, 4, 0, offsetof(Postern__Store__V1__StoredUser, email_set_by_admin)},
+    [10] = {"tokens_revoked_for", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 5, 1, offsetof(Postern__Store__V1__StoredUser, tokens_revoked_for)},
+    [20] = {"known_addresses", 0, 0, 8, 2, 0, 6, 0, offsetof(Postern__Store__V1__StoredUser, known_addresses)},
 };
 const PosternSchema postern__store__v1__stored_user__table = {
     &postern__store__v1__stored_user__descriptor, postern__store__v1__stored_user__fields, 21, 0, 1,

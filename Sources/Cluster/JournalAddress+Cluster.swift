@@ -37,7 +37,6 @@ extension JournalAddress {
     /// `client_connection_check_interval` is no substitute. It ends no commit that waits for the standby, and it would
     /// end statements that take longer than a node waits, such as trimming on a slow disk, which then never succeed.
     private func setLockTimeout(_ connection: PostgreSQLConnection) throws(JournalEngineError) {
-        let milliseconds = max(1, connection.timeout.microseconds / 2_000)
-        try connection.execute("SET lock_timeout = \(milliseconds)")
+        try connection.execute("SET lock_timeout = \(connection.lockTimeoutMilliseconds)")
     }
 }

@@ -16,6 +16,8 @@ final class PostgreSQLConnection {
     let timeout: Duration
     /// The warning that came with the last answer.
     private let warning = PostgreSQLWarning()
+    /// How long a statement may wait for another transaction (`JournalAddress.require`): half of `timeout`.
+    var lockTimeoutMilliseconds: Int64 { max(1, timeout.microseconds / 2_000) }
 
     /// `address`: a connection string or URL of libpq. `parameters` come after it and override it.
     init(_ address: String, _ parameters: Parameters, timeout: Duration) throws(JournalEngineError) {
@@ -85,7 +87,32 @@ final class PostgreSQLConnection {
         return try result()
     }
 
+    /// Begins a transaction by these statements, which are sent together. False if the engine refused one of them: then
+    /// there is no transaction.
+    func begin(_ statements: [String]) throws(JournalEngineError) -> Bool {
+        guard PQsendQuery(raw, (["BEGIN"] + statements).joined(separator: "; ")) == 1 else { throw lost() }
+        if try answer().isDone { return true }
+        try execute("ROLLBACK")
+        return false
+    }
+
+    func commit() throws(JournalEngineError) {
+        // COMMIT of a transaction that has failed is no error: the engine rolls it back, and says so.
+        guard try execute("COMMIT").command == "COMMIT" else {
+            throw .connectionLost("the engine rolled the transaction back")
+        }
+    }
+
     private func result() throws(JournalEngineError) -> PostgreSQLResult {
+        let last = try answer()
+        try last.check()
+        // The results end only after the commit, so that a warning of the commit has come by now.
+        if let text = warning.text { throw .connectionLost("the engine warned: \(text)") }
+        return last
+    }
+
+    /// The last result of what was sent. It may be an error.
+    private func answer() throws(JournalEngineError) -> PostgreSQLResult {
         let deadline = Instant.now.advanced(by: timeout)
         warning.forget()
         try send(until: deadline)
@@ -101,9 +128,6 @@ final class PostgreSQLConnection {
             last = PostgreSQLResult(next)
         }
         guard let last else { throw lost() }
-        try last.check()
-        // The results end only after the commit, so that a warning of the commit has come by now.
-        if let text = warning.text { throw .connectionLost("the engine warned: \(text)") }
         return last
     }
 
@@ -160,6 +184,13 @@ final class PostgreSQLResult {
     deinit { PQclear(raw) }
 
     var rowCount: Int { Int(PQntuples(raw)) }
+    /// The statement that was done, in the engine's words. A COMMIT may be answered by "ROLLBACK".
+    var command: String { PQcmdStatus(raw).map { String(cString: $0) } ?? "" }
+
+    fileprivate var isDone: Bool {
+        let status = PQresultStatus(raw)
+        return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK
+    }
 
     /// A value's bytes, for as long as the result lives; nil for NULL.
     func bytes(_ row: Int, _ column: Int) -> UnsafeRawBufferPointer? {
@@ -186,8 +217,7 @@ final class PostgreSQLResult {
     /// and 40003, after which nobody knows. In any case, the caller tries again over a new connection. A refused wait
     /// for a lock (55P03) may have been a wait for an earlier try of the same entry, whose outcome is still unknown.
     fileprivate func check() throws(JournalEngineError) {
-        let status = PQresultStatus(raw)
-        if status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK { return }
+        if isDone { return }
         let state = PQresultErrorField(raw, Int32(UInt8(ascii: "C"))).map { String(cString: $0) } ?? "none"
         throw .connectionLost("SQLSTATE \(state): \(inOneLine(PQresultErrorMessage(raw)))")
     }

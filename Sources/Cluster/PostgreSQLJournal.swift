@@ -6,7 +6,8 @@ public import Store
 /// The journal of a cluster in PostgreSQL, or in an engine with its wire protocol: one table, whose primary key orders
 /// all writes.
 ///
-/// The SQL is plain: no functions, triggers or locks. Entries are sealed (`JournalSeal`). The writer's thread only.
+/// The SQL is plain: no functions or triggers, and no locks except for a turn. Entries are sealed (`JournalSeal`). The
+/// writer's thread only.
 public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
     // Unchecked: the variables belong to the writer's thread.
     private let address: JournalAddress
@@ -17,6 +18,8 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
     /// The bodies of entries, by position, that were read and not opened yet.
     private var bodiesRead: [UInt64: [UInt8]] = [:]
     private var hasNotifications = false
+    /// Whether a transaction is open that holds the table's lock.
+    private var hasTurn = false
     public private(set) var time: Timestamp?
 
     /// If entries are small, this many come with their heads: as many as a node that follows closely reads at once.
@@ -34,6 +37,8 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
 
     public func use(clusterID: [UInt8]) { seal = makeSeal(clusterID) }
 
+    private var table: String { "\(address.quotedSchema).postern_journal" }
+
     private var knownSeal: JournalSeal {
         // Proof: the writer names the cluster first of all.
         guard let seal else { preconditionFailure("a journal of no cluster") }
@@ -45,7 +50,6 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
     public func connect() throws(JournalEngineError) {
         disconnect()
         let new = try address.connect(to: knownSeal, timeout: limits.journal.answerTimeout)
-        let table = "\(address.quotedSchema).postern_journal"
         try new.prepare(
             "heads",
             """
@@ -77,8 +81,7 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
     }
 
     public func disconnect() {
-        time = nil
-        connection = nil
+        (time, connection, hasTurn) = (nil, nil, false)
         bodiesRead = [:]
     }
 
@@ -165,6 +168,11 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
             with: [
                 head.mark.position.bigEndianBytes, head.mark.hash.bytes, head.previousHash.bytes, id.bytes, row.body,
             ])
+        if hasTurn {
+            hasTurn = false
+            // The entry is in the journal, and the turn is over, only when the transaction is committed.
+            try connected().commit()
+        }
         guard result.rowCount == 1 else { return nil }
         noteTime(result, row: 0, column: 0)
         return head.mark
@@ -172,6 +180,33 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
 
     private func noteTime(_ result: PostgreSQLResult, row: Int, column: Int) {
         time = result.integer(row, column).map { Timestamp(microseconds: $0) }
+    }
+
+    // MARK: Turns
+
+    /// Locks the table against the appends of other nodes, in a transaction that ends with this node's next append. An
+    /// append takes a lock that conflicts with this one by itself, so it is the same statement as ever, and older nodes
+    /// wait as well. PostgreSQL gives locks in the order in which they were asked for.
+    public func beginTurn() throws(JournalEngineError) -> Bool {
+        let (connection, limits) = (try connected(), limits.journal)
+        let (silence, wait) = (limits.turnSilenceMax.microseconds / 1_000, limits.turnWaitMax.microseconds / 1_000)
+        hasTurn = try connection.begin([
+            // The first ends the turn of a node that stands still. The second ends that of a node that went away in the
+            // middle of an answer, while the engine waits to send the rest.
+            "SET LOCAL idle_in_transaction_session_timeout = \(silence)",
+            "SET LOCAL tcp_user_timeout = \(2 * silence)",
+            "SET LOCAL lock_timeout = \(wait)",
+            "LOCK TABLE \(table) IN SHARE ROW EXCLUSIVE MODE",
+            // The append may wait as long as any other.
+            "SET LOCAL lock_timeout = \(connection.lockTimeoutMilliseconds)",
+        ])
+        return hasTurn
+    }
+
+    public func endTurn() throws(JournalEngineError) {
+        guard hasTurn else { return }
+        hasTurn = false
+        try connected().execute("ROLLBACK")
     }
 
     // MARK: Waiting

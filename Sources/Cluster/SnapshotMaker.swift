@@ -19,6 +19,7 @@ struct SnapshotMaker {
     @available(*, noasync, message: "blocks the thread")
     func make(of store: Store, while goesOn: () -> Bool) throws -> MadeSnapshot? {
         let connection = try address.connect(to: seal, timeout: limits.journal.answerTimeout)
+        let commits = try connection.execute("SELECT current_setting('synchronous_commit', true)").text(0, 0) ?? "on"
         // Parts are safe when the row that completes them is safe: it is committed by itself after all of them.
         try connection.execute("SET synchronous_commit = off")
         let tables = SnapshotTables(ClusterTables(connection, address), limits.journal)
@@ -35,7 +36,8 @@ struct SnapshotMaker {
                 try tables.give(up: id)
                 return nil
             }
-            try connection.execute("SET synchronous_commit = on")
+            try connection.execute(
+                "SELECT set_config('synchronous_commit', $1::text, false)", parameters: [[UInt8](commits.utf8)])
             guard try tables.complete(id, parts: partCount, bytes: byteCount, before: after) else {
                 throw SnapshotProblem.replaced
             }

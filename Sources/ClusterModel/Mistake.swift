@@ -24,6 +24,12 @@ enum Mistake: String, CaseIterable {
     case warningIgnored = "warning-ignored"
     /// An entry is appended whatever state is below it.
     case appendOverAnything = "append-over-anything"
+    /// In a turn, an entry that was inserted is treated as appended before the turn's transaction is committed.
+    case insertedIsAppended = "inserted-is-appended"
+    /// A turn in which there is nothing to append is not given back.
+    case turnKept = "turn-kept"
+    /// A node that is outrun again and again never asks for a turn.
+    case noTurn = "no-turn"
     /// After a start, the node leaves out the entries that it wrote itself.
     case ownEntriesLeftOut = "own-entries-left-out"
     /// A request that was admitted under one setting is carried out under another.

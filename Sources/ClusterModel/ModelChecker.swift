@@ -15,12 +15,13 @@ struct ModelChecker {
         var unknown = 0
         var entries = 0
         var forks = 0
+        var turns = 0
         var lostAcknowledged = 0
 
         var description: String {
             "\(entries) entries; \(acknowledged) changes acknowledged, \(refused) refused, "
-                + "\(unknown) without an answer; \(forks) forks; \(lostAcknowledged) acknowledged changes lost by "
-                + "engines that do not keep promises"
+                + "\(unknown) without an answer; \(turns) turns; \(forks) forks; \(lostAcknowledged) acknowledged "
+                + "changes lost by engines that do not keep promises"
         }
 
         static func += (left: inout Counts, right: Counts) {
@@ -29,6 +30,7 @@ struct ModelChecker {
             left.unknown += right.unknown
             left.entries += right.entries
             left.forks += right.forks
+            left.turns += right.turns
             left.lostAcknowledged += right.lostAcknowledged
         }
     }
@@ -39,6 +41,7 @@ struct ModelChecker {
 
     mutating func countUnknown(_ count: Int) { counts.unknown += count }
     mutating func countFork() { counts.forks += 1 }
+    mutating func countTurn() { counts.turns += 1 }
 
     /// Checks the rows that became visible since the last look.
     mutating func look(at engine: ModelEngine, from first: Int) {

@@ -25,6 +25,7 @@ struct ModelState: Equatable {
         case .claim(let key): isToggleOn && owners[key] == 0 ? .owner(key, request.id) : nil
         case .release(let key): owners[key] == 0 ? nil : .owner(key, 0)
         case .toggle(let isOn): isOn == isToggleOn ? nil : .toggle(isOn, request.id)
+        case .set(let key): .token(key, request.id)
         }
     }
 }
@@ -42,6 +43,8 @@ struct Request: Equatable {
         case claim(Int)
         case release(Int)
         case toggle(Bool)
+        /// Never refused.
+        case set(Int)
     }
 
     /// Unique among all requests. Written values hold it, so that they show which request wrote them.

@@ -33,13 +33,17 @@ struct ModelNode {
     var wasPast = true
     /// The count of the engine's losses when it last answered.
     var lossesSeen = 0
+    private var outruns: Outruns
 
-    init(number: Int, mistake: Mistake?) {
+    /// `outrunsMin`: how often the node is outrun before it asks for a turn. The model has no clock.
+    init(number: Int, mistake: Mistake?, outrunsMin: Int) {
         self.number = number
         self.mistake = mistake
+        outruns = Outruns(countMin: outrunsMin, timeMin: .zero, pause: .zero)
     }
 
-    var isQuiet: Bool { actions.isEmpty && waiting.isEmpty && decided.isEmpty }
+    var isQuiet: Bool { actions.isEmpty && hasAnsweredAll }
+    var hasAnsweredAll: Bool { waiting.isEmpty && decided.isEmpty }
     var syncedPosition: Int? { synced.map { Int($0.mark.position) } }
 
     mutating func handle(_ event: JournalEvent, _ random: inout ModelRandom) {
@@ -135,6 +139,16 @@ struct ModelNode {
     }
 
     mutating func noteSent(_ row: Row) { sentRow = row }
+
+    mutating func appended(_ mark: JournalMark, _ random: inout ModelRandom) {
+        outruns.end()
+        handle(.appended(mark), &random)
+    }
+
+    mutating func wasOutrun(_ random: inout ModelRandom) {
+        let wantsTurn = outruns.isTurnWanted(after: .zero, at: .zero) && mistake != .noTurn
+        handle(.outrun(wantsTurn: wantsTurn), &random)
+    }
 
     mutating func commit(_ mark: JournalMark, _ random: inout ModelRandom) {
         for put in decided.compactMap(\.put) { store?.state.apply(put) }

@@ -3,6 +3,7 @@ import Journal
 extension ModelRun {
     enum Fault: CaseIterable {
         case disconnect, crash, sync, snapshot, trim, forget, restartEngine, breakOffWait, failOver, rejoin
+        case refuseTurn, endSilentTurn
     }
 
     /// Each seed has its own faults, so that faults that hide one another also come alone (swarm testing, Groce and
@@ -28,7 +29,22 @@ extension ModelRun {
         case .breakOffWait: breakOffWait()
         case .failOver: failOver()
         case .rejoin: rejoin(index)
+        case .refuseTurn: tell(engine.refuseTurn())
+        case .endSilentTurn: endSilentTurn()
         }
+    }
+
+    private mutating func endSilentTurn() {
+        guard let (session, answers) = engine.endSilentTurn() else { return }
+        note("connection \(session) has the turn, keeps silent and is ended")
+        tell(answers)
+        if let node = owner(of: session) { disconnect(node) }
+    }
+
+    /// The engine notices that the node that has the turn is gone.
+    mutating func endAbandonedTurn() {
+        guard let session = engine.turn, owner(of: session) == nil else { return }
+        if !hasFaults || random.isOne(in: 8) { endSilentTurn() }
     }
 
     private mutating func disconnect(_ index: Int) {

@@ -11,6 +11,8 @@ struct ModelRun {
     struct Packet {
         let node: Int
         let session: Int
+        /// The round of a race in which it arrives.
+        let arrival: Int
         let message: Message
     }
 
@@ -21,6 +23,8 @@ struct ModelRun {
     let faults: [Fault]
     /// How many of a thousand events tell a node that the journal may have grown.
     private let newsShare: Int
+    /// How often a node is outrun before it asks for a turn.
+    let outrunsMin: Int
     var random: ModelRandom
     var engine = ModelEngine()
     var nodes: [ModelNode]
@@ -32,6 +36,10 @@ struct ModelRun {
     /// Takes a line for each event, to find the cause of a violation.
     var trace: ((String) -> Void)?
     var isStandbyAway = false
+    /// In a race: the nodes that are far from the engine, how many rounds their packets take, and the present round.
+    var far: Set<Int> = []
+    var distance = 0
+    var round = 0
 
     /// `nodeCount`: 2 to 5, as the seed decides, if nil.
     init(seed: UInt64, mistake: Mistake?, nodeCount: Int?) {
@@ -41,7 +49,11 @@ struct ModelRun {
         faults = Self.someFaults(&random)
         newsShare = [0, 10, 50][random.below(3)]
         let chosen = 2 + random.below(4)
-        nodes = (0..<(nodeCount ?? chosen)).map { ModelNode(number: $0, mistake: mistake) }
+        let outrunsMin = [1, 3, 10][random.below(3)]
+        self.outrunsMin = outrunsMin
+        nodes = (0..<(nodeCount ?? chosen)).map { number in
+            ModelNode(number: number, mistake: mistake, outrunsMin: outrunsMin)
+        }
         self.random = random
     }
 
@@ -81,7 +93,7 @@ struct ModelRun {
     }
 
     /// Nothing fails any more: all nodes must reach the journal's end, with everything answered.
-    private mutating func settle() -> Int {
+    mutating func settle() -> Int {
         hasFaults = false
         for index in nodes.indices where !nodes[index].isUp { nodes[index].start(&random) }
         for step in 0..<20_000 {
@@ -108,7 +120,7 @@ struct ModelRun {
 
     // MARK: Nodes
 
-    private mutating func act(_ index: Int) {
+    mutating func act(_ index: Int) {
         guard nodes[index].isUp, !nodes[index].actions.isEmpty else { return }
         let action = nodes[index].actions.removeFirst()
         note("node \(index): \(action)")
@@ -128,6 +140,8 @@ struct ModelRun {
             }
             ask(index, .read(from: Int(position)))
         case .append(let mark, let entry): append(index, over: mark, entry)
+        case .beginTurn: ask(index, .beginTurn)
+        case .endTurn: endTurn(index)
         case .run:
             nodes[index].run(&random)
             if mistake == .answerBeforeAppend { answer(index) }
@@ -157,6 +171,9 @@ struct ModelRun {
     }
 
     private mutating func answer(_ index: Int) {
+        if let session = nodes[index].session, engine.turn == session {
+            checker.fail("node \(index) answers and keeps its turn")
+        }
         checker.answered(nodes[index].answered(), by: nodes[index], engine)
         nodes[index].tellOfRequests(&random)
     }
@@ -164,56 +181,80 @@ struct ModelRun {
     private mutating func append(_ index: Int, over mark: JournalMark, _ entry: JournalAction.Entry) {
         let row = nodes[index].row(over: mark, entry)
         if case .decided = entry { nodes[index].noteSent(row) }
-        if mistake == .noConfirmation, case .empty = entry {
+        if mistake == .noConfirmation, nodes[index].session != engine.turn, case .empty = entry {
             // The node acts as if the entry had been appended, which it was not.
             return nodes[index].handle(.appended(mark), &random)
         }
         ask(index, .append(over: mark, row, checksState: mistake != .appendOverAnything))
     }
 
+    private mutating func endTurn(_ index: Int) {
+        if mistake == .turnKept { return nodes[index].handle(.turnEnded, &random) }
+        ask(index, .endTurn)
+    }
+
     private mutating func ask(_ index: Int, _ question: ModelEngine.Question) {
         guard let session = nodes[index].session else { return }
-        packets.append(Packet(node: index, session: session, message: .question(question)))
+        packets.append(
+            Packet(node: index, session: session, arrival: arrival(index), message: .question(question)))
     }
 
     // MARK: The network
 
-    private mutating func deliver() {
-        guard !packets.isEmpty else { return replicate() }
-        let packet = packets.remove(at: random.below(packets.count))
+    private func arrival(_ node: Int) -> Int { far.contains(node) ? round + distance : 0 }
+
+    /// Any packet that may have arrived. Outside of a race, the network may take any time.
+    private mutating func nextPacket() -> Packet? {
+        guard !packets.isEmpty else { return nil }
+        let first = random.below(packets.count)
+        if far.isEmpty { return packets.remove(at: first) }
+        let arrived = (first..<first + packets.count).first { packets[$0 % packets.count].arrival <= round }
+        return arrived.map { packets.remove(at: $0 % packets.count) }
+    }
+
+    mutating func deliver() {
+        guard let packet = nextPacket() else { return replicate() }
         note("node \(packet.node), connection \(packet.session): \(packet.message)")
         switch packet.message {
         case .question(let question):
             // A row that was lost may come back, because its author appends the same row once more.
             nodes[packet.node].wasPast = nodes[packet.node].store.map { engine.isPast($0.mark) } ?? false
             // An append of a lost connection may still take effect; nobody learns of it.
-            if let answer = engine.take(question, session: packet.session) {
-                reply(answer, packet.node, packet.session)
-            }
+            tell(engine.take(question, session: packet.session))
         case .answer(let answer, let losses):
             guard nodes[packet.node].session == packet.session else { return }
             nodes[packet.node].lossesSeen = losses
-            switch answer {
-            case .rows(let rows): nodes[packet.node].received(rows, &random)
-            case .appended(let mark): nodes[packet.node].handle(.appended(mark), &random)
-            case .outrun: nodes[packet.node].handle(.outrun, &random)
-            }
+            take(answer, packet.node)
         }
     }
 
-    private mutating func reply(_ answer: ModelEngine.Answer, _ node: Int, _ session: Int) {
-        packets.append(Packet(node: node, session: session, message: .answer(answer, losses: engine.losses)))
+    private mutating func take(_ answer: ModelEngine.Answer, _ node: Int) {
+        switch answer {
+        case .rows(let rows): nodes[node].received(rows, &random)
+        case .appended(let mark): nodes[node].appended(mark, &random)
+        case .outrun: nodes[node].wasOutrun(&random)
+        case .turn(let isGiven):
+            if isGiven { checker.countTurn() }
+            nodes[node].handle(.turn(isGiven: isGiven), &random)
+        case .inserted(let mark):
+            ask(node, .commit)
+            if mistake == .insertedIsAppended { nodes[node].appended(mark, &random) }
+        case .turnEnded: nodes[node].handle(.turnEnded, &random)
+        }
     }
 
     func owner(of session: Int) -> Int? { nodes.firstIndex { $0.session == session } }
 
     mutating func tell(_ answers: [(session: Int, ModelEngine.Answer)]) {
         for (session, answer) in answers {
-            if let node = owner(of: session) { reply(answer, node, session) }
+            guard let node = owner(of: session) else { continue }
+            let message = Message.answer(answer, losses: engine.losses)
+            packets.append(Packet(node: node, session: session, arrival: arrival(node), message: message))
         }
     }
 
-    private mutating func replicate() {
+    mutating func replicate() {
+        endAbandonedTurn()
         if isStandbyAway, hasFaults, !random.isOne(in: 32) { return }
         isStandbyAway = false
         let first = engine.rows.count
@@ -226,15 +267,21 @@ struct ModelRun {
     private mutating func request() {
         let index = random.below(nodes.count)
         guard nodes[index].isUp, nodes[index].waiting.count < 4, let state = nodes[index].store?.state else { return }
-        lastRequest += 1
         let key = random.below(ModelState.keyCount)
         let kind: Request.Kind =
             switch random.below(10) {
-            case ..<5: .rotate(key, from: random.isOne(in: 4) ? lastRequest / 2 : state.tokens[key])
+            case ..<5: .rotate(key, from: random.isOne(in: 4) ? (lastRequest + 1) / 2 : state.tokens[key])
             case ..<7: .claim(key)
             case ..<9: .release(key)
             default: .toggle(!state.isToggleOn)
             }
+        request(kind, of: index)
+    }
+
+    /// A client asks a node for something.
+    mutating func request(_ kind: Request.Kind, of index: Int) {
+        guard let state = nodes[index].store?.state else { return }
+        lastRequest += 1
         let request = Request(
             id: lastRequest, kind: kind, wasToggleOn: state.isToggleOn, endBefore: engine.end)
         note("node \(index): \(request)")

@@ -29,6 +29,7 @@ struct ModelSearch {
             var run = ModelRun(seed: seed, mistake: mistake, nodeCount: nodeCount)
             if seed == firstSeed { run.trace = trace }
             stepsTaken += run.run(steps: stepCount)
+            if run.checker.violation == nil, seed.isMultiple(of: 4) { stepsTaken += run.race() }
             counts += run.checker.counts
             if let violation = run.checker.violation { return Found(seed: seed, text: violation) }
         }

@@ -41,8 +41,6 @@ struct CodeExchange: Sendable {
         _ code: Secret, redirectURI: Text, verifier: Secret, _ configuration: ProviderConfiguration, now: Timestamp,
         deadline: Instant
     ) async throws -> TokenAnswer {
-        let (tenantID, time) = (configuration.tenantID, metadata.time)
-        try time.require(tenantID, now: now)
         let (url, authentication) = try await endpoint(of: configuration, now: now)
         var members: [(name: Text, value: Secret)] = [("grant_type", Secret("authorization_code")), ("code", code)]
         if !redirectURI.isEmpty { members.append(("redirect_uri", Secret(redirectURI.bytes))) }
@@ -58,8 +56,10 @@ struct CodeExchange: Sendable {
         }
         var request = HTTPRequest.form(url, members, fields: fields, policy: configuration.policy)
         request.bodyByteCountMax = Self.answerByteCountMax
-        return try await requests.send(request, tenant: tenantID, deadline: deadline) { [tokenByteCountMax] answer in
-            try time.spend(tenantID, now: now) { try TokenAnswer(answer, tokenByteCountMax: tokenByteCountMax) }
+        return try await requests.send(
+            request, tenant: configuration.tenantID, now: now, deadline: deadline
+        ) { [tokenByteCountMax] answer in
+            try TokenAnswer(answer, tokenByteCountMax: tokenByteCountMax)
         }
     }
 

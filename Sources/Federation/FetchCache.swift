@@ -6,8 +6,12 @@ import Synchronization
 /// For each key, one fetch runs at a time, however many callers wait for it, and at most one every `retryInterval`,
 /// whether the last value was not enough or the source fails. Any thread.
 ///
+/// The tenant of the caller that begins a fetch pays for it. If the fetch is refused on account of that tenant, this is
+/// no answer to the callers of others: one of them begins the next fetch.
+///
 /// Tenants share the entries, and their number is bounded. If there is no room for a further entry, the tenant that put
-/// the most entries loses the one that was unused for longest: a tenant with few entries keeps them.
+/// the most entries loses the one that was unused for longest: a tenant with few entries keeps them, unless another
+/// one has hardly more.
 final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     struct Fetched: Sendable {
         let value: Value
@@ -92,6 +96,13 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         var useCount: UInt64 = 0
     }
 
+    /// A fetch that was refused on account of its tenant. `outcome` is for the callers of this tenant, and for those
+    /// that wait for no other fetch.
+    private struct Refused: Error {
+        let tenant: Text
+        let outcome: Result<Value, any Error>
+    }
+
     private enum Plan {
         case use(Value)
         case fail(any Error)
@@ -101,6 +112,10 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let state = Mutex(State())
     private let entriesMax: Int
 
+    /// How many fetches one caller waits for, if the ones before were refused on account of other tenants.
+    static var fetchesMax: Int { 4 }
+    /// As many entries a tenant gets also if all others have fewer, and its own are all being fetched.
+    static var assuredCount: Int { 8 }
     static var retryInterval: Duration { .seconds(10) }
     static var lifetimeRange: ClosedRange<Duration> { .minutes(1)...Duration.days(1) }
     static var lifetimeDefault: Duration { .hours(1) }
@@ -115,22 +130,40 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     ///
     /// `isEnough` says whether a kept value will do. A value that will not do may be returned all the same, if it was
     /// fetched less than `retryInterval` ago. Throws the error of `fetch`, which is called at most once. OVERLOADED if
-    /// too many callers of `tenant` wait for the same fetch, or if its own fetches take all the room that it may have.
+    /// too many callers of `tenant` wait for the same fetch, if its own fetches take all the room that it may have, or
+    /// if `fetchesMax` fetches of other tenants were refused and there is no old value.
     func value(
         for key: Key, tenant: Text, now: Timestamp, isEnough: @escaping @Sendable (Value) -> Bool = { _ in true },
         _ fetch: @escaping @Sendable () async throws -> Fetched
     ) async throws -> Value {
-        switch state.withLock({ plan(&$0, key, tenant, now, isEnough) }) {
-        case .use(let value): return value
-        case .fail(let error): throw error
-        case .wait(let promise, let isFetching):
-            if isFetching {
-                // The task belongs to no waiter: the cancellation of the first caller must not fail the others.
-                Task {
-                    do { finish(key, now, .success(try await fetch())) } catch { finish(key, now, .failure(error)) }
+        var outcome = Result<Value, any Error>.failure(FederationError.overloaded)
+        for _ in 0..<Self.fetchesMax {
+            switch state.withLock({ plan(&$0, key, tenant, now, isEnough) }) {
+            case .use(let value): return value
+            case .fail(let error): throw error
+            case .wait(let promise, let isFetching):
+                if isFetching { begin(key, tenant, now, fetch) }
+                do {
+                    return try await promise.cancellableValue()
+                } catch let refused as Refused {
+                    outcome = refused.outcome
+                    if refused.tenant == tenant { return try outcome.get() }
                 }
             }
-            return try await promise.cancellableValue()
+        }
+        return try outcome.get()
+    }
+
+    /// The task belongs to no waiter: the cancellation of the first caller must not fail the others.
+    private func begin(
+        _ key: Key, _ tenant: Text, _ now: Timestamp, _ fetch: @escaping @Sendable () async throws -> Fetched
+    ) {
+        Task {
+            do {
+                finish(key, tenant, now, .success(try await fetch()))
+            } catch {
+                finish(key, tenant, now, .failure(error))
+            }
         }
     }
 
@@ -152,7 +185,7 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return state.entries[key, default: Entry(tenant: tenant)].plan(tenant, now, use, isEnough)
     }
 
-    private func finish(_ key: Key, _ now: Timestamp, _ result: Result<Fetched, any Error>) {
+    private func finish(_ key: Key, _ tenant: Text, _ now: Timestamp, _ result: Result<Fetched, any Error>) {
         let (waiters, outcome) = state.withLock { state -> ([Promise<Value>], Result<Value, any Error>) in
             guard let index = state.entries.index(forKey: key) else {
                 preconditionFailure("an entry was dropped while it is fetched")
@@ -162,17 +195,22 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             if state.entries.values[index].isEmpty { state.entries.remove(at: index) }
             return (waiters, outcome)
         }
-        for waiter in waiters { waiter.complete(with: outcome) }
+        guard case .failure(FederationError.overloaded) = result else {
+            for waiter in waiters { waiter.complete(with: outcome) }
+            return
+        }
+        for waiter in waiters { waiter.fail(Refused(tenant: tenant, outcome: outcome)) }
     }
 
     /// Drops an entry of the tenant that has the most, the new entry of `tenant` included: the one that was unused for
     /// longest. Entries that are being fetched stay. Returns false if only tenants with fewer entries than `tenant`
-    /// could give one up.
+    /// could give one up, and `tenant` has more than are assured.
     private static func makeRoom(_ state: inout State, for tenant: Text) -> Bool {
         var counts: [Text: Int] = [tenant: 1]
         for entry in state.entries.values { counts[entry.tenant, default: 0] += 1 }
         var found: (key: Key, count: Int, lastUse: UInt64)?
-        var countMin = counts[tenant, default: 1]
+        let ownCount = counts[tenant, default: 1]
+        var countMin = ownCount <= assuredCount ? 1 : ownCount
         for (key, entry) in state.entries where entry.waiters == nil {
             let count = counts[entry.tenant, default: 0]
             guard count >= countMin else { continue }

@@ -48,7 +48,7 @@ final class ProcessorBudget: Sendable {
     private func charge(_ tenant: Text, _ nanoseconds: Int64, _ now: Timestamp) {
         accounts.withLock { accounts in
             var account = accounts[tenant] ?? Account(windowStart: now, nanoseconds: 0)
-            if !Self.isCurrent(account, now) { account = Account(windowStart: now, nanoseconds: 0) }
+            if !Self.mayCharge(account, now) { account = Account(windowStart: now, nanoseconds: 0) }
             account.nanoseconds += nanoseconds
             accounts[tenant] = account
         }
@@ -58,5 +58,11 @@ final class ProcessorBudget: Sendable {
     /// went back since.
     private static func isCurrent(_ account: Account, _ now: Timestamp) -> Bool {
         account.windowStart <= now && now < account.windowStart + window
+    }
+
+    /// Whether work for a request of the time `now` is charged to this window: also if the window began after the
+    /// request. Otherwise an answer that comes late would make the tenant's account forget what was spent meanwhile.
+    private static func mayCharge(_ account: Account, _ now: Timestamp) -> Bool {
+        account.windowStart < now + window && now < account.windowStart + window
     }
 }

@@ -27,8 +27,9 @@ public final class ProviderClient: Sendable {
     private let tokenByteCountMax: Int
 
     public init(client: HTTPClient, limits: Limits) {
-        let requests = ProviderRequests(client: client, counts: counts)
-        self.metadata = ProviderMetadata(requests: requests, limits: limits)
+        let requests = ProviderRequests(
+            client: client, counts: counts, time: ProcessorBudget(limit: limits.providerKeyTimePerTenantMax))
+        self.metadata = ProviderMetadata(requests: requests)
         self.userInfo = UserInfo(requests: requests, metadata: metadata)
         self.exchange = CodeExchange(
             requests: requests, metadata: metadata, tokenByteCountMax: limits.providerTokenMax)
@@ -37,7 +38,7 @@ public final class ProviderClient: Sendable {
     }
 
     public var checkedKeys: Counter { metadata.checkedKeys }
-    public var refusedKeyTimes: Counter { metadata.time.refused }
+    public var refusedKeyTimes: Counter { userInfo.requests.time.refused }
 
     /// The number of providers with a cached discovery document or key set.
     public var cachedProviderCount: Int { metadata.count }

@@ -15,7 +15,8 @@ public final class ProviderCounts: Sendable {
     /// Notes a request and its time. Does not note a request whose caller went away, or that a full pool did not take.
     func note(_ outcome: Result<Void, any Error>, nanoseconds: Int64) {
         switch outcome {
-        case .success: answered.add()
+        // The token was read, and is another application's.
+        case .success, .failure(FederationError.otherClient): answered.add()
         case .failure(FederationError.rejected): refused.add()
         case .failure(FederationError.overloaded): return
         case .failure(let error) where error is FederationError: failed.add()

@@ -22,8 +22,8 @@ final class ProviderKeySet: Sendable {
     private struct Checks: Sendable {
         /// The checked keys, by their place in `entries`. Nil for a key that must not be used.
         var made: [Int: VerificationKey?] = [:]
-        /// The callers that wait for the checks under way. Nil if no check is under way.
-        var waiters: WaitingCallers<Void>?
+        /// For each tenant with a check under way, the callers that wait for it.
+        var waiters: [Text: WaitingCallers<Void>] = [:]
     }
 
     /// What a caller does whose keys are not checked yet.
@@ -71,31 +71,32 @@ final class ProviderKeySet: Sendable {
 
     /// Checks the keys at these places with `check`, which calls `make`, unless they are checked already.
     ///
-    /// One check runs at a time. Callers that come meanwhile wait for it, and look again. OVERLOADED if too many
-    /// callers of `tenant` wait, and the errors of `check`.
+    /// One check of a tenant runs at a time. Its callers that come meanwhile wait for it, and look again. They do not
+    /// wait for the check of another tenant, which may have to wait for a thread for longer than their own has to.
+    /// OVERLOADED if too many callers of `tenant` wait, and the errors of `check`.
     func checkOnce(_ places: [Int], tenant: Text, _ check: () async throws -> Void) async throws {
         while !areMade(places) {
             switch checks.withLock({ Self.turn(&$0, tenant) }) {
             case .wait(let promise): try await promise.cancellableValue()
             case .refused: throw FederationError.overloaded
             case .check:
-                defer { endCheck() }
+                defer { endCheck(of: tenant) }
                 try await check()
             }
         }
     }
 
     private static func turn(_ checks: inout Checks, _ tenant: Text) -> Turn {
-        guard checks.waiters != nil else {
-            checks.waiters = WaitingCallers()
+        guard checks.waiters[tenant] != nil else {
+            checks.waiters[tenant] = WaitingCallers()
             return .check
         }
-        guard let promise = checks.waiters?.add(tenant) else { return .refused }
+        guard let promise = checks.waiters[tenant]?.add(tenant) else { return .refused }
         return .wait(promise)
     }
 
-    private func endCheck() {
-        let waiters = checks.withLock { $0.waiters.take() }
+    private func endCheck(of tenant: Text) {
+        let waiters = checks.withLock { $0.waiters.removeValue(forKey: tenant) }
         for promise in waiters?.promises ?? [] { promise.succeed(()) }
     }
 

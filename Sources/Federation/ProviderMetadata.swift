@@ -18,15 +18,11 @@ final class ProviderMetadata: Sendable {
     private let documents: FetchCache<Source, DiscoveryDocument>
     private let keySets: FetchCache<Source, ProviderKeySet>
 
-    /// The processor time for parsing what providers publish. It is bounded because the tenant that configures a
-    /// provider chooses how much that is.
-    let time: ProcessorBudget
     let checkedKeys = Counter()
 
     static let providersMax = 256
 
-    init(requests: ProviderRequests, limits: Limits) {
-        self.time = ProcessorBudget(limit: limits.providerKeyTimePerTenantMax)
+    init(requests: ProviderRequests) {
         self.requests = requests
         self.documents = FetchCache(entriesMax: Self.providersMax)
         self.keySets = FetchCache(entriesMax: Self.providersMax)
@@ -75,9 +71,8 @@ final class ProviderMetadata: Sendable {
     ) async throws -> [VerificationKey] {
         let tenantID = configuration.tenantID
         try await keys.checkOnce(places, tenant: tenantID) {
-            try time.require(tenantID, now: now)
-            try await requests.compute(tenant: tenantID, deadline: deadline) { [time, checkedKeys] in
-                checkedKeys.add(UInt64(time.spend(tenantID, now: now) { keys.make(places) }))
+            try await requests.compute(tenant: tenantID, now: now, deadline: deadline) { [checkedKeys] in
+                checkedKeys.add(UInt64(clamping: keys.make(places)))
             }
         }
         return keys.keys(places)
@@ -89,12 +84,12 @@ final class ProviderMetadata: Sendable {
         _ source: Source, _ configuration: ProviderConfiguration, _ now: Timestamp,
         _ parse: @escaping @Sendable ([UInt8]) -> Value?
     ) async throws -> FetchCache<Source, Value>.Fetched {
-        let tenantID = configuration.tenantID
-        try time.require(tenantID, now: now)
         let request = HTTPRequest(
             try configuration.url(source.location), fields: [ProviderRequests.json], policy: source.policy)
-        return try await requests.send(request, tenant: tenantID, deadline: Self.deadline) { [time] answer in
-            guard answer.isSuccess, let value = time.spend(tenantID, now: now, { parse(answer.body) }) else {
+        return try await requests.send(
+            request, tenant: configuration.tenantID, now: now, deadline: Self.deadline
+        ) { answer in
+            guard answer.isSuccess, let value = parse(answer.body) else {
                 throw FederationError.unavailable(.badAnswer)
             }
             return .init(value: value, lifetime: answer.maxAge)

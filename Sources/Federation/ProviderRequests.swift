@@ -2,10 +2,16 @@ import Base
 import JSON
 import Outbound
 
-/// Calls to a provider's endpoints: judges the answer's status, and wipes the answer.
+/// Calls to a provider's endpoints: judges the answer's status, and has the answer read where it came in.
+///
+/// An answer is read on the thread that got it, at the expense of the tenant. Only what is used of it goes on: the
+/// provider chooses how long the answer is, and an event loop must neither search nor free a large one.
 struct ProviderRequests: Sendable {
     let client: HTTPClient
     let counts: ProviderCounts
+    /// The processor time for reading what providers publish and answer. It is bounded because the tenant that
+    /// configures a provider chooses how much that is.
+    let time: ProcessorBudget
 
     static let json = HTTPRequest.Field("Accept", "application/json")
 
@@ -27,15 +33,19 @@ struct ProviderRequests: Sendable {
         return Text(unchecked: bytes)
     }
 
-    /// Sends a request; any status counts as an answer. Throws `FederationError`, `CancellationError`, and the error of
-    /// a full or closing pool.
+    /// Sends a request and reads its answer with `read`; any status counts as an answer. Throws `FederationError`,
+    /// OVERLOADED before anything is sent if the tenant's processor time is spent; `CancellationError`, and the error
+    /// of a full or closing pool.
     func send<Value: Sendable>(
-        _ request: HTTPRequest, tenant: Text, deadline: Instant,
-        _ transform: @escaping @Sendable (HTTPAnswer) throws -> Value
+        _ request: HTTPRequest, tenant: Text, now: Timestamp, deadline: Instant,
+        _ read: @escaping @Sendable (HTTPAnswer) throws -> Value
     ) async throws -> Value {
+        try time.require(tenant, now: now)
         let start = Instant.now
         do {
-            let value = try await client.send(request, tenant: tenant, deadline: deadline, transform)
+            let value = try await client.send(request, tenant: tenant, deadline: deadline) { [time] answer in
+                try time.spend(tenant, now: now) { try read(answer) }
+            }
             counts.note(.success(()), nanoseconds: Instant.now.nanoseconds(since: start))
             return value
         } catch {
@@ -45,21 +55,29 @@ struct ProviderRequests: Sendable {
         }
     }
 
-    /// Runs `work` where answers are read. Throws as `send` does.
-    func compute(tenant: Text, deadline: Instant, _ work: @escaping @Sendable () throws -> Void) async throws {
+    /// Runs `work` where answers are read, at the expense of the tenant. Throws as `send` does.
+    func compute(
+        tenant: Text, now: Timestamp, deadline: Instant, _ work: @escaping @Sendable () -> Void
+    ) async throws {
+        try time.require(tenant, now: now)
         do {
-            try await client.compute(tenant: tenant, deadline: deadline, work)
+            try await client.compute(tenant: tenant, deadline: deadline) { [time] in
+                time.spend(tenant, now: now, work)
+            }
         } catch let error as OutboundError {
             throw FederationError(error)
         }
     }
 
-    /// An object that only the provider can have made for this token. A refusal of the token is `rejected`; any other
-    /// failure is an outage.
-    func object(_ request: HTTPRequest, tenant: Text, deadline: Instant) async throws -> JSONValue {
-        try await send(request, tenant: tenant, deadline: deadline) { answer in
+    /// What `read` takes from an object that only the provider can have made for this token. A refusal of the token is
+    /// `rejected`; any other failure is an outage.
+    func object<Value: Sendable>(
+        _ request: HTTPRequest, tenant: Text, now: Timestamp, deadline: Instant,
+        _ read: @escaping @Sendable (JSONValue) throws -> Value
+    ) async throws -> Value {
+        try await send(request, tenant: tenant, now: now, deadline: deadline) { answer in
             if [400, 401, 403, 404, 422].contains(answer.status) { throw FederationError.rejected }
-            return try Self.object(answer)
+            return try read(try Self.object(answer))
         }
     }
 

@@ -53,12 +53,10 @@ extension ProviderClient {
         let request = HTTPRequest(
             url, fields: [ProviderRequests.json, try ProviderRequests.bearer(Secret("postern-test"))],
             policy: configuration.policy)
-        let (tenantID, time) = (configuration.tenantID, metadata.time)
-        try time.require(tenantID, now: now)
         let (status, isObject) = try await userInfo.requests.send(
-            request, tenant: tenantID, deadline: deadline
+            request, tenant: configuration.tenantID, now: now, deadline: deadline
         ) { answer in
-            (answer.status, time.spend(tenantID, now: now) { (try? ProviderRequests.object(answer)) != nil })
+            (answer.status, (try? ProviderRequests.object(answer)) != nil)
         }
         switch status {
         case 400, 401, 403: return (.passed, "the endpoint answers and refuses a wrong token")

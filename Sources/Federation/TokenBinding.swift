@@ -22,10 +22,10 @@ struct TokenBinding: Sendable {
         let url = try configuration.url(endpoint)
         switch configuration.known.tokenCheck {
         case .none: throw FederationError.unboundToken
-        case .googleTokenInfo: return try await google(url, token, configuration, deadline)
+        case .googleTokenInfo: return try await google(url, token, configuration, now, deadline)
         case .facebookDebug: return try await facebook(url, token, configuration, now, deadline)
-        case .gitHubApplication: return try await gitHub(url, token, configuration, deadline)
-        case .introspection: return try await introspect(url, token, configuration, deadline)
+        case .gitHubApplication: return try await gitHub(url, token, configuration, now, deadline)
+        case .introspection: return try await introspect(url, token, configuration, now, deadline)
         }
     }
 
@@ -47,15 +47,18 @@ struct TokenBinding: Sendable {
 
     /// developers.google.com/identity/protocols/oauth2: `aud` is the client, `sub` the user.
     private func google(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
     ) async throws -> Text? {
         let request = HTTPRequest.form(
             url, [("access_token", token)], fields: [ProviderRequests.json], policy: configuration.policy)
-        let answer = try await requests.object(request, tenant: configuration.tenantID, deadline: deadline)
-        guard let audience = answer["aud"]?.text, configuration.audiences.contains(audience) else {
-            throw FederationError.otherClient
+        return try await requests.object(
+            request, tenant: configuration.tenantID, now: now, deadline: deadline
+        ) { answer -> Text? in
+            guard let audience = answer["aud"]?.text, configuration.audiences.contains(audience) else {
+                throw FederationError.otherClient
+            }
+            return answer["sub"]?.text
         }
-        return answer["sub"]?.text
     }
 
     /// developers.facebook.com/docs/facebook-login/guides/access-tokens/debugging, with the app's own access token.
@@ -71,20 +74,23 @@ struct TokenBinding: Sendable {
         }
         let request = HTTPRequest(
             full, fields: [ProviderRequests.json, try ProviderRequests.bearer(appToken)], policy: configuration.policy)
-        let answer = try await requests.object(request, tenant: configuration.tenantID, deadline: deadline)
-        guard let data = answer["data"], data["is_valid"] == true else { throw FederationError.rejected }
-        let application = try UserInfo.subject(data["app_id"])
-        guard configuration.audiences.contains(application) else { throw FederationError.otherClient }
-        // 0 is "never".
-        if let expiresAt = data["expires_at"]?.integer, expiresAt > 0, Timestamp(seconds: expiresAt) <= now {
-            throw FederationError.rejected
+        return try await requests.object(
+            request, tenant: configuration.tenantID, now: now, deadline: deadline
+        ) { answer -> Text? in
+            guard let data = answer["data"], data["is_valid"] == true else { throw FederationError.rejected }
+            let application = try UserInfo.subject(data["app_id"])
+            guard configuration.audiences.contains(application) else { throw FederationError.otherClient }
+            // 0 is "never".
+            if let expiresAt = data["expires_at"]?.integer, expiresAt > 0, Timestamp(seconds: expiresAt) <= now {
+                throw FederationError.rejected
+            }
+            return try UserInfo.subject(data["user_id"])
         }
-        return try UserInfo.subject(data["user_id"])
     }
 
     /// docs.github.com/rest/apps/oauth-applications#check-a-token: 404 for a token of another application.
     private func gitHub(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
     ) async throws -> Text? {
         guard configuration.hasClientSecret else { throw FederationError.misconfigured(.noClientSecret) }
         var body = JSONWriter()
@@ -97,19 +103,20 @@ struct TokenBinding: Sendable {
                 ProviderRequests.json, HTTPRequest.Field("Content-Type", "application/json"),
                 ProviderRequests.basic(configuration.provider.clientID, try configuration.clientSecret),
             ], policy: configuration.policy)
-        let answer = try await requests.send(request, tenant: configuration.tenantID, deadline: deadline) { answer in
+        return try await requests.send(
+            request, tenant: configuration.tenantID, now: now, deadline: deadline
+        ) { answer -> Text? in
             switch answer.status {
             case 401: throw FederationError.misconfigured(.clientRefused)
             case 404, 422: throw FederationError.otherClient
-            default: return try ProviderRequests.object(answer)
+            default: return try UserInfo.subject(try ProviderRequests.object(answer)["user"]?["id"])
             }
         }
-        return try UserInfo.subject(answer["user"]?["id"])
     }
 
     /// RFC 7662.
     private func introspect(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
     ) async throws -> Text? {
         let request = HTTPRequest.form(
             url,
@@ -117,14 +124,16 @@ struct TokenBinding: Sendable {
                 ("token", token), ("client_id", Secret(configuration.provider.clientID.bytes)),
                 ("client_secret", try configuration.clientSecret),
             ], fields: [ProviderRequests.json], policy: configuration.policy)
-        let answer = try await requests.send(request, tenant: configuration.tenantID, deadline: deadline) { answer in
+        return try await requests.send(
+            request, tenant: configuration.tenantID, now: now, deadline: deadline
+        ) { answer -> Text? in
             if answer.status == 401 { throw FederationError.misconfigured(.clientRefused) }
-            return try ProviderRequests.object(answer)
+            let said = try ProviderRequests.object(answer)
+            guard said["active"] == true else { throw FederationError.rejected }
+            guard let client = said["client_id"]?.text, configuration.audiences.contains(client) else {
+                throw FederationError.otherClient
+            }
+            return said["sub"]?.text
         }
-        guard answer["active"] == true else { throw FederationError.rejected }
-        guard let client = answer["client_id"]?.text, configuration.audiences.contains(client) else {
-            throw FederationError.otherClient
-        }
-        return answer["sub"]?.text
     }
 }

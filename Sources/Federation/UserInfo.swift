@@ -10,16 +10,22 @@ struct UserInfo: Sendable {
     let requests: ProviderRequests
     let metadata: ProviderMetadata
 
+    private struct GitHubEmail: Sendable {
+        let address: Text
+        let isVerified: Bool
+    }
+
+    /// The profile. Of the claims, it has only those that the configuration's trust looks at.
     func profile(
         _ token: Secret, _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
     ) async throws -> ProviderProfile {
         let url = try configuration.url(try await endpoint(of: configuration, now: now))
         switch configuration.known.userInfoShape {
         case .oidc:
-            return try ProviderProfile(openID: try await ask(url, token, configuration, deadline))
-        case .facebook: return try await facebook(url, token, configuration, deadline)
-        case .gitHub: return try await gitHub(url, token, configuration, deadline)
-        case .twitter: return try await twitter(url, token, configuration, deadline)
+            return try await ask(url, token, configuration, now, deadline) { try ProviderProfile(openID: $0) }
+        case .facebook: return try await facebook(url, token, configuration, now, deadline)
+        case .gitHub: return try await gitHub(url, token, configuration, now, deadline)
+        case .twitter: return try await twitter(url, token, configuration, now, deadline)
         }
     }
 
@@ -35,73 +41,92 @@ struct UserInfo: Sendable {
     }
 
     private func ask(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
-    ) async throws -> JSONValue {
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant,
+        _ read: @escaping @Sendable (JSONValue) throws -> ProviderProfile
+    ) async throws -> ProviderProfile {
         let request = HTTPRequest(
             url, fields: [ProviderRequests.json, try ProviderRequests.bearer(token)], policy: configuration.policy)
-        return try await requests.object(request, tenant: configuration.tenantID, deadline: deadline)
+        return try await requests.object(
+            request, tenant: configuration.tenantID, now: now, deadline: deadline
+        ) { claims -> ProviderProfile in
+            var profile = try read(claims)
+            profile.claims = configuration.trust.claimsInUse(of: profile.claims)
+            return profile
+        }
     }
 
     /// developers.facebook.com/docs/graph-api/guides/secure-requests: the proof shows that the caller has the secret.
     private func facebook(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
     ) async throws -> ProviderProfile {
         let proof = HMACKey(try configuration.clientSecret).tag(of: try ProviderRequests.text(of: token).bytes)
         let withFields = url.with(query: "fields", "id,name,email,picture")
         guard let full = withFields?.with(query: "appsecret_proof", Hex.encode(proof)) else {
             throw FederationError.misconfigured(.badEndpoint)
         }
-        let claims = try await ask(full, token, configuration, deadline)
-        var profile = ProviderProfile(subject: try Self.subject(claims["id"]), claims: claims)
-        profile.email = claims["email"]?.text ?? .empty
-        profile.displayName = claims["name"]?.text ?? .empty
-        profile.photoURL = claims["picture"]?["data"]?["url"]?.text ?? .empty
-        return profile
+        return try await ask(full, token, configuration, now, deadline) { claims in
+            var profile = ProviderProfile(subject: try Self.subject(claims["id"]), claims: claims)
+            profile.email = claims["email"]?.text ?? .empty
+            profile.displayName = claims["name"]?.text ?? .empty
+            profile.photoURL = claims["picture"]?["data"]?["url"]?.text ?? .empty
+            return profile
+        }
     }
 
     /// docs.github.com/rest/users/emails: the profile's email is the one that its owner shows, verified or not. Only
     /// the list tells whether an email is verified, and a token without the scope user:email gets no list.
     private func gitHub(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
     ) async throws -> ProviderProfile {
-        let claims = try await ask(url, token, configuration, deadline)
-        var profile = ProviderProfile(subject: try Self.subject(claims["id"]), claims: claims)
-        profile.displayName = claims["name"]?.text ?? claims["login"]?.text ?? .empty
-        profile.photoURL = claims["avatar_url"]?.text ?? .empty
-        profile.email = claims["email"]?.text ?? .empty
-        profile.isEmailVerified = profile.email.isEmpty ? nil : false
+        var profile = try await ask(url, token, configuration, now, deadline) { claims in
+            var profile = ProviderProfile(subject: try Self.subject(claims["id"]), claims: claims)
+            profile.displayName = claims["name"]?.text ?? claims["login"]?.text ?? .empty
+            profile.photoURL = claims["avatar_url"]?.text ?? .empty
+            profile.email = claims["email"]?.text ?? .empty
+            profile.isEmailVerified = profile.email.isEmpty ? nil : false
+            return profile
+        }
         let request = HTTPRequest(
             try configuration.url(Text(unchecked: url.text.bytes + Array("/emails".utf8))),
             fields: [ProviderRequests.json, try ProviderRequests.bearer(token)], policy: configuration.policy)
-        let emails = try await requests.send(request, tenant: configuration.tenantID, deadline: deadline) { answer in
-            // Without the scope user:email there is no list: 403 or 404.
-            if answer.status == 403 || answer.status == 404 { return [JSONValue]() }
-            guard answer.isSuccess, let list = (try? JSONValue(parsing: answer.body))?.array else {
-                throw FederationError.unavailable(.badAnswer)
-            }
-            return list
-        }
-        if let primary = emails.first(where: { $0["primary"] == true }), let email = primary["email"]?.text {
-            profile.email = email
-            profile.isEmailVerified = primary["verified"] == true
+        let primary = try await requests.send(
+            request, tenant: configuration.tenantID, now: now, deadline: deadline
+        ) { answer -> GitHubEmail? in try Self.primaryEmail(in: answer) }
+        if let primary {
+            profile.email = primary.address
+            profile.isEmailVerified = primary.isVerified
         }
         return profile
     }
 
+    private static func primaryEmail(in answer: HTTPAnswer) throws(FederationError) -> GitHubEmail? {
+        // Without the scope user:email there is no list: 403 or 404.
+        if answer.status == 403 || answer.status == 404 { return nil }
+        guard answer.isSuccess, let list = (try? JSONValue(parsing: answer.body))?.array else {
+            throw .unavailable(.badAnswer)
+        }
+        guard let primary = list.first(where: { $0["primary"] == true }), let address = primary["email"]?.text else {
+            return nil
+        }
+        return GitHubEmail(address: address, isVerified: primary["verified"] == true)
+    }
+
     /// docs.x.com/x-api/users/user-lookup-me
     private func twitter(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
     ) async throws -> ProviderProfile {
         guard let full = url.with(query: "user.fields", "profile_image_url") else {
             throw FederationError.misconfigured(.badEndpoint)
         }
-        guard let claims = try await ask(full, token, configuration, deadline)["data"], claims.object != nil else {
-            throw FederationError.unavailable(.badAnswer)
+        return try await ask(full, token, configuration, now, deadline) { answer in
+            guard let claims = answer["data"], claims.object != nil else {
+                throw FederationError.unavailable(.badAnswer)
+            }
+            var profile = ProviderProfile(subject: try Self.subject(claims["id"]), claims: claims)
+            profile.displayName = claims["name"]?.text ?? .empty
+            profile.photoURL = claims["profile_image_url"]?.text ?? .empty
+            return profile
         }
-        var profile = ProviderProfile(subject: try Self.subject(claims["id"]), claims: claims)
-        profile.displayName = claims["name"]?.text ?? .empty
-        profile.photoURL = claims["profile_image_url"]?.text ?? .empty
-        return profile
     }
 
     /// The user's id, which may be a number or a text.

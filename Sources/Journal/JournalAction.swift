@@ -7,6 +7,10 @@ public enum JournalAction: Equatable, Sendable {
     case read(from: UInt64)
     /// Append an entry over this mark, under the entry's name: the decided changes, or nothing.
     case append(over: JournalMark, Entry)
+    /// Ask the engine for a turn: no other node can append until this node's next append has its answer.
+    case beginTurn
+    /// Give the turn back without an append.
+    case endTurn
     /// Decide the requests that wait, in a transaction that stays open. Requests that were decided and not answered
     /// wait again.
     case run

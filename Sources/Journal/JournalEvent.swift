@@ -12,7 +12,12 @@ public enum JournalEvent: Equatable, Sendable {
     /// The answer to `append`: the entry is in the journal, and the engine will not lose it.
     case appended(JournalMark)
     /// The answer to `append`: nothing was done, because another entry has that place or another state is below it.
-    case outrun
+    /// `wantsTurn`: this has happened so often that the node asks for a turn (`Outruns`).
+    case outrun(wantsTurn: Bool)
+    /// The answer to `beginTurn`.
+    case turn(isGiven: Bool)
+    /// The answer to `endTurn`.
+    case turnEnded
     /// The requests that waited were decided, over the store's state and one after the other.
     case ran(Decisions)
     /// The local store is at this mark.

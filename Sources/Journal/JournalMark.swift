@@ -59,4 +59,8 @@ public struct JournalHead: Hashable, Sendable {
         self.previousHash = previousHash
         self.batchID = batchID
     }
+
+    func follows(_ other: JournalHead) -> Bool {
+        mark.position == other.mark.position + 1 && previousHash == other.mark.hash
+    }
 }

@@ -35,7 +35,7 @@ public struct JournalNode: Sendable {
         case committing
     }
 
-    private enum Question { case none, rows, append }
+    private enum Question { case none, rows, append, turn, endOfTurn }
     private enum Work { case none, joining, running, storing }
 
     private var link = Link.none
@@ -50,6 +50,9 @@ public struct JournalNode: Sendable {
     private var isQuestionOld = false
     /// The journal's end at a moment after all requests had come. Nil if no answer showed it.
     private var endSeen: JournalMark?
+    /// Whether no other node can append until this node's next append has its answer, or the connection ends. A turn
+    /// keeps the node from being outrun for ever. It proves nothing: the append checks the state below it all the same.
+    private var hasTurn = false
     private var isStopped = false
     /// The mark of the local store.
     public private(set) var mark: JournalMark?
@@ -76,7 +79,12 @@ public struct JournalNode: Sendable {
         case .connectionLost: return disconnected()
         case .rows(let rows): return finish(.rows) ? received(rows, nextID) : []
         case .appended(let mark): return finish(.append) ? appended(mark) : []
-        case .outrun: return finish(.append) ? outrun() : []
+        case .outrun(let wantsTurn): return finish(.append) ? outrun(wantsTurn) : []
+        case .turn(let isGiven):
+            guard finish(.turn) else { return [] }
+            hasTurn = isGiven
+            return read()
+        case .turnEnded: return finish(.endOfTurn) ? turnEnded() : []
         case .ran(let decisions): return finish(.running) ? decided(decisions, nextID) : []
         case .stored(let mark): return finish(.storing) ? stored(mark) : []
         case .requestsCame:
@@ -116,8 +124,7 @@ public struct JournalNode: Sendable {
     private mutating func disconnected() -> [JournalAction] {
         guard link != .none else { return [] }
         link = .connecting
-        question = .none
-        endSeen = nil
+        (question, endSeen, hasTurn) = (.none, nil, false)
         if batch == .asking { return leave() + [.connect] }
         if case .sent(let id) = batch { batch = .unknown(id) }
         return [.connect]
@@ -166,7 +173,7 @@ public struct JournalNode: Sendable {
         case .unknown, .seen: left = [.forget]
         default: left = batch == .none ? [] : leave()
         }
-        (batch, link, endSeen) = (.none, .none, nil)
+        (batch, link, endSeen, hasTurn) = (.none, .none, nil, false)
         return left + begin(nil)
     }
 
@@ -204,7 +211,7 @@ public struct JournalNode: Sendable {
     }
 
     private mutating func appended(_ entry: JournalMark) -> [JournalAction] {
-        link = .confirmed
+        (link, hasTurn) = (.confirmed, false)
         switch batch {
         case .sent, .unknown: return commit(entry)
         case .seen(_, let seen):
@@ -222,9 +229,23 @@ public struct JournalNode: Sendable {
         return [.commit(mark)]
     }
 
-    private mutating func outrun() -> [JournalAction] {
-        if case .sent = batch { return leave() + read() }
-        return read()
+    private mutating func outrun(_ wantsTurn: Bool) -> [JournalAction] {
+        hasTurn = false
+        var left: [JournalAction] = []
+        if case .sent = batch { left = leave() }
+        guard wantsTurn else { return left + read() }
+        question = .turn
+        return left + [.beginTurn]
+    }
+
+    private mutating func endTurn() -> [JournalAction] {
+        question = .endOfTurn
+        return [.endTurn]
+    }
+
+    private mutating func turnEnded() -> [JournalAction] {
+        hasTurn = false
+        return batch == .asking ? refuse() : next()
     }
 
     // MARK: The requests
@@ -238,14 +259,17 @@ public struct JournalNode: Sendable {
             batch = .sent(id)
             return append(over: mark, .decided(id))
         }
-        // The refusals must rest on the journal's end at a moment after the requests came. A node whose journal grows
-        // with each question has seen that end already when it decides again.
-        if endSeen == mark {
-            batch = .none
-            return [.answer] + next()
-        }
         batch = .asking
-        return read()
+        // There is nothing to append, which would end the turn.
+        return hasTurn ? endTurn() : refuse()
+    }
+
+    /// The refusals must rest on the journal's end at a moment after the requests came. A node whose journal grows with
+    /// each question has seen that end already when it decides again.
+    private mutating func refuse() -> [JournalAction] {
+        guard endSeen == mark else { return read() }
+        batch = .none
+        return [.answer] + next()
     }
 
     private mutating func stored(_ mark: JournalMark) -> [JournalAction] {
@@ -261,16 +285,10 @@ public struct JournalNode: Sendable {
         if link == .unconfirmed { return read() }
         guard link == .confirmed, batch == .none else { return [] }
         if mayHaveNews { return read() }
-        guard hasRequests else { return [] }
+        guard hasRequests else { return hasTurn ? endTurn() : [] }
         hasRequests = false
         batch = .running
         work = .running
         return [.run]
-    }
-}
-
-extension JournalHead {
-    fileprivate func follows(_ other: JournalHead) -> Bool {
-        mark.position == other.mark.position + 1 && previousHash == other.mark.hash
     }
 }

@@ -58,6 +58,20 @@ public struct UpdateMask<Target: Updatable>: Sendable {
 
     public func containsAny(of others: Target.Path...) -> Bool { others.contains { paths.contains($0) } }
 
+    /// The fields of the message at `path` that the mask names. The path of the message itself names all of them.
+    ///
+    /// For a mask of `display_name` and `quotas.sms_per_hour`, `innerPaths(of: CallerQuotas.self, at: .quotas)` is
+    /// `[.smsPerHour]`.
+    public func innerPaths<Inner: Updatable>(of inner: Inner.Type, at path: Target.Path) -> [Inner.Path] {
+        if contains(path) { return Array(Inner.Path.allCases) }
+        let prefix = path.name.bytes + [UInt8(ascii: ".")]
+        return paths.compactMap { (named: Target.Path) -> Inner.Path? in
+            let name = named.name.bytes
+            guard name.starts(with: prefix) else { return nil }
+            return Inner.Path.byName[Text(unchecked: Array(name.dropFirst(prefix.count)))]
+        }
+    }
+
     /// For the event log: the paths' names with commas between.
     public var names: Text { Text(unchecked: Array(paths.map(\.name.bytes).joined(separator: [UInt8(ascii: ",")]))) }
 }

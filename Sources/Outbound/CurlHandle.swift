@@ -17,6 +17,8 @@ enum CurlLibrary {
 /// is with exactly one caller or in the pool of idle handles, whose lock orders the callers.
 final class CurlHandle: @unchecked Sendable {
     let pointer: UnsafeMutableRawPointer
+    /// Whether the transfer under way failed because libcurl needs the addresses of a name.
+    private var isLookupWanted = false
 
     init() {
         CurlLibrary.start
@@ -69,6 +71,52 @@ final class CurlHandle: @unchecked Sendable {
 
     func check(_ code: CURLcode, _ option: CURLoption) {
         precondition(code == CURLE_OK, "curl_easy_setopt(\(option.rawValue)) returned \(code.rawValue)")
+    }
+}
+
+extension CurlHandle {
+    /// Does the transfer that the options describe, to a server at `port`. It takes no longer than `timeout`, if
+    /// `lookUp` takes no longer than it is given.
+    ///
+    /// Nothing ends a lookup of libcurl's own, so libcurl looks up no name. It asks before it would look one up, and is
+    /// refused. `lookUp` then returns the addresses, and the transfer begins again with these. A transfer over a
+    /// connection that is open already needs no lookup.
+    func perform(
+        port: UInt16, timeout: Duration, connectTimeout: Duration, lookUp: (Duration) throws -> [IPAddress]
+    ) throws -> CURLcode {
+        let end = Instant.now.advanced(by: timeout)
+        // The addresses of an earlier transfer are forgotten.
+        let first = attempt(CurlList(["-*:\(port)"]), timeout, connectTimeout)
+        guard isLookupWanted else { return first }
+        // An open connection may have been silent for long before its server cut it.
+        let remainingForLookup = Duration.nanoseconds(end.nanoseconds(since: .now))
+        guard remainingForLookup > .zero else { return CURLE_OPERATION_TIMEDOUT }
+        let addresses = try lookUp(min(connectTimeout, remainingForLookup))
+        let remaining = Duration.nanoseconds(end.nanoseconds(since: .now))
+        guard remaining > .zero else { return CURLE_OPERATION_TIMEDOUT }
+        let texts = addresses.map { $0.bytes.count == 4 ? "\($0)" : "[\($0)]" }
+        // The star stands for every name: libcurl may spell the URL's host in another way than we do.
+        let second = attempt(CurlList(["+*:\(port):\(texts.joined(separator: ","))"]), remaining, connectTimeout)
+        return isLookupWanted && second != CURLE_OK ? CURLE_COULDNT_RESOLVE_HOST : second
+    }
+
+    /// `resolve`: an entry of CURLOPT_RESOLVE(3).
+    private func attempt(_ resolve: CurlList, _ timeout: Duration, _ connectTimeout: Duration) -> CURLcode {
+        isLookupWanted = false
+        set(timeout, as: CURLOPT_TIMEOUT_MS)
+        set(min(connectTimeout, timeout), as: CURLOPT_CONNECTTIMEOUT_MS)
+        let refuse: curl_resolver_start_callback = { _, _, context in
+            guard let context else { return 1 }
+            Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue().isLookupWanted = true
+            return 1
+        }
+        check(
+            postern_curl_set_resolver_start(pointer, refuse, Unmanaged.passUnretained(self).toOpaque()),
+            CURLOPT_RESOLVER_START_FUNCTION)
+        set(CURLOPT_RESOLVE, resolve)
+        // libcurl does not copy the list, so it must not find it after this.
+        defer { set(CURLOPT_RESOLVE, CurlList()) }
+        return withExtendedLifetime((self, resolve)) { curl_easy_perform(pointer) }
     }
 }
 

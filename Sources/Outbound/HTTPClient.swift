@@ -10,16 +10,20 @@ import Synchronization
 public final class HTTPClient: Sendable {
     private let pool: WorkerPool
     private let places: TenantPlaces
+    private let lookups: NameLookups
     private let certificateFile: String?
     private let idle = Mutex<[NetworkPolicy: [CurlHandle]]>([:])
 
     private static let idleHandlesMax = 16
 
-    /// `places`: shared by all clients of the pool. `certificateFile`: PEM certificates to trust instead of the
-    /// system's.
-    public init(pool: WorkerPool, places: TenantPlaces, certificateFile: String? = nil) {
+    /// `places` and `lookups`: shared by all clients of the pool. `certificateFile`: PEM certificates to trust instead
+    /// of the system's.
+    public init(
+        pool: WorkerPool, places: TenantPlaces, lookups: NameLookups = NameLookups(), certificateFile: String? = nil
+    ) {
         self.pool = pool
         self.places = places
+        self.lookups = lookups
         self.certificateFile = certificateFile
     }
 
@@ -44,7 +48,7 @@ public final class HTTPClient: Sendable {
         let cancelFlag = CancelFlag()
         return try await withTaskCancellationHandler {
             try await places.run(on: pool, tenant: tenant, deadline: deadline) { [self, request] in
-                try transform(exchange(request, cancelFlag, deadline))
+                try transform(exchange(request, tenant, cancelFlag, deadline))
             }
         } onCancel: {
             cancelFlag.set()
@@ -58,7 +62,9 @@ public final class HTTPClient: Sendable {
         try await places.run(on: pool, tenant: tenant, deadline: deadline, work)
     }
 
-    private func exchange(_ request: HTTPRequest, _ cancelFlag: CancelFlag, _ deadline: Instant) throws -> HTTPAnswer {
+    private func exchange(
+        _ request: HTTPRequest, _ tenant: Text, _ cancelFlag: CancelFlag, _ deadline: Instant
+    ) throws -> HTTPAnswer {
         let handle = idle.withLock { $0[request.policy]?.popLast() } ?? CurlHandle()
         defer {
             idle.withLock { idle in
@@ -67,6 +73,7 @@ public final class HTTPClient: Sendable {
             }
         }
         return try HTTPExchange(request, cancelFlag: cancelFlag).perform(
-            on: handle, certificateFile: certificateFile, deadline: deadline)
+            on: handle, certificateFile: certificateFile, deadline: deadline
+        ) { try lookups.addresses(of: request.url.host, tenant: tenant, within: $0) }
     }
 }

@@ -4,8 +4,7 @@ import Base
 import CCurl
 import Synchronization
 
-/// Cancels a transfer, which ends within a second, or when a name lookup ends that has begun. May be set from any
-/// thread.
+/// Cancels a transfer, which ends within a second, or when it waits for a name no longer. May be set from any thread.
 final class CancelFlag: Sendable {
     private let flag = Atomic(false)
 
@@ -31,9 +30,11 @@ final class HTTPExchange {
         self.cancelFlag = cancelFlag
     }
 
-    /// Blocks for up to the request's time limit, cut at `deadline`, or until a name lookup ends that has begun.
+    /// Blocks for up to the request's time limit, cut at `deadline`. `lookUp` finds the addresses of the URL's host
+    /// within the time that it is given.
     func perform(
-        on handle: CurlHandle, certificateFile: String?, deadline: Instant
+        on handle: CurlHandle, certificateFile: String?, deadline: Instant,
+        lookUp: (Duration) throws -> [IPAddress]
     ) throws -> HTTPAnswer {
         let remaining = Duration.nanoseconds(deadline.nanoseconds(since: .now))
         guard remaining > .zero else { throw OutboundError.timedOut }
@@ -51,21 +52,24 @@ final class HTTPExchange {
                 handle.reset(certificateFile: certificateFile)
                 // The handle must keep nothing of this call after it.
                 defer { curl_easy_reset(handle.pointer) }
-                configure(handle, fields: fields, timeout: min(request.timeout, remaining))
+                configure(handle, fields: fields)
                 handle.check(postern_curl_set_opener(handle.pointer, opener), CURLOPT_OPENSOCKETFUNCTION)
                 setCallbacks(handle, context)
-                return try withBody(handle) { try finish(curl_easy_perform(handle.pointer), handle) }
+                return try withBody(handle) {
+                    let code = try handle.perform(
+                        port: request.url.port, timeout: min(request.timeout, remaining),
+                        connectTimeout: request.connectTimeout, lookUp: lookUp)
+                    return try finish(code, handle)
+                }
             }
         }
     }
 
-    private func configure(_ handle: CurlHandle, fields: CurlList, timeout: Duration) {
+    private func configure(_ handle: CurlHandle, fields: CurlList) {
         handle.set(CURLOPT_URL, request.url.text.string)
         handle.set(CURLOPT_PROTOCOLS_STR, request.url.isPlaintext ? "http" : "https")
         handle.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         handle.set(CURLOPT_HTTPHEADER, fields)
-        handle.set(min(request.connectTimeout, timeout), as: CURLOPT_CONNECTTIMEOUT_MS)
-        handle.set(timeout, as: CURLOPT_TIMEOUT_MS)
         handle.check(
             postern_curl_set_size(
                 handle.pointer, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(request.bodyByteCountMax)),

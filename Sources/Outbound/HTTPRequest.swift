@@ -23,10 +23,10 @@ public struct HTTPRequest: Sendable {
     public var method: Method
     public var fields: [Field]
     public var policy: NetworkPolicy
+    /// The longest time for looking up the name, and again for connecting.
     public var connectTimeout = Duration.seconds(3)
     /// The longest time of the request, from looking up the name to the end of the answer. Waiting for a thread does
-    /// not count. A name lookup that has begun cannot be ended: the request fails only when the machine's resolver has
-    /// given up, which may be later. See decision 0010.
+    /// not count.
     public var timeout = Duration.seconds(5)
     /// The largest body. A larger body ends the transfer while it arrives.
     public var bodyByteCountMax = 256 * 1024

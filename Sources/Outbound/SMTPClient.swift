@@ -49,16 +49,21 @@ public enum SMTPError: Error, Sendable, Equatable {
 public final class SMTPClient: Sendable {
     private let pool: WorkerPool
     private let places: TenantPlaces
+    private let lookups: NameLookups
     private let certificateFile: String?
 
-    /// The longest time for one mail, connecting included. A name lookup that has begun cannot be ended: see decision
-    /// 0010.
+    /// The longest time for one mail, from looking up the server's name to the server's last answer.
     static let timeout = Duration.seconds(30)
+    /// The longest time for looking up the server's name, and again for connecting.
+    static let connectTimeout = Duration.seconds(10)
 
-    /// `places`: shared by all clients of the pool.
-    public init(pool: WorkerPool, places: TenantPlaces, certificateFile: String? = nil) {
+    /// `places` and `lookups`: shared by all clients of the pool.
+    public init(
+        pool: WorkerPool, places: TenantPlaces, lookups: NameLookups = NameLookups(), certificateFile: String? = nil
+    ) {
         self.pool = pool
         self.places = places
+        self.lookups = lookups
         self.certificateFile = certificateFile
     }
 
@@ -70,10 +75,19 @@ public final class SMTPClient: Sendable {
         _ message: Secret, from sender: Text, to recipient: Text, through server: SMTPServer, tenant: Text,
         deadline: Instant
     ) async throws {
-        let certificateFile = certificateFile
-        try await places.run(on: pool, tenant: tenant, deadline: deadline) {
+        try await places.run(on: pool, tenant: tenant, deadline: deadline, isPatient: true) { [self] in
             try SMTPExchange(message, from: sender, to: recipient, server).perform(
-                certificateFile: certificateFile, deadline: deadline)
+                certificateFile: certificateFile, deadline: deadline
+            ) { try addresses(of: server.host, tenant: tenant, within: $0) }
+        }
+    }
+
+    private func addresses(of host: Text, tenant: Text, within limit: Duration) throws -> [IPAddress] {
+        do throws(OutboundError) {
+            return try lookups.addresses(of: host, tenant: tenant, within: limit)
+        } catch {
+            if error == .overloaded { throw error }
+            throw SMTPError.transient(code: 0, error)
         }
     }
 }
@@ -98,7 +112,10 @@ private final class SMTPExchange {
         self.needsUTF8 = (sender.bytes + recipient.bytes).contains { $0 >= 0x80 }
     }
 
-    func perform(certificateFile: String?, deadline: Instant) throws {
+    /// `lookUp` finds the addresses of the mail server within the time that it is given.
+    func perform(
+        certificateFile: String?, deadline: Instant, lookUp: (Duration) throws -> [IPAddress]
+    ) throws {
         let remaining = min(SMTPClient.timeout, .nanoseconds(deadline.nanoseconds(since: .now)))
         guard remaining > .zero else { throw SMTPError.transient(code: 0, .timedOut) }
         let handle = CurlHandle()
@@ -115,7 +132,7 @@ private final class SMTPExchange {
             try withUnsafePointer(to: &opener) { opener in
                 handle.reset(certificateFile: certificateFile)
                 defer { curl_easy_reset(handle.pointer) }
-                configure(handle, recipients: recipients, timeout: remaining)
+                configure(handle, recipients: recipients)
                 handle.check(postern_curl_set_opener(handle.pointer, opener), CURLOPT_OPENSOCKETFUNCTION)
                 handle.set(CURLOPT_READDATA, pointer: context)
                 handle.set(CURLOPT_READFUNCTION) { buffer, size, count, context in
@@ -133,12 +150,14 @@ private final class SMTPExchange {
                     Unmanaged<SMTPExchange>.fromOpaque(context).takeUnretainedValue().capabilities.received(bytes)
                     return size * count
                 }
-                try finish(curl_easy_perform(handle.pointer), handle)
+                let code = try handle.perform(
+                    port: server.port, timeout: remaining, connectTimeout: SMTPClient.connectTimeout, lookUp: lookUp)
+                try finish(code, handle)
             }
         }
     }
 
-    private func configure(_ handle: CurlHandle, recipients: CurlList, timeout: Duration) {
+    private func configure(_ handle: CurlHandle, recipients: CurlList) {
         let scheme = server.security == .tls ? "smtps" : "smtp"
         let host = server.host.string.contains(":") ? "[\(server.host)]" : server.host.string
         handle.set(CURLOPT_URL, "\(scheme)://\(host):\(server.port)/postern")
@@ -152,8 +171,6 @@ private final class SMTPExchange {
             let password = server.password.withBytes { String(decoding: $0, as: UTF8.self) }
             handle.set(CURLOPT_PASSWORD, password)
         }
-        handle.set(min(.seconds(10), timeout), as: CURLOPT_CONNECTTIMEOUT_MS)
-        handle.set(timeout, as: CURLOPT_TIMEOUT_MS)
     }
 
     private var lacksUTF8: Bool { needsUTF8 && capabilities.isKnown && !capabilities.hasUTF8 }

@@ -21,17 +21,20 @@ public final class TenantPlaces: Sendable {
     /// The place is taken until the work has ended or will never begin. A caller that no longer waits does not give it
     /// back, because the work still holds its thread. When the answer comes, the place is free again.
     ///
+    /// `isPatient`: nobody waits for the work, which may take long (`WorkerShares`).
+    ///
     /// - Throws: `OutboundError.overloaded` if the tenant has no place left, or too many wait, or it has waited for too
     ///   long; what the work throws; the pool's other errors.
     func run<Value: Sendable>(
-        on pool: WorkerPool, tenant: Text, deadline: Instant, _ work: @escaping @Sendable () throws -> Value
+        on pool: WorkerPool, tenant: Text, deadline: Instant, isPatient: Bool = false,
+        _ work: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
         try take(tenant)
         let place = TenantPlace { [self] in giveBack(tenant) }
         defer { place.leave() }
         let beginBy = Instant.now.advanced(by: waitMax)
         do {
-            return try await pool.run(tenant: tenant, deadline: min(deadline, beginBy)) {
+            return try await pool.run(tenant: tenant, deadline: min(deadline, beginBy), isPatient: isPatient) {
                 // The caller went away just when the work's turn came.
                 guard place.begin() else { throw CancellationError() }
                 defer { place.end() }

@@ -14,7 +14,8 @@ public struct ImportReport: Sendable, Equatable {
     public internal(set) var replacedCount: Int64 = 0
     /// The number of rows that were skipped because the user exists.
     public internal(set) var skippedCount: Int64 = 0
-    /// The rows that the server refused, each with its reason. `index` counts from 0 over the whole import.
+    /// The rows that the server refused, and those that no message can hold (MESSAGE_LIMIT, MESSAGE_TOO_LARGE), each
+    /// with its reason. `index` counts from 0 over the whole import.
     public internal(set) var rejections: [ImportRejection] = []
     /// The names of custom claims that no token will hold, because only the server may set claims of these names.
     public internal(set) var ignoredClaims: [Text] = []

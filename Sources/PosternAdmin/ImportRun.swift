@@ -2,9 +2,16 @@ import Base
 import Messages
 import PosternClient
 
-/// An import under way: a batch that is being filled, and batches that are not settled yet.
+/// An import under way: a batch that is being filled, and batches and refused rows that are not settled yet.
 struct ImportRun {
-    /// The most unsettled batches: the server always has the next batch while it commits one.
+    /// A part of the rows, which are settled in their order.
+    private enum Part {
+        case batch(UsersImportRequest)
+        /// A row that no message can hold. It is never sent.
+        case refused(ImportRejection)
+    }
+
+    /// The most unsettled parts: the server always has the next batch while it commits one.
     private static let unsettledMax = 4
 
     private let admin: TenantAdmin
@@ -13,13 +20,15 @@ struct ImportRun {
 
     private var report = ImportReport()
     private var batch = ImportBatch()
-    /// Full batches without an answer, oldest first; the first `sentCount` went out on `stream`.
-    private var unsettled: [UsersImportRequest] = []
+    /// Full batches without an answer, and refused rows behind them, oldest first. The batches among the first
+    /// `sentCount` went out on `stream`.
+    private var unsettled: [Part] = []
     private var sentCount = 0
 
     private var stream: BidirectionalStream<UsersImportRequest, UsersImportResponse>?
     private var answers: ServerStream<UsersImportResponse>.Iterator?
-    /// The report at the start of the stream, because the server counts by stream.
+    /// The report at the start of the stream, because the server counts by stream. It also counts the refused rows
+    /// that were settled since then.
     private var reportBefore = ImportReport()
     private var failureCount = 0
 
@@ -30,13 +39,20 @@ struct ImportRun {
     }
 
     mutating func add(_ user: ImportUser, _ progress: (ImportReport) -> Void) async throws(Failure) {
-        guard let full = batch.add(user) else { return }
-        unsettled.append(full)
+        do throws(Failure) {
+            guard let full = try batch.add(user) else { return }
+            unsettled.append(.batch(full))
+        } catch {
+            // The rows before it are settled before it.
+            if batch.hasUsers { unsettled.append(.batch(batch.take())) }
+            unsettled.append(
+                .refused(ImportRejection(uid: user.uid, reason: Text(error.reason), message: Text(error.message))))
+        }
         try await settle(downTo: Self.unsettledMax - 1, progress)
     }
 
     mutating func finish(_ progress: (ImportReport) -> Void) async throws(Failure) -> ImportReport {
-        if batch.hasUsers { unsettled.append(batch.take()) }
+        if batch.hasUsers { unsettled.append(.batch(batch.take())) }
         try await settle(downTo: 0, progress)
         stream?.finish()
         // Everything is durable: how the stream ends changes nothing.
@@ -56,10 +72,11 @@ struct ImportRun {
         }
     }
 
-    private mutating func send(
-        _ batch: UsersImportRequest, _ progress: (ImportReport) -> Void
-    ) async throws(Failure) {
-        var request = batch
+    private mutating func send(_ part: Part, _ progress: (ImportReport) -> Void) async throws(Failure) {
+        guard case .batch(var request) = part else {
+            sentCount += 1
+            return
+        }
         if stream == nil {
             let opened = try await admin.users.import(options: options)
             (stream, answers) = (opened, opened.makeAsyncIterator())
@@ -78,13 +95,20 @@ struct ImportRun {
     }
 
     private mutating func receive(_ progress: (ImportReport) -> Void) async throws(Failure) {
-        guard let answer = try await answers?.next() else {
-            throw Failure(.streamEnded, "The server ended the import early.")
+        if case .refused(var rejection) = unsettled.first {
+            rejection.index = report.checkpoint
+            report.rejections.append(rejection)
+            report.checkpoint += 1
+            reportBefore.checkpoint += 1
+        } else {
+            guard let answer = try await answers?.next() else {
+                throw Failure(.streamEnded, "The server ended the import early.")
+            }
+            report = reportBefore.adding(answer, to: report.rejections)
+            failureCount = 0
         }
         unsettled.removeFirst()
         sentCount -= 1
-        report = reportBefore.adding(answer, to: report.rejections)
-        failureCount = 0
         progress(report)
     }
 

@@ -33,7 +33,8 @@ extension ProjectAdmin {
         }
     }
 
-    /// Sets the quotas of a key. They hold from the next request on.
+    /// Sets all quotas of a key together: a quota that is 0 takes the default of the role. They hold from the next
+    /// request on.
     ///
     /// Throws API_KEY_NOT_FOUND, INVALID_QUOTA.
     @discardableResult
@@ -42,6 +43,24 @@ extension ProjectAdmin {
     ) async throws(Failure) -> ApiKey {
         let request = ProjectUpdateApiKeyRequest(
             apiKeyID: apiKeyID, updateMask: ProtobufFieldMask(paths: ["quotas"]), quotas: quotas)
+        return try await required(project.updateApiKey(request, options: options).apiKey)
+    }
+
+    /// Sets single quotas of a key; nil leaves a quota as it is, and 0 gives it the default of the role.
+    ///
+    /// Throws API_KEY_NOT_FOUND, INVALID_QUOTA, and INVALID_UPDATE_MASK if all are nil.
+    @discardableResult
+    public func updateApiKeyQuotas(
+        of apiKeyID: Text, mutationsPerSecond: Int64? = nil, writtenBytesPerHour: Int64? = nil,
+        smsPerHour: Int64? = nil, options: CallOptions = .init()
+    ) async throws(Failure) -> ApiKey {
+        var fields = MaskedFields<ProjectUpdateApiKeyRequest>()
+        fields.set(.quotasMutationsPerSecond, \.presentQuotas.mutationsPerSecond, mutationsPerSecond)
+        fields.set(.quotasWrittenBytesPerHour, \.presentQuotas.writtenBytesPerHour, writtenBytesPerHour)
+        fields.set(.quotasSMSPerHour, \.presentQuotas.smsPerHour, smsPerHour)
+        var request = fields.message
+        request.apiKeyID = apiKeyID
+        request.updateMask = fields.mask
         return try await required(project.updateApiKey(request, options: options).apiKey)
     }
 
@@ -74,6 +93,14 @@ extension ProjectAdmin {
     public func revokeApiKey(_ apiKeyID: Text, options: CallOptions = .init()) async throws(Failure) -> ApiKey {
         try await required(
             project.revokeApiKey(ProjectRevokeApiKeyRequest(apiKeyID: apiKeyID), options: options).apiKey)
+    }
+}
+
+extension ProjectUpdateApiKeyRequest {
+    /// `quotas`, which are not there while none is set.
+    fileprivate var presentQuotas: CallerQuotas {
+        get { quotas ?? CallerQuotas() }
+        set { quotas = newValue }
     }
 }
 

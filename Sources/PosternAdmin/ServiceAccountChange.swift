@@ -19,8 +19,14 @@ public struct ServiceAccountChange: Sendable {
     public var trustedEndUserIP: Bool?
     /// True: everything that the account signed or signs is refused.
     public var disabled: Bool?
-    /// The quotas of the account's calls.
+    /// All quotas of the account's calls together: a quota that is 0 takes the default of the role.
     public var quotas: CallerQuotas?
+    /// The quota of changes a second alone. Zero: the default of the role.
+    public var quotaMutationsPerSecond: Int64?
+    /// The quota of bytes an hour that changes add, alone. Zero: the default of the role.
+    public var quotaWrittenBytesPerHour: Int64?
+    /// The quota of codes sent by SMS in an hour, alone. Zero: the default of the role.
+    public var quotaSMSPerHour: Int64?
 
     /// Creates a change. The closure sets the fields.
     public init(_ fill: (inout ServiceAccountChange) -> Void = { _ in }) { fill(&self) }
@@ -34,6 +40,17 @@ public struct ServiceAccountChange: Sendable {
         fields.set(.trustedEndUserIP, \.trustedEndUserIP, trustedEndUserIP)
         fields.set(.disabled, \.disabled, disabled)
         fields.setMessage(.quotas, \.quotas, quotas)
+        fields.set(.quotasMutationsPerSecond, \.presentQuotas.mutationsPerSecond, quotaMutationsPerSecond)
+        fields.set(.quotasWrittenBytesPerHour, \.presentQuotas.writtenBytesPerHour, quotaWrittenBytesPerHour)
+        fields.set(.quotasSMSPerHour, \.presentQuotas.smsPerHour, quotaSMSPerHour)
         return fields
+    }
+}
+
+extension ProjectUpdateServiceAccountRequest {
+    /// `quotas`, which are not there while none is set.
+    fileprivate var presentQuotas: CallerQuotas {
+        get { quotas ?? CallerQuotas() }
+        set { quotas = newValue }
     }
 }

@@ -20,7 +20,7 @@ extension TenantAdmin {
     /// Imports users with their password hashes, in batches.
     ///
     /// `spec` says how the passwords were hashed; users without passwords need none. `progress` gets the report after
-    /// each batch. The server refuses rows one by one (`ImportReport.rejections`). An error ends the import, and its
+    /// each batch. Rows are refused one by one (`ImportReport.rejections`). An error ends the import, and its
     /// metadata `checkpoint` is the number of settled rows. Throws INVALID_HASH_SPEC.
     ///
     /// If the connection is lost after rows are settled, `onConflict` decides:

@@ -51,8 +51,16 @@ public struct TenantSettingsChange: Sendable {
     public var suspended: Bool?
     /// The reason of the suspension, at most 512 bytes, as refusals tell it. Needs a project-admin.
     public var suspensionReason: Text?
-    /// The tenant's quotas. Needs a project-admin.
+    /// All quotas of the tenant together: a quota that is 0 takes the server's default. Needs a project-admin.
     public var quotas: TenantQuotas?
+    /// The quota of stored bytes alone. Zero: the server's default. Needs a project-admin.
+    public var quotaStoredBytes: Int64?
+    /// The quota of changes a second alone. Zero: the server's default. Needs a project-admin.
+    public var quotaMutationsPerSecond: Int64?
+    /// The quota of anonymous sign-ups an hour alone. Zero: the server's default. Needs a project-admin.
+    public var quotaAnonymousSignUpsPerHour: Int64?
+    /// The quota of codes sent by SMS in an hour, alone. Zero: the server's default. Needs a project-admin.
+    public var quotaSMSPerHour: Int64?
     /// The hosts that continue URLs may lead to, beside the action page's host. At most 50. Replaces the whole list.
     public var allowedContinueDomains: [Text]?
     /// Lets continue URLs lead to the user's own machine, for development.
@@ -99,6 +107,11 @@ public struct TenantSettingsChange: Sendable {
         fields.set(.suspended, \.suspended, suspended)
         fields.set(.suspensionReason, \.suspensionReason, suspensionReason)
         fields.setMessage(.quotas, \.quotas, quotas)
+        fields.set(.quotasStoredBytes, \.presentQuotas.storedBytes, quotaStoredBytes)
+        fields.set(.quotasMutationsPerSecond, \.presentQuotas.mutationsPerSecond, quotaMutationsPerSecond)
+        fields.set(
+            .quotasAnonymousSignUpsPerHour, \.presentQuotas.anonymousSignUpsPerHour, quotaAnonymousSignUpsPerHour)
+        fields.set(.quotasSMSPerHour, \.presentQuotas.smsPerHour, quotaSMSPerHour)
         fields.set(.allowedContinueDomains, \.allowedContinueDomains, allowedContinueDomains)
         fields.set(.allowLoopbackContinueURL, \.allowLoopbackContinueURL, allowLoopbackContinueURL)
         fields.set(.enablePhoneSignin, \.enablePhoneSignin, enablePhoneSignin)
@@ -116,6 +129,12 @@ extension Tenant {
     fileprivate var permissions: ClientPermissions {
         get { client?.permissions ?? ClientPermissions() }
         set { client = ClientConfig(permissions: newValue) }
+    }
+
+    /// `quotas`, which are not there while none is set.
+    fileprivate var presentQuotas: TenantQuotas {
+        get { quotas ?? TenantQuotas() }
+        set { quotas = newValue }
     }
 
     fileprivate var disabledUserSignup: Bool {

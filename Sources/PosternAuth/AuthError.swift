@@ -50,7 +50,7 @@ public struct AuthError: Error, Sendable {
     /// The email that has an account already, or that belongs to another account. Nil for errors about no email.
     public var email: String?
     /// The identity that the user has proved, as a credential: link it after signing in another way, or sign in to its
-    /// own account. Valid for ten minutes.
+    /// own account; after a refusal for too many attempts, sign in with it later. Valid for ten minutes.
     public var updatedCredential: AuthCredential?
     /// The object that finishes the sign-in, if the server wants a second factor.
     var wayOn: (any WayOn)?

@@ -1,10 +1,11 @@
-import Base
+package import Base
 package import Messages
 
 /// A batch of an import that is being filled. `PosternAdmin` and the command line tool share it.
 ///
 /// A batch that is handed out is below each of the server's limits: 500 users, the fields and the memory of a message,
-/// the size of a frame. A user that is above a limit alone is in a batch of its own, and the server refuses it.
+/// the size of a frame. The server ends an import at a message above them. So a user that is above a limit alone is
+/// refused here, and the import can go on.
 package struct ImportBatch: Sendable {
     private static let limits = Limits()
     /// Far below the size of a frame, so that the server answers often, and several batches fit into its memory.
@@ -13,6 +14,8 @@ package struct ImportBatch: Sendable {
     private static let fieldsMax = limits.messages.fieldsMax - 100
     /// The memory that the decoder needs beside the entries: lists of a thousand entries take half of it.
     private static let ownMemory = 64 * 1024
+    /// The largest message, with room in its frame for the call's metadata.
+    private static let frameBytesMax = limits.framePayloadMax - 64 * 1024
 
     private var request: UsersImportRequest
     private var cost = DecodingCost()
@@ -25,8 +28,12 @@ package struct ImportBatch: Sendable {
 
     /// Adds a user. If the batch has no room for the user, the batch is returned as it was before, and the user is the
     /// first of the next batch.
-    package mutating func add(_ user: ImportUser) -> UsersImportRequest? {
-        let full = makeRoom(for: user.decodingCost, behind: request.users.count)
+    ///
+    /// Throws MESSAGE_LIMIT or MESSAGE_TOO_LARGE for a user that no message can hold. The batch stays as it was.
+    package mutating func add(_ user: ImportUser) throws(Failure) -> UsersImportRequest? {
+        let cost = user.decodingCost
+        try Self.check(user, cost)
+        let full = makeRoom(for: cost, behind: request.users.count)
         request.users.append(user)
         return full
     }
@@ -56,9 +63,33 @@ package struct ImportBatch: Sendable {
     }
 
     private static func isTooMuch(_ cost: DecodingCost) -> Bool {
+        cost.byteCount > bytesMax || cost.fieldCount > fieldsMax || takesTooMuchMemory(cost)
+    }
+
+    private static func takesTooMuchMemory(_ cost: DecodingCost) -> Bool {
         let messages = limits.messages
         let memoryMax = max(messages.arenaBudgetFloor, messages.arenaBudgetFactor * cost.byteCount)
-        return cost.byteCount > bytesMax || cost.fieldCount > fieldsMax || cost.memoryByteCount > memoryMax - ownMemory
+        return cost.memoryByteCount > min(messages.arenaBudgetMax, memoryMax) - ownMemory
+    }
+
+    /// MESSAGE_LIMIT, MESSAGE_TOO_LARGE: the reasons for which the server would refuse a batch of this user alone.
+    private static func check(_ user: ImportUser, _ cost: DecodingCost) throws(Failure) {
+        let alone = DecodingCost().adding(cost)
+        // Nearly all users: as few fields as one message may have, and small enough for a batch.
+        if cost.fieldCount <= limits.messages.fieldsPerMessageMax, !isTooMuch(alone) { return }
+        guard alone.byteCount <= frameBytesMax else {
+            throw Failure(.messageTooLarge, "The user has \(alone.byteCount) bytes, more than a message may have.")
+        }
+        var strict = limits.messages
+        strict.fieldsMax = fieldsMax
+        do throws(DecodeError) {
+            _ = try UsersImportRequest(decoding: UsersImportRequest(users: [user]).encoded(), limits: strict)
+        } catch {
+            if case .limit(let what) = error { throw Failure(.messageLimit, "The user has too many \(what).") }
+        }
+        guard !takesTooMuchMemory(alone) else {
+            throw Failure(.messageTooLarge, "Decoding the user takes more memory than a message may take.")
+        }
     }
 }
 

@@ -8,6 +8,8 @@ final class Work: Sendable {
     let deadline: Instant
     /// Whether it takes less than a millisecond, so that its answer may wait for that of the next work.
     let isShort: Bool
+    /// Whether nobody waits for it, and it may take long (`WorkerShares`).
+    let isPatient: Bool
     let cost: WorkCost
     /// Does the work. Calling the result answers the caller.
     let execute: @Sendable () -> @Sendable () -> Void
@@ -20,12 +22,13 @@ final class Work: Sendable {
     var isLong: Bool { cost.time > WorkAdmission.longWork }
 
     init(
-        tenant: Text, deadline: Instant, isShort: Bool = false, cost: WorkCost = .none,
+        tenant: Text, deadline: Instant, isShort: Bool = false, isPatient: Bool = false, cost: WorkCost = .none,
         execute: @escaping @Sendable () -> @Sendable () -> Void, fail: @escaping @Sendable (any Error) -> Void
     ) {
         self.tenant = tenant
         self.deadline = deadline
         self.isShort = isShort
+        self.isPatient = isPatient
         self.cost = cost
         self.execute = execute
         self.fail = fail

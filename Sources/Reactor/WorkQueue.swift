@@ -89,7 +89,7 @@ struct WorkQueue: Sendable {
                 continue
             }
             admission.began(work, passedOver: passedOver)
-            shares?.began(work, now: now)
+            shares?.began(ObjectIdentifier(work), of: work.tenant, isPatient: work.isPatient, now: now)
             queue.began(tenant: work.tenant, cost: work.cost.nanoseconds)
             batch.next = work
             batch.givesWayUntil = demand.givingWay(work, lane, now: now)
@@ -112,7 +112,9 @@ struct WorkQueue: Sendable {
         func mayBegin(_ work: Work, runningCount: Int) -> Bool {
             guard lane.takes(work) else { return false }
             if work.deadline <= now { return true }
-            if let shares, !shares.admits(work.tenant, runningCount: runningCount) { return false }
+            if let shares, !shares.admits(work.tenant, isPatient: work.isPatient, runningCount: runningCount) {
+                return false
+            }
             if admission.admits(work) { return true }
             if passedOver == nil && !admission.hasMemory(for: work) { passedOver = work }
             return false
@@ -154,7 +156,7 @@ struct WorkQueue: Sendable {
         stalls.ended(work)
         demand.ended(work, lane: lane, use: use)
         admission.ended(work)
-        shares?.ended(work, nanoseconds: use.nanoseconds)
+        shares?.ended(ObjectIdentifier(work), nanoseconds: use.nanoseconds)
         queue.ended(
             tenant: work.tenant, cost: work.cost.nanoseconds,
             actual: shares == nil ? use.processorNanoseconds : use.nanoseconds)

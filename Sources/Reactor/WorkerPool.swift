@@ -84,21 +84,23 @@ public final class WorkerPool: Sendable {
     public var backlog: Duration { shared.queue.withLock { $0.backlog } }
 
     /// Runs `work` on one of the threads and returns or throws what it does. `isShort`: it takes less than a
-    /// millisecond. `cost`: the time that it is expected to take, and the memory that it holds.
+    /// millisecond. `isPatient`: nobody waits for it, and it may take long (a pool that shares its workers looks at
+    /// that). `cost`: the time that it is expected to take, and the memory that it holds.
     ///
     /// - Throws: `Failure` RESOURCE_EXHAUSTED `SERVER_OVERLOADED` with `retryAfter` if a queue is full,
     ///   DEADLINE_EXCEEDED if `deadline` passed before the work began, UNAVAILABLE after the pool is closed;
     ///   `CancellationError` if the task is cancelled: waiting work is taken out, running work goes on, and its result
     ///   is dropped.
     public func run<T: Sendable>(
-        tenant: Text = .empty, deadline: Instant, isShort: Bool = false, cost: WorkCost = .none,
+        tenant: Text = .empty, deadline: Instant, isShort: Bool = false, isPatient: Bool = false,
+        cost: WorkCost = .none,
         _ work: @escaping @Sendable () throws -> T
     ) async throws -> T {
         try Task.checkCancellation()
         let promise = Promise<T>()
         let work = timed(work)
         let item = Work(
-            tenant: tenant, deadline: deadline, isShort: isShort, cost: cost,
+            tenant: tenant, deadline: deadline, isShort: isShort, isPatient: isPatient, cost: cost,
             execute: {
                 let result = Result { try work() }
                 return { promise.complete(with: result) }

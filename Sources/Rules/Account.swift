@@ -9,6 +9,9 @@ public struct Account: Sendable, Equatable {
     public var passwordUpdatedAt: Timestamp
     /// Whether the user signs in with links sent to the email.
     public var signsInByEmailLink = false
+    /// Whether an admin gave the account its email, or took the proof from it. This counts only while the email is
+    /// unproved: the person who proves it is the account's user then, also if the account has second factors.
+    public private(set) var isEmailSetByAdmin = false
     /// Why `user.tokensValidAfterMicros` was moved last; unspecified while it is the time when the account was made.
     public private(set) var tokensRevokedFor = SessionEnd.unspecified
     /// The addresses at which the user need not wait because somebody guesses elsewhere.
@@ -25,6 +28,7 @@ public struct Account: Sendable, Equatable {
         self.passwordHash = record.passwordHash
         self.passwordUpdatedAt = Timestamp(microseconds: record.passwordUpdatedAtMicros)
         self.signsInByEmailLink = record.emailLinkSignIn
+        self.isEmailSetByAdmin = record.emailSetByAdmin
         self.tokensRevokedFor = record.tokensRevokedFor
         self.knownAddresses = KnownAddresses(stored: record.knownAddresses)
     }
@@ -32,8 +36,8 @@ public struct Account: Sendable, Equatable {
     public var record: StoredUser {
         StoredUser(
             user: user.encoded(), passwordHash: passwordHash, passwordUpdatedAtMicros: passwordUpdatedAt.microseconds,
-            emailLinkSignIn: signsInByEmailLink, tokensRevokedFor: tokensRevokedFor,
-            knownAddresses: knownAddresses.bytes)
+            emailLinkSignIn: signsInByEmailLink, emailSetByAdmin: isEmailSetByAdmin,
+            tokensRevokedFor: tokensRevokedFor, knownAddresses: knownAddresses.bytes)
     }
 
     /// The public user inside a stored record's bytes.
@@ -73,6 +77,23 @@ public struct Account: Sendable, Equatable {
         if !user.phoneNumber.isEmpty {
             user.providers.append(
                 ProviderInfo(providerID: "phone", rawID: user.phoneNumber, phoneNumber: user.phoneNumber))
+        }
+    }
+
+    /// Gives the account an email that its end user has typed and not proved.
+    mutating func setUnprovedEmail(_ email: Email) {
+        user.email = email.address
+        user.emailVerified = false
+        isEmailSetByAdmin = false
+    }
+
+    /// Notes what an admin or an import did about the email. `old`: the account before; nil for a new one. Writing the
+    /// same email again, as unproved as it was, does not count: the account's user may have typed it.
+    public mutating func noteEmailSetByAdmin(over old: Account?) {
+        if let old, !hasOtherEmail(than: old), user.emailVerified == old.user.emailVerified {
+            isEmailSetByAdmin = old.isEmailSetByAdmin
+        } else {
+            isEmailSetByAdmin = !user.email.isEmpty && !user.emailVerified
         }
     }
 

@@ -25,8 +25,7 @@ public struct ProfileChange: Sendable {
         if let displayName { account.user.displayName = displayName }
         if let photoURL { account.user.photoURL = photoURL }
         if let newEmail, newEmail != Email(stored: account.user.email) {
-            account.user.email = newEmail.address
-            account.user.emailVerified = false
+            account.setUnprovedEmail(newEmail)
         }
         if let newPasswordHash {
             guard !account.user.email.isEmpty else {
@@ -81,6 +80,7 @@ public struct AdminChange: Sendable {
             if email?.canonical != Email(stored: old.user.email)?.canonical { account.user.emailVerified = false }
         }
         if let emailVerified { account.user.emailVerified = emailVerified && !account.user.email.isEmpty }
+        account.noteEmailSetByAdmin(over: old)
         if let displayName { account.user.displayName = displayName }
         if let photoURL { account.user.photoURL = photoURL }
         if let phoneNumber { account.user.phoneNumber = phoneNumber }

@@ -41,7 +41,7 @@ extension Account {
     public mutating func adopt(_ identity: FederatedIdentity) {
         renew(identity)
         if let email = Email(stored: identity.email) {
-            if user.email.isEmpty { user.email = email.address }
+            if user.email.isEmpty { setUnprovedEmail(email) }
             if identity.isEmailTrusted, Email(stored: user.email) == email { user.emailVerified = true }
         }
         deriveProviders()
@@ -98,7 +98,7 @@ extension Account {
         if hasPassword, !user.email.isEmpty { throw .providerAlreadyLinked("password") }
         var account = self
         if user.email.isEmpty {
-            account.user.email = email.address
+            account.setUnprovedEmail(email)
         } else if Email(stored: user.email) != email {
             throw .invalid(.invalidEmail, field: "email", "is not this account's; change the account's email first")
         }

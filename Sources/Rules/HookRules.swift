@@ -120,18 +120,20 @@ public struct HookAnswer: Sendable {
     public init() {}
 
     /// Reads `{"allow":true, …}`; nil for any other body. Unknown members are ignored.
+    ///
+    /// A refusal counts whatever else the answer holds: an end user may be able to put a line feed into a message that
+    /// repeats what the user typed, and must not come in by that where the hook allows failures.
     public init?(_ body: [UInt8], limits: Limits) {
         guard body.count <= Self.byteCountMax, let json = try? JSONValue(parsing: body, maxDepth: 8),
             let isAllowed = json["allow"]?.bool
         else { return nil }
-        if let message = json["message"], !message.isNull {
-            guard let text = message.text, text.byteCount <= Self.messageByteCountMax,
-                text.bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
-            else { return nil }
-            refusal = isAllowed ? nil : text
-        } else if !isAllowed {
-            refusal = .empty
+        let message: JSONValue? = json["message"].flatMap { $0.isNull ? nil : $0 }
+        let line = message.flatMap(Self.line)
+        guard isAllowed else {
+            refusal = line ?? .empty
+            return
         }
+        if message != nil, line == nil { return nil }
         do throws(Failure) {
             if let name = json["display_name"], !name.isNull {
                 guard let text = name.text else { return nil }
@@ -147,6 +149,14 @@ public struct HookAnswer: Sendable {
             guard let value = disabled.bool else { return nil }
             isDisabled = value
         }
+    }
+
+    /// Nil for a message that is no text, too long, or more than one line.
+    private static func line(_ message: JSONValue) -> Text? {
+        guard let text = message.text, text.byteCount <= messageByteCountMax,
+            text.bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+        else { return nil }
+        return text
     }
 
     private static func claims(_ value: JSONValue?, limits: Limits) throws(Failure) -> [UInt8]? {

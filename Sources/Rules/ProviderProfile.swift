@@ -12,7 +12,7 @@ public struct ProviderProfile: Sendable, Equatable {
     /// The name as the provider sent it, which may be longer than a profile can hold, or have other characters.
     public var displayName: Text = .empty
     public var photoURL: Text = .empty
-    /// All claims of the provider, as a JSON object.
+    /// The claims of the provider, as a JSON object: those that a `TrustPolicy` may look at.
     public var claims: JSONValue
 
     public init(subject: Text, claims: JSONValue) {

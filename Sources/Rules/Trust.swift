@@ -1,5 +1,5 @@
 import Base
-import JSON
+public import JSON
 public import Messages
 
 /// The rule for when a provider's statement of an email proves that the user owns the email. Pure; the whole table is
@@ -41,6 +41,12 @@ public struct TrustPolicy: Sendable, Equatable {
         }
     }
 
+    /// The claims that `isTrusted` looks at, of all claims of a provider: their number does not depend on the provider.
+    public func claimsInUse(of claims: JSONValue) -> JSONValue {
+        guard let requiredClaim, let text = Self.text(of: claims[requiredClaim.name]) else { return .object([]) }
+        return .object([JSONValue.Member(requiredClaim.name, .string(text))])
+    }
+
     /// `claims` are those of the verified ID token or of the user-info answer.
     public func isTrusted(_ profile: ProviderProfile) -> Bool {
         guard let domain = Self.domain(of: profile.email), profile.isEmailVerified != false else { return false }
@@ -53,11 +59,14 @@ public struct TrustPolicy: Sendable, Equatable {
         return Self.text(of: profile.claims[requiredClaim.name]) == requiredClaim.value
     }
 
+    /// An account can have no longer one, so nothing is looked for in it.
+    private static let emailByteCountMax = Limits().emailMax
+
     /// The part after the last "@", A–Z in lower case; nil when there is no "@", or nothing before or after it.
     private static func domain(of email: Text) -> Text? {
-        guard let at = email.bytes.lastIndex(of: UInt8(ascii: "@")), at > 0, at + 1 < email.byteCount else {
-            return nil
-        }
+        guard email.byteCount <= emailByteCountMax,
+            let at = email.bytes.lastIndex(of: UInt8(ascii: "@")), at > 0, at + 1 < email.byteCount
+        else { return nil }
         return Text(unchecked: email.bytes[(at + 1)...].map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 })
     }
 

@@ -21,12 +21,6 @@ public struct WaysBack: Sendable {
     /// The address that the account had last, of those that were proved.
     public var newestEmail: Text? { codes.last?.email }
 
-    /// The time of a factor that is enrolled at `now`: not before any way back, because `Account.takeBack` tells by the
-    /// times which factors came later. In a cluster, the clock of the node that changed the email may be ahead.
-    public func timeOfEnrollment(at now: Timestamp) -> Timestamp {
-        codes.reduce(now) { max($0, Timestamp(microseconds: $1.createdAtMicros)) }
-    }
-
     /// TOO_MANY_ATTEMPTS_TRY_LATER until the oldest way back has expired.
     public func checkRoom(_ limits: Limits, now: Timestamp) throws(Failure) {
         guard count >= limits.waysBackPerUserMax, let soonest = codes.map(\.expiresAtMicros).min() else { return }
@@ -71,13 +65,36 @@ public enum ProofOfUnprovedEmail: Sendable {
     case isAnothers
 }
 
+extension StoredOobCode {
+    /// The same code as a way back to the proved email of `account`, at a place.
+    public func asWayBack(to account: Account, place: Int64) -> StoredOobCode {
+        var way = self
+        way.emailVerified = true
+        way.recoveryPlace = place
+        way.listsFactors = true
+        way.factorIDs = account.user.secondFactors.map(\.factorID)
+        return way
+    }
+
+    /// Whether the account had the factor already when its email changed and this way back was made.
+    ///
+    /// The way back lists the factors that there were. Times would not tell: in a cluster, each may be of another
+    /// node's clock. The codes of older servers have no list. There, a factor has to be older by ten seconds, which is
+    /// more than two clocks differ.
+    fileprivate func isOlder(_ factor: SecondFactor) -> Bool {
+        if listsFactors { return factorIDs.contains(factor.factorID) }
+        return Timestamp(microseconds: factor.enrolledAtMicros)
+            < Timestamp(microseconds: createdAtMicros) - .seconds(10)
+    }
+}
+
 extension Account {
-    /// Takes the account back for the person who proved its email: removes the factors that were enrolled since the
-    /// email was another, whose mails went elsewhere, and all recovery codes, because whoever got in then may have
-    /// renewed them. Changes nothing if the email had been proved before (nil), or was never another.
+    /// Takes the account back for the person who proved its email: removes the factors that came after the email was
+    /// changed, whose mails went elsewhere, and all recovery codes, because whoever got in then may have renewed them.
+    /// Changes nothing if the email had been proved before (nil), or was never another.
     public mutating func takeBack(after proof: ProofOfUnprovedEmail?) {
         guard case .takesOver(let way?)? = proof else { return }
-        user.secondFactors.removeAll { $0.enrolledAtMicros >= way.createdAtMicros }
+        user.secondFactors.removeAll { !way.isOlder($0) }
         user.recoveryCodeCount = 0
     }
 

@@ -51,15 +51,28 @@ extension StreamCall {
     }
 }
 
+extension StreamCall {
+    /// Runs a stream's handler. What it writes outside of `charging` waits in the tenant's line as well, and is charged
+    /// when the stream ends. That is late, so it counts as a fault of the handler, which fails every test of it.
+    func running(_ handler: () async throws -> Void) async throws {
+        let meter = WriteMeter(tenant: payingTenantID)
+        defer {
+            if meter.changeCount > 0 { project.tenants.quotas.streamsChargedLate.add() }
+            if let caller { project.tenants.quotas.charge(caller, settings: settings, meter) }
+        }
+        try await WriteMeter.$current.withValue(meter) { try await handler() }
+    }
+}
+
 extension WaitingCall {
     /// The tenant in whose line the call's writes wait. A method about no tenant, or about any, is its caller's.
-    private var payingTenantID: Text {
+    fileprivate var payingTenantID: Text {
         method.tenant == .request ? settings.tenantID : caller?.tenantID ?? WriteMeter.project
     }
 
     /// Runs a call, whose writes are for `purpose` and wait in the tenant's line, and charges its caller for the writes
-    /// of a change, also if it fails after the commit. A stream calls this for each of its writes; an export writes,
-    /// too, and changes nothing.
+    /// of a change, also if it fails after the commit. A stream calls this for each of its writes; exports and backups
+    /// write, too, and change nothing.
     func charging<Result: Sendable>(
         _ purpose: WritePurpose = .growth, _ body: () async throws -> Result
     ) async throws -> Result {

@@ -14,10 +14,10 @@ struct Admission: Sendable {
     /// The tenant's settings as the call began; the default pool's for methods that are about no tenant.
     let settings: TenantSettings
     /// The tenant that the request names, if the gate did not look for it (`TENANT_RULE_NAMED`).
-    let namedTenantID: Text
+    let namedTenantID: Text?
 
     /// The tenant the request means.
-    var tenantID: Text { namedTenantID.isEmpty ? settings.tenantID : namedTenantID }
+    var tenantID: Text { namedTenantID ?? settings.tenantID }
     var project: Project { service.project }
 }
 

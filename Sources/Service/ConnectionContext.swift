@@ -75,10 +75,10 @@ final class ConnectionContext {
 
     /// Whether `lastCaller` was found for exactly these bytes (nil: the credential of the HELLO), and its credential
     /// has not changed since and has not expired.
-    func hasCaller(of authorization: UnsafeRawBufferPointer?, in callers: CallerDirectory, clock: Clock) -> Bool {
+    func hasCaller(of authorization: UnsafeRawBufferPointer?, in callers: CallerDirectory) -> Bool {
         guard let callerAsOf, let callerPlaces, callers.isCurrent(asOf: callerAsOf, callerPlaces) else { return false }
         // The clock is read only for credentials that expire.
-        if let callerExpiresAt, clock.now() >= callerExpiresAt { return false }
+        if let callerExpiresAt, callers.now >= callerExpiresAt { return false }
         guard let authorization else { return isLastOfHello }
         return lastAuthorization.withUnsafeBytes { constantTimeEqual($0, authorization) }
     }
@@ -95,6 +95,8 @@ final class ConnectionContext {
     // MARK: The tenant
 
     @exclusivity(unchecked) private var lastSettings: TenantSettings?
+    /// The same, to be lent without a count of references.
+    @exclusivity(unchecked) private var lentSettings: Unmanaged<TenantSettings>?
     @exclusivity(unchecked) private var settingsAsOf: Snapshot?
     /// `settings.isOpenToAll`; false before there are settings.
     @exclusivity(unchecked) private(set) var isOpenToAll = false
@@ -108,6 +110,12 @@ final class ConnectionContext {
         return lastSettings
     }
 
+    /// Lends `settings`. Nothing in `body` keeps settings of another tenant.
+    func withSettings<Result>(_ body: (TenantSettings) throws -> Result) rethrows -> Result {
+        guard let lentSettings else { return try body(settings) }
+        return try lentSettings._withUnsafeGuaranteedRef(body)
+    }
+
     /// Whether `settings` are this tenant's, and no tenant's settings have changed since.
     func hasSettings(of tenantID: Text, in tenants: TenantDirectory) -> Bool {
         guard let settingsAsOf, tenants.isCurrent(asOf: settingsAsOf) else { return false }
@@ -116,6 +124,7 @@ final class ConnectionContext {
 
     func keep(_ settings: Dated<TenantSettings>) {
         lastSettings = settings.value
+        lentSettings = .passUnretained(settings.value)
         settingsAsOf = settings.asOf
         isOpenToAll = settings.value.isOpenToAll
         if lastTenantID != settings.value.tenantID {

@@ -21,11 +21,10 @@ final class Gate: Sendable {
     func caller(
         authorization: UnsafeRawBufferPointer?, context: ConnectionContext
     ) throws -> Caller {
-        if context.hasCaller(of: authorization, in: project.callers, clock: project.clock),
-            let known = context.lastCaller
-        {
-            return known
+        let isKnown = service.lent.callers._withUnsafeGuaranteedRef {
+            context.hasCaller(of: authorization, in: $0)
         }
+        if isKnown, let known = context.lastCaller { return known }
         let found: Dated<Caller>?
         if let authorization {
             found = try find(authorization, context)
@@ -56,26 +55,27 @@ final class Gate: Sendable {
     /// the default pool for methods that are about no tenant.
     ///
     /// `requestedTenantID` is nil for a request about any tenant: its handler checks the tenant that it finds. Returns
-    /// the tenant that the request names if the gate did not look for it, and otherwise "".
+    /// the tenant that the request names if the gate did not look for it, and otherwise nil.
     func admit(
         requestedTenantID requested: Text?, method: MethodDescriptor, caller: Caller?, context: ConnectionContext,
         in transaction: borrowing ReadTransaction
-    ) throws -> Text {
+    ) throws -> Text? {
         switch (method.tenant, requested) {
         case (.named, _):
             let named = try caller?.tenant(requested: requested ?? .empty) ?? requested ?? .empty
             try keepSettings(of: .empty, in: context, transaction)
             context.noteAdmitted(named: named)
-            return named
+            // "" means the default pool.
+            return named.isEmpty ? nil : named
         case (.request, let requested?):
             try keepSettings(of: try caller?.tenant(requested: requested) ?? requested, in: context, transaction)
             if !context.isOpenToAll { try context.settings.checkOpen(to: caller, for: method) }
-            context.noteAdmitted(countedIn: service.tenantCalls)
+            service.lent.tenantCalls._withUnsafeGuaranteedRef { context.noteAdmitted(countedIn: $0) }
         case (.unspecified, _), (.request, nil):
             try checkOwnTenant(of: caller, rule: method, in: transaction)
             try keepSettings(of: .empty, in: context, transaction)
         }
-        return .empty
+        return nil
     }
 
     /// The same for a call that waits, and keeps what it was admitted with.

@@ -65,6 +65,7 @@ public final class Instance: Sendable {
     let passwordPool: WorkerPool
     let signingPool: WorkerPool
     let outboundPool: WorkerPool
+    let nameLookups: NameLookups
     let outboxGauges = OutboxGauges()
     private let sweeper: Sweeper
     private let credentialWatch: CredentialWatch
@@ -93,7 +94,8 @@ public final class Instance: Sendable {
         }
         let loops = EventLoopGroup(count: configuration.threads)
         (self.passwordPool, self.outboundPool) = (configuration.makePasswordPool(), configuration.makeOutboundPool())
-        let (http, smtp) = configuration.makeClients(outboundPool)
+        self.nameLookups = NameLookups(countMax: limits.outboundLookupsMax)
+        let (http, smtp) = configuration.makeClients(outboundPool, nameLookups)
         var resources = Resources(
             store: store, time: time, random: configuration.random, limits: limits, log: log)
         let notice = time.begin(mark: mark, acceptsWall: configuration.acceptsClock)
@@ -176,13 +178,13 @@ extension Instance.Configuration {
     /// A number whose upper half no other start of a server has, except by chance.
     fileprivate func drawnConnectionID() -> UInt64 { random.bytes(4).reduce(0) { $0 << 8 | UInt64($1) } << 32 }
 
-    /// A tenant's requests and mails share its places, because they share the threads.
-    fileprivate func makeClients(_ pool: WorkerPool) -> (HTTPClient, SMTPClient) {
+    /// A tenant's requests and mails share its places and lookups, because they share the threads.
+    fileprivate func makeClients(_ pool: WorkerPool, _ lookups: NameLookups) -> (HTTPClient, SMTPClient) {
         let places = TenantPlaces(
             perTenant: limits.outboundRequestsPerTenantMax, waitMax: limits.outboundWaitMax)
         return (
-            HTTPClient(pool: pool, places: places, certificateFile: certificateFile),
-            SMTPClient(pool: pool, places: places, certificateFile: certificateFile)
+            HTTPClient(pool: pool, places: places, lookups: lookups, certificateFile: certificateFile),
+            SMTPClient(pool: pool, places: places, lookups: lookups, certificateFile: certificateFile)
         )
     }
 

@@ -29,6 +29,10 @@ extension PrometheusPage {
             "postern_journal_outrun_total", "counter",
             "Entries that came after another node's, whose writes were decided again.", Double(counters.outrun.value))
         single(
+            "postern_journal_turns_total", "counter",
+            "Turns that this node was given, because other nodes' entries always came first.",
+            Double(counters.turns.value))
+        single(
             "postern_journal_connections_lost_total", "counter", "Connections to the engine that were lost.",
             Double(counters.connectionsLost.value))
         family("postern_journal_append_seconds", "histogram", "How long the engine took for an entry.")

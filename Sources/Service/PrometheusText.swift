@@ -1,6 +1,7 @@
 import Base
 import Crypto
 import Identity
+import Outbound
 import Reactor
 import Rules
 import Store
@@ -35,6 +36,10 @@ extension Instance {
         page.guesses(project.guesses.counters)
         page.pool("signing", signingPool)
         page.pool("outbound", outboundPool)
+        page.single(
+            "postern_outbound_lookups_running", "gauge",
+            "Lookups of names, also those for whose answer no request waits any more.",
+            Double(nameLookups.runningCount))
         page.project(project)
         page.quotas(project)
         page.mails(project)
@@ -274,7 +279,7 @@ extension PrometheusPage {
     mutating func backups(_ backups: Backups) {
         single(
             "postern_backup_last_success_timestamp_seconds", "gauge",
-            "When the last whole backup was taken; 0 for none since the start.",
+            "When the last whole backup was taken; 0 if none is known.",
             Double(backups.lastWholeAt?.microseconds ?? 0) / 1_000_000)
         single(
             "postern_backup_failures_total", "counter", "Backups that failed or were broken off.",

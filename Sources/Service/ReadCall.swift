@@ -20,11 +20,11 @@ struct ReadCall: ~Copyable {
     unowned(unsafe) let caller: Caller?
     private unowned(unsafe) let context: ConnectionContext
     /// See `Admission.namedTenantID`.
-    private let namedTenantID: Text
+    private let namedTenantID: Text?
 
     init(
         _ service: ServiceContext, _ method: MethodDescriptor, caller: Caller?, context: ConnectionContext,
-        namedTenantID: Text
+        namedTenantID: Text?
     ) {
         self.service = .passUnretained(service)
         self.method = method
@@ -36,7 +36,7 @@ struct ReadCall: ~Copyable {
     /// The tenant's settings as the call began; the default pool's for methods that are about no tenant.
     var settings: TenantSettings { context.settings }
     /// The tenant the request means.
-    var tenantID: Text { namedTenantID.isEmpty ? context.lastTenantID : namedTenantID }
+    var tenantID: Text { namedTenantID ?? context.lastTenantID }
     var limits: Limits { project.limits }
     var now: Timestamp { withProject { $0.clock.now() } }
 
@@ -53,6 +53,8 @@ struct ReadCall: ~Copyable {
 
     private var shared: ServiceContext { service.takeUnretainedValue() }
     private var project: Project { shared.project }
+
+    private var lent: ServiceContext.Lent { service._withUnsafeGuaranteedRef { $0.lent } }
 
     /// Lends the project, which `project` hands out with a count of references.
     private borrowing func withProject<Result>(_ body: (Project) throws -> Result) rethrows -> Result {
@@ -91,7 +93,7 @@ extension ReadCall {
         idToken: Text, anyTenant: Bool, in transaction: borrowing ReadTransaction
     ) throws -> VerifiedToken {
         guard !idToken.isEmpty else { throw Failure.missingIDToken }
-        return try verified(idToken, by: project.tokenCheck, anyTenant: anyTenant, in: transaction)
+        return try verified(idToken, by: lent.idTokenCheck, anyTenant: anyTenant, in: transaction)
     }
 
     /// The same for a session cookie.
@@ -101,7 +103,7 @@ extension ReadCall {
         guard !sessionCookie.isEmpty else {
             throw Failure.invalid(.missingSessionCookie, field: "session_cookie", "is required")
         }
-        return try verified(sessionCookie, by: project.tokens.cookieCheck, anyTenant: anyTenant, in: transaction)
+        return try verified(sessionCookie, by: lent.cookieCheck, anyTenant: anyTenant, in: transaction)
     }
 
     /// Proves the end user: a genuine ID token of this tenant that is not revoked.
@@ -123,14 +125,22 @@ extension ReadCall {
     }
 
     private borrowing func verified(
-        _ text: Text, by check: TokenCheck, anyTenant: Bool, in transaction: borrowing ReadTransaction
+        _ text: Text, by check: Unmanaged<TokenCheck>, anyTenant: Bool, in transaction: borrowing ReadTransaction
     ) throws -> VerifiedToken {
-        let now = now
-        let token = try check.verify(text, at: now)
-        let settings = anyTenant ? try settings(ofTokenIn: token.tenantID, in: transaction) : settings
-        try check.checkAlive(token, settings: settings, at: now, in: transaction)
-        try withProject { try $0.requireFresh() }
-        return token
+        try check._withUnsafeGuaranteedRef { check in
+            let now = now
+            let token = try check.verify(text, at: now)
+            if anyTenant {
+                let settings = try settings(ofTokenIn: token.tenantID, in: transaction)
+                try check.checkAlive(token, settings: settings, at: now, in: transaction)
+            } else {
+                try context.withSettings {
+                    try check.checkAlive(token, settings: $0, at: now, in: transaction)
+                }
+            }
+            try withProject { try $0.requireFresh() }
+            return token
+        }
     }
 
     /// The settings of a tenant that only the token names: TENANT_ID_MISMATCH outside of the caller's scope, and the

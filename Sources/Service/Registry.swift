@@ -135,14 +135,14 @@ struct Registry {
     }
 
     mutating func register<M: ServerStreamMethod>(_ type: M.Type, _ descriptor: MethodDescriptor) {
-        addStream(descriptor, .remoteClosed) { (request: M.Request, _) in
+        addStream(descriptor, .remoteClosed) { (request: M.Request, _, _) in
             { call, stream in try await M.handle(request, call, ReplyStream(stream)) }
         }
     }
 
     mutating func register<M: BidirectionalMethod>(_ type: M.Type, _ descriptor: MethodDescriptor) {
-        addStream(descriptor, .remoteOpen) { (request: M.Request, limits) in
-            let first = FirstMessage(request)
+        addStream(descriptor, .remoteOpen) { (_: M.Request, payload, limits) in
+            let first = FirstMessage(payload)
             return { call, stream in
                 try await M.handle(RequestStream(stream, first, limits: limits), call, ReplyStream(stream))
             }
@@ -151,7 +151,7 @@ struct Registry {
 
     private mutating func addStream<Request: Message>(
         _ descriptor: MethodDescriptor, _ kind: StreamKind,
-        _ handler: @escaping @Sendable (Request, MessageLimits) -> PreparedStream.Run
+        _ handler: @escaping @Sendable (Request, UnsafeRawBufferPointer, MessageLimits) -> PreparedStream.Run
     ) {
         add(
             descriptor,
@@ -159,7 +159,7 @@ struct Registry {
                 .stream(kind) { payload, limits in
                     let request = try Request(decoding: payload, limits: limits)
                     return PreparedStream(
-                        requestedTenantID: request.requestedTenantID, run: handler(request, limits))
+                        requestedTenantID: request.requestedTenantID, run: handler(request, payload, limits))
                 }))
     }
 

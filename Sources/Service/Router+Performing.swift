@@ -15,7 +15,7 @@ extension Router {
         case .page(let page, let request): try await makePage(page, request, exchange, on: carrier)
         case .change(let call): try await perform(call, exchange, on: carrier)
         case .stream(let stream, let call):
-            try await stream.run(call, callStream(exchange, on: carrier))
+            try await run(stream, call, exchange, on: carrier)
             carrier.endStream(exchange.stream)
         case .unopenedStream(let prepare): try await open(prepare, exchange, on: carrier)
         }
@@ -53,9 +53,16 @@ extension Router {
         if let stream = try await firstMessage(prepare, exchange, on: carrier) {
             let call = try streamCall(stream, exchange, on: carrier)
             exchange.trace?.note(tenantID: carrier.connectionContext.admittedTenantID)
-            try await stream.run(call, callStream(exchange, on: carrier))
+            try await run(stream, call, exchange, on: carrier)
         }
         carrier.endStream(exchange.stream)
+    }
+
+    private func run<Carrier: CallCarrier>(
+        _ stream: PreparedStream, _ call: StreamCall, _ exchange: Exchange, on carrier: isolated Carrier
+    ) async throws {
+        let callStream = callStream(exchange, on: carrier)
+        try await call.running { try await stream.run(call, callStream) }
     }
 
     /// A function of its own, so that nobody keeps the bytes of the message.

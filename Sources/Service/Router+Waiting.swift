@@ -209,6 +209,9 @@ extension Router {
         _ request: OwnedRequest, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {
         try await reachEnd(for: request.freshness, exchange.caller)
+        // The wait does not end when the client goes. A connection that is closed must not be counted for a caller,
+        // because nothing would end that.
+        try Task.checkCancellation()
         var exchange = exchange
         let work: Work
         (work, exchange.caller) = try request.withEnvelope { try workAtEnd($0, request, exchange, on: carrier) }

@@ -99,7 +99,9 @@ public final class Router: Dispatcher {
         guard let place = registry.place(of: request.service, request.method, last: context.lastMethod) else {
             unknownMethodCalls.add()
             carrier.fail(stream: stream, .unknownMethod, metadata: incoming.metadata)
-            return ended(incoming, of: nil, by: nil, context, failure: .unknownMethod, sentByteCount: 0, on: carrier)
+            return callLog.ended(after: Instant.now.nanoseconds(since: incoming.start)) {
+                incoming.record(of: nil, by: nil, tenantID: nil, failure: .unknownMethod, sentByteCount: 0)
+            }
         }
         context.lastMethod = place
         registry.withMethod(at: place) { answer(incoming, of: $0, context, on: carrier) }
@@ -214,11 +216,11 @@ extension Router {
 
     /// Counts and logs a call that ended in the turn in which it came in.
     private func ended<Carrier: CallCarrier>(
-        _ incoming: IncomingCall, of method: RegisteredMethod?, by caller: Caller?, _ context: ConnectionContext,
+        _ incoming: IncomingCall, of method: RegisteredMethod, by caller: Caller?, _ context: ConnectionContext,
         failure: Failure?, sentByteCount: Int, on carrier: isolated Carrier
     ) {
         let nanoseconds = Instant.now.nanoseconds(since: incoming.start)
-        if let method { count(failure, of: method, nanoseconds: nanoseconds, on: carrier.loop) }
+        count(failure, of: method, nanoseconds: nanoseconds, on: carrier.loop)
         callLog.ended(after: nanoseconds) {
             incoming.record(
                 of: method, by: caller, tenantID: context.admittedTenantID, failure: failure,

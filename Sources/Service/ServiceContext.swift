@@ -13,6 +13,16 @@ final class ServiceContext: Sendable {
     /// Full names of all services, for health.
     let serviceNames: Set<Text>
     let tenantCalls: TenantCalls
+    let lent: Lent
+
+    /// What most calls use, lent without a count of references, because all loops share it (docs/decisions/0132). The
+    /// project and the context hold these objects.
+    struct Lent: Sendable {
+        let callers: Unmanaged<CallerDirectory>
+        let tenantCalls: Unmanaged<TenantCalls>
+        let idTokenCheck: Unmanaged<TokenCheck>
+        let cookieCheck: Unmanaged<TokenCheck>
+    }
 
     init(project: Project, health: HealthStatus, version: Text, log: Log) {
         self.serviceNames = Set(PublishedFile.all.flatMap(\.services))
@@ -22,5 +32,9 @@ final class ServiceContext: Sendable {
         self.health = health
         self.version = version
         self.log = log
+        self.lent = Lent(
+            callers: .passUnretained(project.callers), tenantCalls: .passUnretained(tenantCalls),
+            idTokenCheck: .passUnretained(project.tokens.check),
+            cookieCheck: .passUnretained(project.tokens.cookieCheck))
     }
 }

@@ -90,23 +90,23 @@ struct ReplyStream<Response: Message>: Sendable {
     }
 }
 
-/// The first message of a stream until its handler takes it: a stream may live for long, and its first message is as
-/// large as any other.
-final class FirstMessage<Request: Message>: Sendable {
-    private let message: Mutex<Request?>
+/// The first message of a stream until its handler takes it, as it came: a stream may live for long, and its first
+/// message is as large as any other.
+final class FirstMessage: Sendable {
+    private let bytes: Mutex<[UInt8]?>
 
-    init(_ message: Request) { self.message = Mutex(message) }
+    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = Mutex([UInt8](bytes)) }
 
-    func take() -> Request? { message.withLock { $0.take() } }
+    func take() -> [UInt8]? { bytes.withLock { $0.take() } }
 }
 
 /// The client's messages of a bidirectional stream, in order.
 struct RequestStream<Request: Message>: Sendable {
     private let stream: CallStream
-    private let first: FirstMessage<Request>
+    private let first: FirstMessage
     private let limits: MessageLimits
 
-    init(_ stream: CallStream, _ first: FirstMessage<Request>, limits: MessageLimits) {
+    init(_ stream: CallStream, _ first: FirstMessage, limits: MessageLimits) {
         self.stream = stream
         self.first = first
         self.limits = limits
@@ -116,12 +116,19 @@ struct RequestStream<Request: Message>: Sendable {
     /// its loop.
     func workTurn() async throws { try await stream.carrier.workTurn(line: stream.line) }
 
-    /// The next message, or nil when the client sends no more. Throws INVALID_ARGUMENT for bytes that do not decode.
-    func next() async throws -> Request? {
+    /// The next message, or nil when the client sends no more. When its bytes have come, `mayDecode` is awaited before
+    /// they are decoded. Throws INVALID_ARGUMENT for bytes that do not decode.
+    func next(_ mayDecode: () async throws -> Void = {}) async throws -> Request? {
+        guard let bytes = try await nextBytes() else { return nil }
+        try await mayDecode()
+        try await workTurn()
+        return try Request(decoding: bytes, limits: limits)
+    }
+
+    private func nextBytes() async throws -> [UInt8]? {
         if let first = first.take() { return first }
         guard let bytes = try await stream.carrier.nextMessage(stream: stream.number) else { return nil }
         stream.trace?.add(receivedByteCount: bytes.count)
-        try await workTurn()
-        return try Request(decoding: bytes, limits: limits)
+        return bytes
     }
 }

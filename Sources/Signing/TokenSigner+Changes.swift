@@ -20,6 +20,7 @@ extension TokenSigner {
     static let revokedKept = Duration.hours(15 * 24)
 
     /// Makes a new key, which signs after `publishAhead`. The present key then still verifies for one token's lifetime.
+    /// TOO_MANY_SIGNING_KEYS.
     public func rotate(
         algorithm: SigningAlgorithm?, publishAhead: Duration, record: @escaping KeyEvent
     ) async throws -> SigningKeyInfo {
@@ -32,6 +33,10 @@ extension TokenSigner {
         try await store.write { [self] transaction in
             try add(made, signsFrom: now + publishAhead, latestIssued: latest, now: now, in: transaction)
             try record(transaction, .signingKeyCreated, made.id)
+            // Only now: `record` gives a repeated request its first answer.
+            guard try transaction.reading.signingKeys(for: use).count <= KeySet.countMax else {
+                throw Failure.tooManySigningKeys
+            }
         }
         return try publishedInfo(of: made.id)
     }
@@ -146,4 +151,11 @@ extension TokenSigner {
         }
         return info
     }
+}
+
+extension Failure {
+    fileprivate static let tooManySigningKeys = Failure(
+        .tooManySigningKeys,
+        "There are \(KeySet.countMax) signing keys of this kind, and verifiers read no more; rotate again when the "
+            + "oldest has retired.")
 }

@@ -69,6 +69,21 @@ extension WriteTransaction {
         }
         return due.count
     }
+
+    /// Lets the first record that is due wait for another day. Returns how many records that were: 1, or 0 if none is
+    /// due any more.
+    fileprivate func putOffFirstExpiry(now: Timestamp) throws -> Int {
+        let end = UInt64(max(0, now.microseconds))
+        var first: ExpiryKey?
+        try scan(Schema.expiry, limit: 1) { row in
+            first = try row.key
+            return false
+        }
+        guard let row = first, row.time <= end else { return 0 }
+        try delete(Schema.expiry, row)
+        try put(Schema.expiry, ExpiryKey(time: now + .days(1), tableID: row.tableID, key: row.key), [])
+        return 1
+    }
 }
 
 extension Store {
@@ -76,11 +91,22 @@ extension Store {
     ///
     /// If it returns `limit`, more may be due: sweep again, with other writes in between. If a record throws, the whole
     /// slice is undone. In a full store, the slice is smaller.
-    public func sweep(now: Timestamp, limit: Int) async throws -> Int {
+    ///
+    /// A damaged record stays, and is told to `onDamage` once a day. It does not keep the others.
+    public func sweep(
+        now: Timestamp, limit: Int, onDamage: @Sendable (StoreError) -> Void = { _ in }
+    ) async throws -> Int {
         do {
             return try await write(for: .removal) { try $0.expireRecords(now: now, limit: limit) }
         } catch StoreError.full where limit >= 16 {
-            return try await sweep(now: now, limit: limit / 8)
+            return try await sweep(now: now, limit: limit / 8, onDamage: onDamage)
+        } catch StoreError.corrupt where limit > 1 {
+            var count = 0
+            while count < limit, try await sweep(now: now, limit: 1, onDamage: onDamage) == 1 { count += 1 }
+            return count
+        } catch StoreError.corrupt(let table) {
+            onDamage(.corrupt(table: table))
+            return try await write(for: .removal) { try $0.putOffFirstExpiry(now: now) }
         }
     }
 }

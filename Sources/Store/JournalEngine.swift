@@ -22,6 +22,14 @@ public protocol JournalEngine: AnyObject, Sendable {
     /// Appends over `mark`. Returns nil if another entry has that place, or if the row at `mark` is another one.
     func append(_ entry: [UInt8], id: BatchID, over mark: JournalMark) throws(JournalEngineError) -> JournalMark?
 
+    /// Asks for a turn: no other node can append until this node's next `append` has its answer, `endTurn` was called,
+    /// or the connection has ended. The engine ends the connection of a node that keeps silent in its turn. Returns
+    /// false if there is no turn to be had now.
+    func beginTurn() throws(JournalEngineError) -> Bool
+
+    /// Gives the turn back without an append.
+    func endTurn() throws(JournalEngineError)
+
     /// The engine's time in its last answer; nil if the engine does not tell it.
     var time: Timestamp? { get }
 

@@ -34,12 +34,14 @@ final class JournaledWrites {
     private var refusedEntries = 0
     private var pause = JournaledWrites.pauseMin
     private static let pauseMin = Duration.milliseconds(20)
+    var outruns: Outruns
     var isClosing = false
     /// How many requests the next entry is tried with: more than fitted last time are only tried step by step.
     var partMax = Int.max
 
     init(_ writer: Writer, _ engine: any JournalEngine, _ alarm: EventDescriptor) {
         (self.writer, self.engine, self.alarm) = (writer, engine, alarm)
+        outruns = Outruns(writer.environment.limits.journal)
     }
 
     var environment: Environment { writer.environment }
@@ -123,12 +125,14 @@ extension JournaledWrites {
                 handle(.rows(heads))
             }
         case .append(let mark, let entry): append(entry, over: mark)
+        case .beginTurn: beginTurn()
+        case .endTurn: endTurn()
         case .commit(let mark): commit(mark)
         case .apply(let mark): apply(upTo: mark)
         }
     }
 
-    private func ask(_ question: () throws(JournalEngineError) -> Void) {
+    func ask(_ question: () throws(JournalEngineError) -> Void) {
         do throws(JournalEngineError) {
             try question()
         } catch {
@@ -224,20 +228,21 @@ extension JournaledWrites {
             isBack()
             if let appended {
                 ownMark = appended
+                outruns.end()
                 counters.appended.add()
                 handle(.appended(appended))
             } else {
                 counters.outrun.add()
-                handle(.outrun)
+                handle(.outrun(wantsTurn: isTurnWanted(after: asked.instant)))
             }
         }
     }
 
     /// A row with this node's own batch id is committed without being applied. So the row is opened here: an answer was
-    /// lost, and anybody could have written the row.
+    /// lost, and anybody could have written the row. That the row is there does not show that the engine takes entries
+    /// again, for which the callers wait.
     private func proveOwnEntry() throws(JournalEngineError) {
         guard let sentID, let own = heads.firstIndex(where: { $0.batchID == sentID }) else { return }
-        isBack()
         guard heads[own].mark != ownMark else { return }
         _ = try engine.entries(for: heads[own...own])
         ownMark = heads[own].mark

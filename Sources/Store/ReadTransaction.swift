@@ -106,9 +106,10 @@ public struct ReadTransaction: ~Copyable {
         _ value: MDB_val, tableID: UInt8, key: UnsafeRawBufferPointer
     ) throws(StoreError) -> UnsafeRawBufferPointer {
         let stored = UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
-        guard let payload = environment.payload(in: stored, table: tableID, key: key) else {
-            throw environment.corrupt(tableID)
+        let payload = Unmanaged.passUnretained(environment)._withUnsafeGuaranteedRef {
+            $0.payload(in: stored, table: tableID, key: key)
         }
+        guard let payload else { throw environment.corrupt(tableID) }
         return payload
     }
 
@@ -129,7 +130,8 @@ public struct ReadTransaction: ~Copyable {
 
 extension Environment {
     /// The payload of a stored value; nil if the value is not what was put under this key. A function of the
-    /// environment, because then no reference is counted for the authenticator.
+    /// environment, because then no reference is counted for the authenticator. The environment is lent to it, because
+    /// all loops share it (docs/decisions/0132).
     fileprivate func payload(
         in stored: UnsafeRawBufferPointer, table: UInt8, key: UnsafeRawBufferPointer
     ) -> UnsafeRawBufferPointer? {

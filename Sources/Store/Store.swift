@@ -22,6 +22,12 @@ public final class Store: Sendable {
         _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash,
         onFatal: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
+        var configuration = configuration
+        if configuration.lock == nil {
+            configuration.lock = try DirectoryLock(
+                configuration.directory, createsIfMissing: configuration.createsIfMissing)
+        }
+        try Self.requireWitness(of: configuration, authenticator: authenticator, eventHash: eventHash)
         let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
         try self.init(environment) { counters throws(StoreError) in
             try Writer(environment, counters: counters, onFatal: onFatal)
@@ -192,6 +198,10 @@ extension Store {
 extension Store {
     /// Runs a step of opening the store. Such a step throws nothing but `StoreError`.
     func atStart<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
+        try Self.whileOpening(body)
+    }
+
+    static func whileOpening<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
         do {
             return try body()
         } catch let error as StoreError {

@@ -24,6 +24,8 @@ public struct JournalCounters: Sendable {
     public let applied = Counter()
     /// Entries that came too late: another node's entry was first, and the writes in them were decided again.
     public let outrun = Counter()
+    /// Turns that this node was given, because it had been outrun again and again.
+    public let turns = Counter()
     public let connectionsLost = Counter()
     public let appendDurations = DurationHistogram()
 }

@@ -36,6 +36,9 @@ public final class KeySet: Sendable {
         package func isRetired(at now: Timestamp) -> Bool { times.isRetired(at: now) }
     }
 
+    /// The most keys that verifiers read, this package's and the Python package's. The server makes no more.
+    package static let countMax = 64
+
     /// Newest first, in the order in which they were made.
     public let entries: [Entry]
     /// The set as JSON (RFC 7517 §5).
@@ -75,7 +78,7 @@ public final class KeySet: Sendable {
     /// The keys of a JWK set as this server publishes them (RFC 7517). Keys that are not sound or have no id are left
     /// out. Nil if it is no JWK set. RSA keys take 2 ms each.
     public convenience init?(parsing jwks: [UInt8]) {
-        guard let keys = (try? JSONValue(parsing: jwks))?["keys"]?.array, keys.count <= Self.parsedKeysMax else {
+        guard let keys = (try? JSONValue(parsing: jwks))?["keys"]?.array, keys.count <= Self.countMax else {
             return nil
         }
         self.init(
@@ -86,8 +89,6 @@ public final class KeySet: Sendable {
                 return Entry(id: id, publicKey: key, number: Int64(keys.count - index))
             })
     }
-
-    private static let parsedKeysMax = 64
 
     private static func jwks(of entries: [Entry]) -> [UInt8] {
         var json = JSONWriter()

@@ -56,12 +56,15 @@ final class VerifiedTokenCache: Sendable {
     static let tokensPerSetMax = 8
 
     private let parts: [Part]
+    /// The same, to be lent without a count of references.
+    private let lentParts: [Unmanaged<Part>]
     private let key: MACKey
 
     /// `threadCount`: how many threads verify tokens at the same time; by default one for each processor.
     init(random: RandomSource, threadCount: Int = sysconf(Int32(_SC_NPROCESSORS_ONLN))) {
         let partCount = min(max(threadCount, 1), Self.partCountMax)
         parts = (0..<partCount).map { _ in Part(setCount: Self.setCountMax / partCount) }
+        lentParts = parts.map { .passUnretained($0) }
         key = MACKey(Secret(random.bytes(MACKey.keyByteCount)))
     }
 
@@ -126,7 +129,8 @@ final class VerifiedTokenCache: Sendable {
     }
 
     private func withSet<Result: Sendable>(of signature: Fingerprint, _ body: (inout [Entry]) -> Result) -> Result {
-        let part = parts[OSThread.currentNumber % parts.count]
-        return part.sets.withLock { body(&$0[Int(signature.low % UInt64($0.count))]) }
+        lentParts[OSThread.currentNumber % lentParts.count]._withUnsafeGuaranteedRef { part in
+            part.sets.withLock { body(&$0[Int(signature.low % UInt64($0.count))]) }
+        }
     }
 }

@@ -215,7 +215,7 @@ extension Connection {
 
     var unreadOutputMax: Int {
         let most = isAuthenticated ? limits.unreadOutputMax : limits.waitingBytesMaxUnauthenticated
-        return min(most, share.memory.holdingMax ?? most)
+        return min(most, holdingMax ?? most)
     }
 
     /// Returns when output was sent, or the stream's window was opened. Throws `CancellationError`.
@@ -233,10 +233,18 @@ extension Connection {
         markDirty()
     }
 
+    /// Wakes the calls that may go on now: those that wait to make a page, and the streams whose client has a window. A
+    /// stream without a window would only look and wait again, and one frame of its client could wake hundreds.
     func wakeSenders() {
         guard mayHaveSenders else { return }
         mayHaveSenders = false
-        for stream in Array(calls.keys) { calls[stream]?.wakeSender() }
+        for stream in Array(calls.keys) where calls[stream]?.sender != nil {
+            if calls[stream]?.kind == .unary || session.maySendMessage(stream: stream) {
+                calls[stream]?.wakeSender()
+            } else {
+                mayHaveSenders = true
+            }
+        }
     }
 }
 

@@ -63,6 +63,8 @@ extension Connection {
             }
             if isFull { return pauseReading() }
             readOnce()
+            // The next frame begins in the loop's buffer.
+            input.releaseIfIdle()
             return account()
         }
         swap(&input, &share.buffer)
@@ -84,7 +86,7 @@ extension Connection {
     /// Appends to `input`. It is the loop's buffer, or it holds the beginning of a frame and grows only by the bytes
     /// that came.
     private func readOnce() {
-        let byteCount = share.readByteCount
+        let byteCount = readByteCount
         let buffer = isReadingIntoLoopBuffer ? input.reserve(byteCount) : share.buffer.reserve(byteCount)
         let result = byteStream.read(into: buffer, byteCount: byteCount)
         let now = Instant.now
@@ -161,8 +163,18 @@ extension Connection {
     /// output waits for the socket, nor while memory is short and reading would not free any.
     private var mustPause: Bool {
         guard session.readsWhileFull else { return true }
-        if output.byteCount > unreadOutputMax { return true }
-        return session.pendingByteCount == 0 && holdsTooMuch
+        return output.byteCount > unreadOutputMax || readingFreesNothing
+    }
+
+    /// Whether memory is short, and nothing that the client could send would free any.
+    private var readingFreesNothing: Bool { session.pendingByteCount == 0 && holdsTooMuch }
+
+    /// Whether a connection that was full may begin calls again, or at least be read from: where the session
+    /// `readsWhileFull`, only what the client sends may make it less full.
+    private var mayGoOn: Bool {
+        if !isAbove(2) { return true }
+        guard readingPausedSince != nil, session.readsWhileFull else { return false }
+        return output.byteCount <= unreadOutputMax / 2 && !readingFreesNothing
     }
 
     /// The peer does not read. The server does not read from it either, until the peer has taken half of what waits.
@@ -182,7 +194,7 @@ extension Connection {
         guard readingPausedSince != nil || session.hasWaitingCalls, !isDecoding, phase == .open || phase == .peerClosed
         else { return }
         account()
-        guard !isAbove(2), !awaitsMemory || !holdsTooMuch && hasRoomForInput else { return }
+        guard mayGoOn, !awaitsMemory || !holdsTooMuch && hasRoomForInput else { return }
         awaitsMemory = false
         if readingPausedSince != nil {
             readingPausedSince = nil
@@ -195,25 +207,28 @@ extension Connection {
 
     /// Whether `input` may grow by the bytes of one read. A full buffer becomes twice as large.
     private var hasRoomForInput: Bool {
-        guard input.readableByteCount + share.readByteCount > input.capacity else { return true }
-        return share.memory.hasRoom(for: max(input.capacity, share.readByteCount))
+        guard input.readableByteCount + readByteCount > input.capacity else { return true }
+        return share.memory.hasRoom(for: max(input.capacity, readByteCount))
     }
 
+    /// The most that one read takes.
+    private var readByteCount: Int { share.readByteCount(ofMany: holdingMax != nil) }
+
     /// Whether the connection holds more than it may while memory is short.
-    private var holdsTooMuch: Bool { share.memory.holdingMax.map { countedByteCount > $0 } ?? false }
+    private var holdsTooMuch: Bool { holdingMax.map { countedByteCount > $0 } ?? false }
 
     /// Whether more is waiting than the limits divided by `part`. The input itself does not count: decoding makes it
     /// less.
     @inline(__always)
     private func isAbove(_ part: Int) -> Bool {
         if pagesWaiting > 0, pagesWaiting >= max(1, bounds.pages / part) { return true }
-        if let most = borrowedMemory._withUnsafeGuaranteedRef({ $0.holdingMax }),
+        if borrowedMemory._withUnsafeGuaranteedRef({ $0.pressure }) >= .scarce, let most = holdingMax,
             countedByteCount - inputByteCount > most / part
         {
             return true
         }
         let waiting = inboxByteCount + requestByteCount
-        let unread = output.byteCount + session.pendingByteCount
+        let unread = output.byteCount + (session.holdsAnswers ? session.pendingByteCount : 0)
         return isAuthenticated
             ? unread > bounds.unreadOutput / part || waiting > bounds.requests / part
             : unread + waiting > bounds.unauthenticated / part

@@ -18,6 +18,37 @@ extension Connection {
             share.setHolder(self, isHolder)
         }
         share.add(change)
+        if isHolder || lineMemory != nil { countForLine() }
+    }
+
+    /// Updates the memory that is counted for the connection's line: all that it holds, if that is much.
+    ///
+    /// All loops share the lines. So the count changes in steps, and the connection stays in its line when it holds
+    /// little again: otherwise each burst of requests would take the lock of the lines twice.
+    private func countForLine() {
+        let change = (isHolder ? countedByteCount : 0) - lineByteCount
+        guard abs(change) > limits.connectionMemoryShare / 4 else { return }
+        let memory = lineMemory ?? share.memory.enter(line)
+        lineMemory = memory
+        memory.add(change)
+        lineByteCount += change
+    }
+
+    /// To be called before the connection gets another line.
+    func leaveLine() {
+        guard let memory = lineMemory.take() else { return }
+        memory.add(-lineByteCount)
+        lineByteCount = 0
+        share.memory.leave(line)
+    }
+
+    /// The memory that this connection may hold before it is not read from. Nil while there is enough for all, for a
+    /// connection that holds little, and for one whose line holds no more than is free.
+    var holdingMax: Int? {
+        guard let most = share.memory.holdingMax, isHolder, let lineMemory,
+            lineMemory.byteCount > share.memory.freeByteCount
+        else { return nil }
+        return most
     }
 
     /// The memory of the input, if it is the connection's own.
@@ -37,6 +68,7 @@ extension Connection {
         countedByteCount = 0
         if isHolder { share.setHolder(self, false) }
         isHolder = false
+        leaveLine()
         if held != 0 { share.add(-held) }
     }
 
@@ -88,7 +120,7 @@ extension Connection {
         }
         while true {
             try checkPage(stream: stream)
-            guard output.isEmpty, session.pendingByteCount == 0, !isInPageLine else {
+            guard output.isEmpty, !session.holdsAnswers, !isInPageLine else {
                 try await waitToSend(stream: stream)
                 continue
             }
@@ -123,7 +155,7 @@ extension Connection {
     private func checkPage(stream: UInt32) throws {
         try Task.checkCancellation()
         guard phase != .closed, session.wantsAnswer(stream: stream) else { throw CancellationError() }
-        let wouldWait = share.memory.pressure >= .tight && (output.isBlocked || session.pendingByteCount > 0)
+        let wouldWait = share.memory.pressure >= .tight && (output.isBlocked || session.holdsAnswers)
         guard !wouldWait, share.memory.hasRoomForPage else {
             metrics.pagesRefused.add()
             throw Self.memoryNeeded

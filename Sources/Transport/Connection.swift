@@ -108,6 +108,10 @@ public actor Connection {
     /// The bytes of this connection that `share` has counted; see `account`.
     @exclusivity(unchecked) var countedByteCount = 0
     var isHolder = false
+    /// The memory of the connection's line, and the part of it that is this connection's. Nil until the connection is
+    /// a holder.
+    @exclusivity(unchecked) var lineMemory: LineMemory?
+    @exclusivity(unchecked) var lineByteCount = 0
     /// True if a call may be waiting to send. Sent output wakes such calls.
     var mayHaveSenders = false
     var watch: FileWatch?
@@ -161,11 +165,17 @@ public actor Connection {
     /// The line of connections from an address that showed no credential.
     private static func line(ofStrangersFrom peers: Text) -> Text { Text("(stranger) \(peers)") }
 
+    /// What the connection holds counts for the new line when it next changes.
+    private func changeLine(to line: Text) {
+        leaveLine()
+        self.line = line
+    }
+
     /// From the dispatcher: the caller presented a valid credential. `line` is that of its tenant.
     public func authenticated(line: Text) {
         guard !isAuthenticated else { return }
         isAuthenticated = true
-        self.line = line
+        changeLine(to: line)
         session.authenticated(output: &output)
         if !output.isEmpty { markDirty() }
         owner.authenticated(self)
@@ -176,7 +186,7 @@ public actor Connection {
     public func lostCredential() {
         guard isAuthenticated, phase != .closed else { return }
         isAuthenticated = false
-        line = Self.line(ofStrangersFrom: peers)
+        changeLine(to: Self.line(ofStrangersFrom: peers))
         session.lostCredential(output: &output)
         if !output.isEmpty { markDirty() }
         unauthenticatedSince = .now

@@ -5,7 +5,8 @@ import Synchronization
 /// answered, and answers that are not taken.
 ///
 /// Each loop counts its own connections, without a lock and without an atomic addition. Any thread may ask for the sum.
-/// The bound is kept in steps, so that peers who read go on while others give way; see `Pressure`.
+/// The bound is kept in steps, so that peers who read go on while others give way; see `Pressure`. The connections of a
+/// line that holds no more than is free do not give way (`LineMemory`).
 public final class ConnectionMemory: @unchecked Sendable {
     // Unchecked: `onExhausted` is set before the first connection is made. The rest is atomic or does not change.
 
@@ -15,10 +16,11 @@ public final class ConnectionMemory: @unchecked Sendable {
         /// Above a half. Nothing is kept for the next answer. A page of a list is refused if it would wait for a client
         /// that does not take the answers before it.
         case tight
-        /// Above three quarters. A connection above `Limits.connectionMemoryShare` is not read from.
+        /// Above three quarters. A connection above `Limits.connectionMemoryShare` is not read from, unless its line
+        /// holds little.
         case scarce
-        /// Above seven eighths. A connection above a quarter of that share is not read from, and the connections that
-        /// hold most for longest are closed until it is three quarters again.
+        /// Above seven eighths. The same above a quarter of that share, and the connections that hold most for longest
+        /// are closed until it is three quarters again.
         case exhausted
 
         public static func < (left: Pressure, right: Pressure) -> Bool { left.rawValue < right.rawValue }
@@ -30,9 +32,15 @@ public final class ConnectionMemory: @unchecked Sendable {
         private let padding: InlineArray<7, Int> = InlineArray(repeating: 0)
     }
 
+    private struct Line {
+        let memory = LineMemory()
+        var holderCount = 0
+    }
+
     private let limits: Limits
     private let counts: [Count]
     private let step = Atomic<UInt8>(Pressure.none.rawValue)
+    private let lines = Mutex<[Text: Line]>([:])
     private let peak = Atomic<Int>(0)
     /// The most that was held since memory was last given back to the system.
     private let crest = Atomic<Int>(0)
@@ -55,7 +63,8 @@ public final class ConnectionMemory: @unchecked Sendable {
     @inline(__always)
     public var pressure: Pressure { Pressure(rawValue: step.load(ordering: .relaxed)) ?? .none }
 
-    /// The memory that a connection may hold before it is not read from. Nil while there is enough for all.
+    /// The memory that a connection may hold before it is not read from, if its line holds more than is free. Nil while
+    /// there is enough for all.
     @inline(__always)
     var holdingMax: Int? {
         switch pressure {
@@ -64,6 +73,30 @@ public final class ConnectionMemory: @unchecked Sendable {
         case .exhausted: limits.connectionMemoryShare / 4
         }
     }
+
+    /// The memory that is not held.
+    var freeByteCount: Int { max(0, limits.connectionMemoryMax - byteCount) }
+
+    /// Puts a connection that holds much into its line, where it stays until `leave`. Any thread.
+    func enter(_ line: Text) -> LineMemory {
+        lines.withLock { lines in
+            var entry = lines[line] ?? Line()
+            entry.holderCount += 1
+            lines[line] = entry
+            return entry.memory
+        }
+    }
+
+    func leave(_ line: Text) {
+        lines.withLock { lines in
+            guard var entry = lines[line] else { return }
+            entry.holderCount -= 1
+            lines[line] = entry.holderCount > 0 ? entry : nil
+        }
+    }
+
+    /// The lines of which a connection that is open holds much, or has held much.
+    var lineCount: Int { lines.withLock { $0.count } }
 
     /// Whether there is room for a page of a list. The page counts before it is made.
     var hasRoomForPage: Bool { hasRoom(for: limits.pageBytesMax + limits.connectionMemoryShare) }
@@ -109,6 +142,22 @@ public final class ConnectionMemory: @unchecked Sendable {
         if held > 6 * eighth { return .scarce }
         return held > 4 * eighth ? .tight : .none
     }
+}
+
+/// The memory of the connections of one line (`Connection.line`), on all loops, that hold more than a quarter of
+/// `Limits.connectionMemoryShare` each. What it says of one of these may be wrong by that quarter.
+///
+/// A tenant whose requests wait for the server, such as batches of imports for the writer, is never closed for the
+/// memory they hold. It holds three quarters of all memory and little more, because then its connections give way,
+/// while those of other tenants are read from as if there were enough: a line gives way only if it holds more than is
+/// free (Choudhury and Hahne, "Dynamic Queue Length Thresholds", 1998).
+final class LineMemory: Sendable {
+    private let held = Atomic<Int>(0)
+
+    var byteCount: Int { held.load(ordering: .relaxed) }
+
+    /// From the loop of the connection whose memory changed.
+    func add(_ change: Int) { held.add(change, ordering: .relaxed) }
 }
 
 /// How much may wait at a connection: see `Limits`.

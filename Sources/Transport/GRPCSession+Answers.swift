@@ -170,11 +170,14 @@ extension GRPCSession {
         heldAnswers += isHeld ? 1 : -1
     }
 
-    /// Drops the rest of an answer that nobody takes any more.
+    /// Drops the rest of an answer that nobody takes any more. Calls that waited until the client takes it may go on:
+    /// otherwise the end of output tells them, and here none is sent.
     func dropOutput(of stream: GRPCStream) {
+        guard !stream.output.isEmpty else { return }
         addPending(-stream.output.readableByteCount)
         stream.output.consume(stream.output.readableByteCount)
         noteHeld(stream)
+        notices.append(.windowOpened(0))
     }
 
     func pump(_ output: inout OutputQueue) {

@@ -2,8 +2,8 @@
 // stream, and this type puts both together. +Requests takes calls in, +Messages takes their messages apart, +Answers
 // writes, +Time bounds how long clients keep it waiting.
 //
-// The bytes of a read are decoded as a whole, and the results stand in queues until the connection asks for them.
-// Memory is bounded by the windows of the streams, which are opened only as far as calls are taken:
+// The bytes of a read are decoded piece by piece, and the results of a piece stand in queues until the connection asks
+// for them. Memory is bounded by the windows of the streams, which are opened only as far as calls are taken:
 // docs/decisions/0067.
 
 import Base
@@ -69,7 +69,8 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     var handedOut: (stream: GRPCStream, byteCount: Int)?
     /// The content of a compressed message that the connection looks at.
     var unpacked = ByteBuffer()
-    /// True if the last event took the unpacking of a message: up to 4 MiB, also of one that was then refused.
+    /// True if the last event took the unpacking of a message (up to 4 MiB, also of one that was then refused), or a
+    /// piece of the input of which more is there.
     var wasLong = false
 
     /// Requests whose message has not come whole, the oldest first.
@@ -94,6 +95,9 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     var isWindowAwaited = false
 
     static let sparesMax = 32
+    /// The bytes that are decoded before the connection looks at the clock: 64 KiB of short frames take ten
+    /// milliseconds.
+    static let pieceByteCount = 4 * 1024
     /// A stream's objects and its tables in nghttp2.
     private static let streamByteCount = 1_024
 
@@ -122,17 +126,24 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
 
     var hasWaitingCalls: Bool { !waiting.isEmpty }
 
+    var holdsAnswers: Bool { heldAnswers > 0 }
+
     func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant, mayBegin: Bool) -> SessionEvent {
         self.now = now
         wasLong = false
         releaseHandedOut()
+        var hasReceived = false
         while true {
             if let event = nextNotice(&output) { return event }
             if mayBegin, let event = nextWaiting(&output) { return event }
-            if notices.isEmpty {
-                if input.isEmpty { return .needMore }
-                receive(&input, &output)
+            guard notices.isEmpty else { continue }
+            if input.isEmpty { return .needMore }
+            if hasReceived {
+                wasLong = true
+                return .none
             }
+            receive(&input, &output)
+            hasReceived = true
         }
     }
 
@@ -161,9 +172,10 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     }
 
     private func receive(_ input: inout ByteBuffer, _ output: inout OutputQueue) {
-        defer { input.consume(input.readableByteCount) }
+        let byteCount = min(input.readableByteCount, Self.pieceByteCount)
+        defer { input.consume(byteCount) }
         guard !isClosed else { return }
-        let bytes = input.readable
+        let bytes = UnsafeRawBufferPointer(rebasing: input.readable[..<byteCount])
         var offset = 0
         var hasEnded = false
         while let frame = scanner.next(in: bytes, at: &offset) {

@@ -53,7 +53,10 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
 
     // MARK: Reading
 
-    var readByteCount: Int { readers.count < Self.manyReaders ? Self.readByteCount : Self.readByteCountOfMany }
+    /// The most that one read takes. `ofMany`: as if many waited, for a connection that gives way.
+    func readByteCount(ofMany: Bool) -> Int {
+        ofMany || readers.count >= Self.manyReaders ? Self.readByteCountOfMany : Self.readByteCount
+    }
 
     /// A connection has read its socket.
     func noteRead(at now: Instant) {

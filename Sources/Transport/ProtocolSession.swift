@@ -21,7 +21,7 @@ protocol ProtocolSession: AnyObject {
     /// Takes the next frame out of `input`. The bytes in the event are valid until the next call. Without `mayBegin`,
     /// no call and no message is handed out: they wait in the session, which reads on (`readsWhileFull`).
     func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant, mayBegin: Bool) -> SessionEvent
-    /// Whether that took longer than a look at the clock: a message was unpacked.
+    /// Whether that took longer than a look at the clock: a message was unpacked, or many frames were decoded.
     var wasLong: Bool { get }
 
     /// The request of the last `begin`, valid as long as that event. The request is not part of the event, so that it
@@ -39,6 +39,9 @@ protocol ProtocolSession: AnyObject {
     var heldByteCount: Int { get }
     /// The part of that memory that holds answers for which the client has no window.
     var pendingByteCount: Int { get }
+    /// Whether whole answers wait for the client's windows. The messages of streams that are still open do not count: a
+    /// client may take its time with a stream, and make other calls meanwhile.
+    var holdsAnswers: Bool { get }
     /// The time since which the client keeps some of that memory waiting.
     var heldSince: Instant? { get }
     /// When `deadlinePassed` has to be called.
@@ -97,6 +100,7 @@ extension ProtocolSession {
     var hasWaitingCalls: Bool { false }
     var heldByteCount: Int { 0 }
     var pendingByteCount: Int { 0 }
+    var holdsAnswers: Bool { false }
     var heldSince: Instant? { nil }
     var deadline: Instant? { nil }
     func deadlinePassed(now: Instant, output: inout OutputQueue) -> SessionEvent { .none }

@@ -148,14 +148,18 @@ public final class Server: Sendable, ConnectionOwner {
     /// Runs `body` for each connection, on its loop; a few of each loop at a time, so that calls are served between
     /// them. Returns when it has run for all, or when the task is cancelled.
     public func visitConnections(_ body: @escaping @Sendable (isolated Connection) -> Void) async {
+        for ended in beginVisits(body) { try? await ended.cancellableValue() }
+    }
+
+    /// A promise for each loop, which succeeds when `body` has run for all its connections.
+    private func beginVisits(_ body: @escaping @Sendable (isolated Connection) -> Void) -> [Promise<Void>] {
         let connections = state.withLock { Array($0.connections.values) }
         let byLoop = Dictionary(grouping: connections) { ObjectIdentifier($0.loop) }
-        let passes = byLoop.values.map { connections in
+        return byLoop.values.map { connections in
             let ended = Promise<Void>()
             Self.visit(connections[...], body, ended)
             return ended
         }
-        for ended in passes { try? await ended.cancellableValue() }
     }
 
     private static func visit(
@@ -234,21 +238,21 @@ public final class Server: Sendable, ConnectionOwner {
     public var unauthenticatedCount: Int { state.withLock { $0.places.unauthenticatedCount } }
 
     /// Tells every client to go elsewhere, lets calls in flight end, and returns when all connections are closed or
-    /// `Limits.drainTimeout` is over.
+    /// `Limits.drainTimeout` is over. The loops tell their clients side by side, however busy another loop is.
     public func drain() async {
         proxyIntake.close()
         let emptied = Promise<Void>()
-        let connections = state.withLock { state in
+        state.withLock { state in
             state.isDraining = true
             if state.connections.isEmpty { emptied.succeed(()) } else { state.emptied = emptied }
-            return Array(state.connections.values)
         }
-        for connection in connections { await connection.beginDrain() }
+        let moment: Duration = min(.milliseconds(200), limits.drainTimeout)
+        loops.loops[0].callOnce(after: moment + limits.drainTimeout) { emptied.succeed(()) }
+        for ended in beginVisits({ $0.beginDrain() }) { try? await ended.value() }
         // Calls that clients sent before they knew are still on their way. A client that answers PING shows when they
         // have come. The others get a moment; then no new call is taken.
-        await pause(min(.milliseconds(200), limits.drainTimeout))
-        for connection in connections { await connection.finishDrain() }
-        loops.loops[0].callOnce(after: limits.drainTimeout) { emptied.succeed(()) }
+        await pause(moment)
+        for ended in beginVisits({ $0.finishDrain() }) { try? await ended.value() }
         try? await emptied.value()
         await closeAll()
     }
@@ -256,11 +260,8 @@ public final class Server: Sendable, ConnectionOwner {
     /// Ends every connection, whatever is in flight.
     public func closeAll() async {
         proxyIntake.close()
-        let connections = state.withLock { state in
-            state.isDraining = true
-            return Array(state.connections.values)
-        }
-        for connection in connections { await connection.closeNow() }
+        state.withLock { $0.isDraining = true }
+        for ended in beginVisits({ $0.closeNow() }) { try? await ended.value() }
     }
 
     private func pause(_ duration: Duration) async {

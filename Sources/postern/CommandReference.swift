@@ -13,8 +13,8 @@ enum CommandReference {
         \(describe(GlobalFlags.all))```
 
         A user is named by uid, email or phone number. Secrets are read from files, standard input or the terminal.
-        `--dry-run` checks a change on the server and makes none; `--validate-only` is another name of it. Who
-        deletes for good is asked for the name of what is deleted; `--confirm NAME` answers.
+        `--dry-run` checks a change on the server and makes none; `--validate-only` is another name of it. A
+        command that deletes for good asks for the name of what is deleted; `--confirm NAME` answers.
 
         | `-o` | prints |
         |---|---|
@@ -22,6 +22,10 @@ enum CommandReference {
         | `json`, `ndjson` | everything, by the names of the protocol; `ndjson` one object in a line, as they come |
         | `csv` | every field (RFC 4180). Cells are as users wrote them: import them as text into a spreadsheet |
         | `name` | what names each, as `-q` does, with the messages |
+
+        Commands that watch print each record as it comes, with `json` as with `ndjson`; so does `rpc call` with the
+        answers of a stream. Some output does not depend on `-o`: `help` and `completion` print text, `rpc call` and
+        `service-account key create --key-out -` print JSON, and `user export -` prints users in the form of `--format`.
 
         | exit status | |
         |---|---|

@@ -1,4 +1,5 @@
 import Base
+import JSON
 
 /// postern version and help: what the program knows without a server.
 enum InformationCommands {
@@ -7,6 +8,7 @@ enum InformationCommands {
     static let version = Command(
         path: ["version"], summary: "Prints this program's version.", example: "version", isReadOnly: true
     ) { session in
+        guard session.output.isForPeople else { return session.output.print(ProgramVersion()) }
         session.console.write([UInt8](CommandLineTool.versionLine.utf8))
     }
 
@@ -38,4 +40,11 @@ enum InformationCommands {
     ) { session in
         session.console.print(CommandReference.markdown)
     }
+}
+
+private struct ProgramVersion: Record {
+    static let columns = ["version"]
+
+    var id: String { CommandLineTool.version }
+    var json: JSONValue { ["version": .string(Text(CommandLineTool.version))] }
 }

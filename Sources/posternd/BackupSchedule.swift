@@ -32,7 +32,9 @@ final class BackupSchedule: Sendable {
 
     private func run() {
         let period = directory.period
-        var wait = max(.zero, period - ((try? directory.newestAge()) ?? period))
+        let age = try? directory.newestAge()
+        if let age { backups.noteEarlier(age: age) }
+        var wait = max(.zero, period - (age ?? period))
         while !isStopping.load(ordering: .acquiring) {
             if wait > .zero, wakeup.wait(for: wait) { continue }
             do {
@@ -53,6 +55,7 @@ final class BackupSchedule: Sendable {
         let backup = try waitFor { try await backups.begin(.schedule, origin: .server) }
         defer { backup.end() }
         let taken = try directory.take(backup) { !isStopping.load(ordering: .acquiring) }
+        backup.kept()
         log.notice(
             "took a backup", ["path": .text(taken.path), "bytes": .integer(Int64(taken.byteCount))])
     }

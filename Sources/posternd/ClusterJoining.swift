@@ -48,6 +48,7 @@ struct ClusterJoining {
         guard let address = try configuration.journalAddress() else {
             throw ConfigurationError(description: "--cluster-rejoin: name the journal's database too: --journal")
         }
+        try directory.requireOwner()
         let lock: DirectoryLock
         do {
             lock = try DirectoryLock(directory.path, createsIfMissing: false)

@@ -79,7 +79,7 @@ struct Invocation {
     init(arguments: [String], environment: [String: String]) throws {
         var flags: [(setting: Setting, value: String)] = []
         var (file, acceptsClock) = (environment["POSTERN_CONFIG"], false)
-        var rest = arguments[...]
+        var (rest, given) = (arguments[...], Set<String>())
         while let argument = rest.popFirst() {
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             func value() throws -> String {
@@ -89,22 +89,20 @@ struct Invocation {
                 }
                 return next
             }
+            try Self.check(parts, &given)
             switch parts[0] {
-            case "--check-backup": action = .checkBackup(try value())
-            case "--check-restore": action = .checkRestore(try value())
-            case "--restore-backup": action = .restoreBackup(try value())
+            case "--check-backup": try choose(.checkBackup(value()), by: parts[0])
+            case "--check-restore": try choose(.checkRestore(value()), by: parts[0])
+            case "--restore-backup": try choose(.restoreBackup(value()), by: parts[0])
             case "--accept-clock": acceptsClock = true
             case "--config": file = try value()
             default:
                 if let simple = Self.actions[parts[0]] {
-                    action = simple
+                    try choose(simple, by: parts[0])
                     continue
                 }
                 guard let setting = Setting.all.first(where: { $0.flag == parts[0] }) else {
                     throw ConfigurationError(description: "\(parts[0]): no such flag; see posternd --help")
-                }
-                if flags.contains(where: { $0.setting.key == setting.key }) {
-                    throw ConfigurationError(description: "\(parts[0]): given twice")
                 }
                 if case .bool = setting.place, parts.count == 1 {
                     flags.append((setting, "true"))
@@ -119,6 +117,27 @@ struct Invocation {
         for (setting, value) in flags { try setting.apply(value, to: &configuration, source: setting.flag) }
         configuration = try configuration.validated()
         configuration.acceptsClock = acceptsClock
+    }
+
+    /// Refuses a flag that was given before, and a value for a flag that takes none.
+    private static func check(_ parts: [String], _ given: inout Set<String>) throws {
+        let flag = parts[0]
+        guard given.insert(flag).inserted else { throw ConfigurationError(description: "\(flag): given twice") }
+        let takesValue = actions[flag] == nil && flag != "--accept-clock"
+        guard takesValue || parts.count == 1 else {
+            throw ConfigurationError(description: "\(flag): takes no value")
+        }
+    }
+
+    /// Notes what is to be done. Only one thing is done, so a second one is refused; `--help` and `--version` come
+    /// before everything else.
+    private mutating func choose(_ chosen: Action, by flag: String) throws {
+        if chosen.needsNoConfiguration { return action = chosen }
+        if action.needsNoConfiguration { return }
+        guard case .serve = action else {
+            throw ConfigurationError(description: "\(flag): cannot be done together with what was asked for before it")
+        }
+        action = chosen
     }
 
     /// Variables that other programs read, and POSTERN_CONFIG, which is read before.

@@ -40,6 +40,16 @@ struct DataDirectory {
         return lock
     }
 
+    /// Refuses to change the store of another user as root: the server could not open the files that root makes.
+    func requireOwner() throws {
+        guard geteuid() == 0 else { return }
+        let owners = ["data.mdb", "witness", "master-key"].compactMap { Files.owner(of: "\(path)/\($0)") }
+        guard let owner = owners.first, owner != 0 else { return }
+        throw ConfigurationError(
+            description: "\(path): its store belongs to user \(owner), whose server could not open the files that root "
+                + "makes; run the command as that user: sudo -u '#\(owner)' …")
+    }
+
     /// The master key of the store in the directory. A new key is made only if there is no store yet.
     func masterKey(mustExist: Bool) throws -> MasterKey {
         try MasterKeyFile.load(

@@ -18,10 +18,11 @@ enum Descriptors {
     }
 
     /// The connections of the RPC port for which `descriptors` have room. Kept back are the open files of the store,
-    /// the log and the loops, a file and a socket for each outbound request, the HTTP port, and connections that are
-    /// closing.
+    /// the log and the loops, a file and a socket for each outbound request, a socket for each lookup of a name, the
+    /// HTTP port, and connections that are closing.
     static func connectionsMax(descriptors: Int, threads: Int, httpConnectionsMax: Int, limits: Limits) -> Int {
-        let keptBack = 32 + 4 * threads + 2 * limits.outboundWorkers + httpConnectionsMax
+        let outbound = 2 * limits.outboundWorkers + limits.outboundLookupsMax
+        let keptBack = 32 + 4 * threads + outbound + httpConnectionsMax
         return max(8, (descriptors - keptBack) / 9 * 8)
     }
 }

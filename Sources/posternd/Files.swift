@@ -17,6 +17,13 @@ enum Files {
         return status.st_mode
     }
 
+    /// The number of the user whose file it is, or nil if there is none.
+    static func owner(of path: String) -> uid_t? {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return nil }
+        return status.st_uid
+    }
+
     /// A time as strftime(3) writes it, in UTC.
     static func utc(_ seconds: time_t, _ format: String) -> String {
         var (seconds, parts) = (seconds, tm())

@@ -9,6 +9,7 @@ import Store
 enum Maintenance {
     /// Makes another project-admin key and writes it to the place of the first key.
     static func recoverAdmin(_ configuration: Configuration) throws {
+        try DataDirectory(configuration).requireOwner()
         let log = Log(level: .warning)
         defer { log.close() }
         let instance = try Daemon.makeInstance(configuration, log: log, mustExist: true)
@@ -32,6 +33,7 @@ enum Maintenance {
 
     /// Begins a new witness for a store that contradicts its present witness.
     static func acceptRollback(_ configuration: Configuration) throws {
+        try DataDirectory(configuration).requireOwner()
         let log = Log(level: .error)
         defer { log.close() }
         let instance = try Daemon.makeInstance(configuration, log: log, mustExist: true) { $0.acceptsRollback = true }

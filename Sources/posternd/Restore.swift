@@ -38,23 +38,33 @@ struct Restore {
     /// `isBeforeRestore`: a restore is about to follow, so a running server is reported before anything is read.
     static func check(_ configuration: Configuration, _ path: String, isBeforeRestore: Bool) throws {
         let directory = DataDirectory(configuration)
-        let lock: DirectoryLock?
-        do {
-            lock = try DirectoryLock(directory.path, createsIfMissing: false)
-        } catch {
-            if isBeforeRestore, error != .missing { throw directory.explained(error) }
-            lock = nil
+        if isBeforeRestore {
+            try directory.requireOwner()
+            try lockIfStopped(directory, mustBeStopped: true)?.release()
         }
-        defer { lock?.release() }
         let folder = try makeFolder(beside: path)
         defer { remove(folder) }
         let restore = try Restore(configuration, from: path, into: folder)
         try restore.prepare()
+        // Not before: reading a backup takes long, and a server that is started meanwhile must find no lock.
+        let lock = try lockIfStopped(directory, mustBeStopped: isBeforeRestore)
+        defer { lock?.release() }
         try restore.describe(over: lock)
+    }
+
+    /// Nil if there is no directory, and if a server runs on it, unless it `mustBeStopped`.
+    private static func lockIfStopped(_ directory: DataDirectory, mustBeStopped: Bool) throws -> DirectoryLock? {
+        do {
+            return try DirectoryLock(directory.path, createsIfMissing: false)
+        } catch {
+            if mustBeStopped, error != .missing { throw directory.explained(error) }
+            return nil
+        }
     }
 
     static func run(_ configuration: Configuration, _ path: String) throws {
         let directory = DataDirectory(configuration)
+        try directory.requireOwner()
         let restore = try Restore(configuration, from: path, into: "\(directory.path)/restore.new")
         let lock: DirectoryLock
         do {

@@ -22,6 +22,17 @@ import Testing
         #expect(HTTPURL(Text(text)) == nil)
     }
 
+    @Test(
+        arguments: [
+            ("https://a", 443), ("http://a", 80), ("https://a/:1", 443), ("https://a?:1", 443),
+            ("https://a:8443/x", 8_443),
+            ("http://127.0.0.1:1/", 1), ("https://a:65535", 65_535), ("https://a:00443", 443), ("https://[::1]", 443),
+            ("http://[::1]/", 80), ("https://[2001:db8::1]:444/x:1", 444),
+        ] as [(String, UInt16)])
+    func thePortIsTheSchemesUnlessItIsNamed(_ text: String, _ port: UInt16) {
+        #expect(HTTPURL(Text(text))?.port == port)
+    }
+
     @Test(arguments: ["https://a/#f", "https://a#f", "https://a/{b}|c^d`", "http://[::1]:80/#/a?b"])
     func aLinkMayHoldWhatABrowserTakes(_ text: String) {
         #expect(HTTPURL(Text(text), for: .link) != nil)

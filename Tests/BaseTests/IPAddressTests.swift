@@ -25,6 +25,14 @@ import Testing
         #expect(try #require(IPAddress(text)).reach == reach)
     }
 
+    @Test func aNameIsLookedUp() {
+        #expect(IPAddress.lookUp("127.0.0.1", countMax: 8) == [IPAddress("127.0.0.1")])
+        #expect(IPAddress.lookUp("::1", countMax: 8) == [IPAddress("::1")])
+        #expect(IPAddress.lookUp("127.0.0.1", countMax: 0).isEmpty)
+        // A name with two dots in a row is none.
+        #expect(IPAddress.lookUp("a..b", countMax: 8).isEmpty)
+    }
+
     @Test(arguments: ["", "localhost", "1.2.3", "127.1", "0x7f.0.0.1", "::1%lo", "1.2.3.4.5"])
     func whatIsNoAddressIsNone(_ text: String) {
         #expect(IPAddress(text) == nil)

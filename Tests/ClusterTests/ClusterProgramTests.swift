@@ -59,7 +59,7 @@ import Testing
             let port = try freePort()
             let server = try NodeProcess(flags, port: port, directory: directory)
             _ = try server.createTenant("acme", in: data)
-            #expect(try get("/healthz", httpPort).hasSuffix("SERVING\n"))
+            #expect(try get("/healthz", httpPort).hasSuffix("\r\nSERVING\n"))
             #expect(try get("/metrics", httpPort).contains("postern_journal_connected 1\n"))
             try engine.kill()
             // The entry may have been on its way to the engine that was killed.

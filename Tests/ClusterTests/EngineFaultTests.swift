@@ -51,7 +51,7 @@ import Testing
             try engine.sql(slowCommit)
             #expect(try nodes.create("slow-1") && nodes.create("slow-2"))
             #expect(try nodes.two.displayName(ofTenant: "slow-1", in: nodes.data) == "slow-1")
-            #expect(try get("/healthz", nodes.httpPort).hasSuffix("SERVING\n"))
+            #expect(try get("/healthz", nodes.httpPort).hasSuffix("\r\nSERVING\n"))
             try engine.sql(healed)
             try nodes.expectNothingLost()
         }
@@ -234,7 +234,7 @@ private final class FaultedNodes {
             number += 1
             return try create(Text("after-\(number)"))
         }
-        try wait { try get("/healthz", httpPort).hasSuffix("SERVING\n") }
+        try wait { try get("/healthz", httpPort).hasSuffix("\r\nSERVING\n") }
         for node in [one, two] {
             for id in acknowledged { #expect(try node.displayName(ofTenant: id, in: data) == id) }
             for id in refused { #expect(throws: Failure.self) { try node.displayName(ofTenant: id, in: data) } }

@@ -2,7 +2,7 @@ import Base
 import Glibc
 import Synchronization
 
-/// A proxy to the engine that loses questions or answers, together with their connection.
+/// A proxy to the engine that loses questions or answers together with their connection, or takes long to forward them.
 final class LossyProxy: Sendable {
     enum Loss: Sendable {
         /// The next bytes from the client do not reach the server.
@@ -16,6 +16,8 @@ final class LossyProxy: Sendable {
         /// A question is lost after this number of arrivals from clients, again and again.
         var period: Int?
         var left = 0
+        /// In microseconds.
+        var delay: UInt32 = 0
         var threads: [OSThread] = []
         var descriptors: [Int32] = []
     }
@@ -48,6 +50,9 @@ final class LossyProxy: Sendable {
     /// Loses the last of every `count` arrivals from clients, and its connection, for as long as the proxy lasts. The
     /// first loss comes after `first` arrivals.
     func loseOne(of count: Int, first: Int? = nil) { state.withLock { ($0.period, $0.left) = (count, first ?? count) } }
+
+    /// Holds back all that arrives from now on, in either direction, for so many microseconds.
+    func delay(by microseconds: UInt32) { state.withLock { $0.delay = microseconds } }
 
     func stop() {
         shutdown(listener, Int32(SHUT_RDWR))
@@ -96,6 +101,8 @@ final class LossyProxy: Sendable {
         while true {
             let count = recv(source, &chunk, chunk.count, 0)
             guard count > 0 else { break }
+            let delay = state.withLock { $0.delay }
+            if delay > 0 { usleep(delay) }
             if isClient {
                 let loss = state.withLock { state in
                     defer { state.next = nil }

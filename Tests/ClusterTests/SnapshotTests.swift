@@ -60,6 +60,24 @@ import Testing
         }
     }
 
+    @Test func aSnapshotIsCompletedAsTheOperatorHasCommitsMade() async throws {
+        try await withNode { engine, node in
+            try engine.sql("ALTER ROLE postern SET synchronous_commit = remote_write")
+            try engine.sql(
+                """
+                CREATE TABLE postern.noted (setting text);
+                CREATE FUNCTION postern.note() RETURNS trigger LANGUAGE plpgsql AS
+                'BEGIN INSERT INTO postern.noted VALUES (current_setting(''synchronous_commit'')); RETURN NEW; END';
+                CREATE TRIGGER note BEFORE UPDATE ON postern.postern_snapshot
+                    FOR EACH ROW WHEN (NEW.complete) EXECUTE FUNCTION postern.note()
+                """)
+            #expect(try engine.makeSnapshot(of: node) != nil)
+            let noted = "SELECT count(*) FROM postern.noted"
+            #expect(try engine.number("\(noted)") == 1)
+            #expect(try engine.number("\(noted) WHERE setting = 'remote_write'") == 1)
+        }
+    }
+
     @Test func aPartOfTheWholeCopyIsNotTheLast() async throws {
         try await withNode { engine, node in
             let made = try #require(try engine.makeSnapshot(of: node))

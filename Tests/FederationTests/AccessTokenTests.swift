@@ -2,6 +2,7 @@ import Base
 import Federation
 import JSON
 import Messages
+import Reactor
 import Rules
 import TestSupport
 import Testing
@@ -60,6 +61,46 @@ import Testing
             fixture.provider.close()
             _ = await fixture.error(.accessToken(fixture.provider.accessToken(.ann)), configuration)
             #expect(counts.failed.value == 1)
+        }
+    }
+
+    /// Answers are read where their time is measured, and nothing is sent for a tenant that has spent its time.
+    @Test func readingAnAnswerTakesFromTheTimeOfItsTenant() async throws {
+        let padding = [String](repeating: #"{"b":0}"#, count: 7_000).joined(separator: ",")
+        let body = [UInt8](#"{"aud":"client-1","sub":"4711","a":[\#(padding)]}"#.utf8)
+        let server = FakeHTTPServer { _ in .response(HTTPResponse(contentType: "application/json", body: body)) }
+        defer { server.close() }
+        try await withFederation(keyTime: .microseconds(1)) { fixture in
+            func error(_ providerID: Text, _ tenantID: Text) async -> FederationError? {
+                let configuration = fixture.configuration(providerID, tenantID: tenantID) {
+                    $0.endpoints = ProviderEndpoints(
+                        userInfo: Text("\(server.url)/me"),
+                        tokenCheck: providerID == "google.com" ? Text("\(server.url)/check") : .empty)
+                    $0.acceptUnboundAccessTokens = true
+                }
+                return await fixture.error(.accessToken(fixture.provider.accessToken(.ann)), configuration)
+            }
+            for (count, tenantID) in [(1, "t"), (2, "u")] as [(Int, Text)] {
+                #expect(await error("google.com", tenantID) == .overloaded)
+                #expect(server.requestCount("/check") == count && server.requestCount("/me") == 0)
+            }
+            #expect(await error("yahoo.com", "v") == nil)
+            #expect(await error("yahoo.com", "v") == .overloaded)
+            #expect(server.requestCount("/me") == 1)
+        }
+    }
+
+    @Test func ofTheClaimsOnlyTheOneThatTrustLooksAtIsKept() async throws {
+        try await withFederation { fixture in
+            let configuration = fixture.configuration {
+                $0.trust = ProviderTrust(
+                    level: .always, requiredClaim: RequiredClaim(name: "hd", value: "corp.example"))
+            }
+            let user = User("1", email: "a@corp.example", claims: [.init("hd", "corp.example"), .init("more", "x")])
+            let (profile, isEmailTrusted) = try await fixture.client.prove(
+                .accessToken(fixture.provider.accessToken(user)), nonce: "", configuration, now: fixture.now,
+                deadline: .now.advanced(by: .seconds(20)))
+            #expect(profile.claims == ["hd": "corp.example"] && isEmailTrusted)
         }
     }
 

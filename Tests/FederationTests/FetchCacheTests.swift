@@ -39,6 +39,37 @@ import Testing
         #expect(cache.count == 4)
     }
 
+    /// The usual case of a server with many tenants: the others have an entry each, and users of one tenant come by
+    /// several providers at the same time.
+    @Test func aTenantFetchesAFewAtOnceAlsoIfAllOthersHaveFewer() async throws {
+        let cache = Cache(entriesMax: 16)
+        for key in 0..<16 { #expect(try await fetches(key, Text("t\(key)"), cache)) }
+        let tasks = (100...100 + Cache.assuredCount).map { key in
+            let (begun, gate) = (Promise<Bool>(), Promise<Cache.Fetched>())
+            let task = Task {
+                do {
+                    return try await cache.value(for: key, tenant: "b", now: start) {
+                        begun.succeed(true)
+                        return try await gate.value()
+                    }
+                } catch {
+                    begun.succeed(false)
+                    throw error
+                }
+            }
+            return (task, begun, gate)
+        }
+        var begunCount = 0
+        for (_, begun, _) in tasks where try await begun.value() { begunCount += 1 }
+        #expect(begunCount == Cache.assuredCount)
+        for (task, _, gate) in tasks {
+            gate.succeed(Cache.Fetched(value: 1, lifetime: nil))
+            _ = await task.result
+        }
+        // The entries that the others lost were those that were unused for longest.
+        for key in 8..<16 { #expect(try await fetches(key, Text("t\(key)"), cache) == false) }
+    }
+
     @Test func anEntryOfAnotherTenantMayBeUsed() async throws {
         let cache = Cache(entriesMax: 8)
         #expect(try await fetches(0, "a", cache))
@@ -83,6 +114,61 @@ import Testing
             }
             gate.succeed(Cache.Fetched(value: 2, lifetime: nil))
             for await late in group { #expect(late == 2) }
+        }
+    }
+
+    /// The first caller's tenant may do nothing more at the moment. That is no answer to the callers of another one.
+    @Test(arguments: [false, true])
+    func aFetchThatIsRefusedToOneTenantIsBegunByAnother(_ hasOldValue: Bool) async throws {
+        let cache = Cache(entriesMax: 8)
+        if hasOldValue { #expect(try await fetches(1, "a", cache)) }
+        let (now, gate, begun) = (start + .hours(2), Promise<Cache.Fetched>(), Promise<Void>())
+        let first = Task {
+            try await cache.value(for: 1, tenant: "a", now: now) {
+                begun.succeed(())
+                return try await gate.value()
+            }
+        }
+        try await begun.value()
+        let others = Counter()
+        await withTaskGroup(of: Int?.self) { group in
+            for _ in 0..<300 {
+                group.addTask {
+                    try? await cache.value(for: 1, tenant: "b", now: now) {
+                        others.add()
+                        return Cache.Fetched(value: 2, lifetime: nil)
+                    }
+                }
+            }
+            // When 44 have their answer, the other 256 wait for the fetch of the first tenant.
+            for _ in 0..<44 { _ = await group.next() }
+            gate.fail(FederationError.overloaded)
+            for await late in group { #expect(late == 2) }
+        }
+        #expect(others.value == 1)
+        let result = await first.result
+        if hasOldValue {
+            #expect(try result.get() == 1)
+        } else {
+            #expect(throws: FederationError.overloaded) { try result.get() }
+        }
+    }
+
+    /// Each caller is of another tenant, and waits for several fetches that are refused.
+    @Test func `The old value serves whoever waited for fetches of others in vain`() async throws {
+        let cache = Cache(entriesMax: 8)
+        #expect(try await fetches(1, "first", cache))
+        let now = start + .hours(2)
+        await withTaskGroup(of: Int?.self) { group in
+            for number in 0..<64 {
+                group.addTask {
+                    try? await cache.value(for: 1, tenant: Text("t\(number)"), now: now) {
+                        () async throws -> Cache.Fetched in
+                        throw FederationError.overloaded
+                    }
+                }
+            }
+            for await value in group { #expect(value == 1) }
         }
     }
 

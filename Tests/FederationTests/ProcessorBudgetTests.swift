@@ -42,6 +42,16 @@ import Testing
         #expect(!isRefused(budget, "a", at: start - .seconds(1)))
     }
 
+    @Test func `An answer that comes late does not make the account forget what was spent since its request`() {
+        let budget = ProcessorBudget(limit: .milliseconds(1))
+        spend(budget, "a", at: start + .seconds(5))
+        budget.spend("a", now: start) {}
+        #expect(isRefused(budget, "a", at: start + .seconds(5)))
+        // An account of a time that is not yet there is left from before the clock went back.
+        spend(budget, "a", at: start - .seconds(20))
+        #expect(isRefused(budget, "a", at: start - .seconds(20)))
+    }
+
     @Test func aFloodOfTenantsIsBoundedAndForgetsThoseWhoseWindowIsOver() {
         let budget = ProcessorBudget(limit: .milliseconds(1))
         for number in 0..<16_384 { budget.spend(Text("old\(number)"), now: start - .seconds(20)) {} }

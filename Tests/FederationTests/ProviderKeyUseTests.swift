@@ -67,6 +67,22 @@ import Testing
         #expect(keys.keys([0]).count == 1)
     }
 
+    @Test(.timeLimit(.minutes(1))) func oneTenantsCheckHoldsUpNoOther() async throws {
+        let keys = try #require(Self.keySet(Self.jwk()))
+        let (gate, begun) = (Promise<Void>(), Promise<Void>())
+        let first = Task {
+            try await keys.checkOnce([0], tenant: "a") {
+                begun.succeed(())
+                try await gate.value()
+            }
+        }
+        try await begun.value()
+        try await keys.checkOnce([0], tenant: "b") { _ = keys.make([0]) }
+        #expect(keys.keys([0]).count == 1)
+        gate.succeed(())
+        try await first.value
+    }
+
     /// RFC 7517 §4.2 and §4.3. 36 cases.
     @Test func onlyKeysForSignaturesAreUsed() {
         let key = Self.jwk()

@@ -17,6 +17,7 @@ import Testing
         // The runs must contain enough of every outcome.
         let counts = search.counts
         #expect(counts.acknowledged > 1_000 && counts.refused > 1_000 && counts.unknown > 50 && counts.forks > 1)
+        #expect(counts.turns > 100)
     }
 
     @Test(arguments: Mistake.allCases) func `Every mistake is found`(_ mistake: Mistake) throws {

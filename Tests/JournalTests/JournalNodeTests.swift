@@ -40,6 +40,8 @@ import Testing
         let running = ready + [.requestsCame]
         let sent = running + [.ran(.changes)]
         let unknown = sent + [.connectionLost]
+        let turn = sent + [.outrun(wantsTurn: true), .turn(isGiven: true)]
+        let runningInTurn = turn + [.rows([row(6), row(7)]), .stored(mark(7))]
         return [
             ("joining", [.began(nil)]),
             ("connecting", began),
@@ -56,6 +58,11 @@ import Testing
             ("unknown, looking", unknown + [.connected]),
             ("unknown, sent again", unknown + [.connected, .rows([row(6)])]),
             ("seen, confirming", unknown + [.connected, .rows([row(6), row(7, batch: 2)])]),
+            ("turn, asked", sent + [.outrun(wantsTurn: true)]),
+            ("turn, looking", turn),
+            ("turn, running", runningInTurn),
+            ("turn, sent", runningInTurn + [.ran(.changes)]),
+            ("turn, ending", runningInTurn + [.ran(.refusals)]),
             ("stopped", began + [.connected, .rows([row(5, branch: 1)])]),
         ]
     }()
@@ -66,7 +73,11 @@ import Testing
         ("connected", .connected),
         ("lost", .connectionLost),
         ("appended", .appended(mark(7))),
-        ("outrun", .outrun),
+        ("outrun", .outrun(wantsTurn: false)),
+        ("outrun again", .outrun(wantsTurn: true)),
+        ("turn", .turn(isGiven: true)),
+        ("no turn", .turn(isGiven: false)),
+        ("turn ended", .turnEnded),
         ("ran", .ran(.changes)),
         ("refused", .ran(.refusals)),
         ("stored", .stored(mark(8))),
@@ -88,6 +99,8 @@ import Testing
             case .read(let position): "read \(position)"
             case .append(let mark, .decided(let id)): "append \(id.words[0]) over \(mark.position)"
             case .append(let mark, .empty): "append nothing over \(mark.position)"
+            case .beginTurn: "begin turn"
+            case .endTurn: "end turn"
             case .run: "run"
             case .abort: "abort"
             case .forget: "forget"
@@ -122,6 +135,7 @@ import Testing
         "confirming | lost: connect",
         "confirming | appended: read 5",
         "confirming | outrun: read 5",
+        "confirming | outrun again: begin turn",
         "ready | lost: connect",
         "ready | requests: run",
         "ready | grew: read 6",
@@ -134,6 +148,7 @@ import Testing
         "sent | lost: connect",
         "sent | appended: commit 7",
         "sent | outrun: abort, read 6",
+        "sent | outrun again: abort, begin turn",
         "committing | lost: connect",
         "committing | stored: answer",
         "unknown | connected: read 6",
@@ -142,9 +157,24 @@ import Testing
         "unknown, sent again | lost: connect",
         "unknown, sent again | appended: commit 7",
         "unknown, sent again | outrun: read 6",
+        "unknown, sent again | outrun again: begin turn",
         "seen, confirming | lost: connect",
         "seen, confirming | appended: commit 7",
         "seen, confirming | outrun: read 6",
+        "seen, confirming | outrun again: begin turn",
+        "turn, asked | lost: connect",
+        "turn, asked | turn: read 6",
+        "turn, asked | no turn: read 6",
+        "turn, looking | lost: connect",
+        "turn, running | lost: connect",
+        "turn, running | ran: append 3 over 7",
+        "turn, running | refused: end turn",
+        "turn, sent | lost: connect",
+        "turn, sent | appended: commit 7",
+        "turn, sent | outrun: abort, read 7",
+        "turn, sent | outrun again: abort, begin turn",
+        "turn, ending | lost: abort, connect",
+        "turn, ending | turn ended: answer",
     ]
 
     // MARK: Rows
@@ -195,7 +225,7 @@ import Testing
         follow(
             &subject,
             [
-                (.outrun, "abort, read 6"), (.rows([Self.row(6), Self.row(7)]), "apply 7"),
+                (.outrun(wantsTurn: false), "abort, read 6"), (.rows([Self.row(6), Self.row(7)]), "apply 7"),
                 (.stored(Self.mark(7)), "run"), (.ran(.changes), "append 3 over 7"),
                 (.appended(Self.mark(8)), "commit 8"), (.stored(Self.mark(8)), "answer"),
             ])

@@ -73,6 +73,27 @@ import Testing
                 apple: AppleKey(teamID: "t"), acceptUnknownNonce: true))
     }
 
+    /// A mask may name the quotas of a credential as a whole, so each of them has to be marked.
+    @Test func allQuotasOfACredentialMayBeChanged() {
+        let full = CallerQuotas(mutationsPerSecond: 1, writtenBytesPerHour: 2, smsPerHour: 3)
+        copies(full)
+        var filled = CallerQuotas()
+        for path in CallerQuotas.Path.allCases { filled.copy(path, from: full) }
+        #expect(filled == full)
+    }
+
+    @Test func aPathLeadsIntoAMessageOfTheRequest() throws {
+        func inner(_ names: [Text]) throws -> [CallerQuotas.Path] {
+            try UpdateMask<ProjectUpdateApiKeyRequest>(names).innerPaths(of: CallerQuotas.self, at: .quotas)
+        }
+        #expect(try inner(["quotas.sms_per_hour", "display_name"]) == [.smsPerHour])
+        #expect(try inner(["quotas.written_bytes_per_hour", "quotas"]) == CallerQuotas.Path.allCases)
+        #expect(try inner(["display_name"]).isEmpty)
+        for wrong in ["quotas.", "quotas.smsPerHour", "quotas.sms_per_hour.x", "quotas.stored_bytes"] as [Text] {
+            #expect(throws: Failure.self) { try inner([wrong]) }
+        }
+    }
+
     @Test func aFieldBelowAnotherLeavesItsNeighboursAlone() {
         var tenant = Tenant(quotas: TenantQuotas(storedBytes: 1, mutationsPerSecond: 2))
         tenant.copy(.quotasStoredBytes, from: Tenant(quotas: TenantQuotas(storedBytes: 5, mutationsPerSecond: 6)))

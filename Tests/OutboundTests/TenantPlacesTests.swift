@@ -59,9 +59,12 @@ import Testing
         }
     }
 
-    /// A pool of two threads. A path "/silent" is never answered.
-    private func run(places count: Int, _ body: (Scene) async throws -> Void) async throws {
-        let pool = WorkerPool(name: "outbound", workers: 2, queueMax: 16, queueMaxPerTenant: 16)
+    /// A path "/silent" is never answered.
+    private func run(
+        places count: Int, workers: Int = 2, sharesWorkers: Bool = false, _ body: (Scene) async throws -> Void
+    ) async throws {
+        let pool = WorkerPool(
+            name: "outbound", workers: workers, queueMax: 16, queueMaxPerTenant: 16, sharesWorkers: sharesWorkers)
         let server = FakeHTTPServer { $0.path == "/silent" ? .silence : .response(HTTPResponse(body: [])) }
         let places = TenantPlaces(perTenant: count)
         let scene = Scene(
@@ -135,6 +138,19 @@ import Testing
             await cancel([mail])
             // The transfer goes on without its caller.
             await expectNoPlace(scene)
+        }
+    }
+
+    @Test func `Mails that hang leave half of the threads to requests`() async throws {
+        try await run(places: 8, workers: 4, sharesWorkers: true) { scene in
+            // The server waits for a request, and each client for the greeting of a mail server.
+            let mails = (0..<4).map { number in
+                Task { try await scene.mail(port: scene.server.port, tenant: Text("mail-\(number)")) }
+            }
+            try await wait { scene.server.connectionCount == 2 }
+            #expect(try await scene.get(tenant: "other").status == 200)
+            for mail in mails { mail.cancel() }
+            for mail in mails { _ = await mail.result }
         }
     }
 

@@ -32,6 +32,10 @@ import Testing
         $0.suspended = true
         $0.suspensionReason = "moved"
         $0.quotas = TenantQuotas(storedBytes: 1 << 30, mutationsPerSecond: 9)
+        $0.quotaStoredBytes = 1 << 31
+        $0.quotaMutationsPerSecond = 8
+        $0.quotaAnonymousSignUpsPerHour = 7
+        $0.quotaSMSPerHour = 6
         $0.allowedContinueDomains = ["app.example", "*.apps.example"]
         $0.allowLoopbackContinueURL = true
         $0.enablePhoneSignin = true
@@ -188,7 +192,7 @@ import Testing
         try await AdminScene.run { scene in
             _ = try await scene.project.createTenant("acme")
             _ = try await scene.project.createServiceAccount("shop-bot")
-            let quotas = CallerQuotas(mutationsPerSecond: 1_000)
+            let quotas = CallerQuotas(mutationsPerSecond: 1_000, writtenBytesPerHour: 2_000, smsPerHour: 3_000)
             let change = ServiceAccountChange {
                 $0.displayName = "Bot"
                 $0.role = .tenantAdmin
@@ -196,13 +200,42 @@ import Testing
                 $0.customTokens = true
                 $0.trustedEndUserIP = true
                 $0.disabled = true
-                $0.quotas = quotas
+                $0.quotas = CallerQuotas(smsPerHour: 1)
+                $0.quotaMutationsPerSecond = 1_000
+                $0.quotaWrittenBytesPerHour = 2_000
+                $0.quotaSMSPerHour = 3_000
             }
             #expect(change.fields.paths.count == Self.propertyCount(change))
             let changed = try await scene.project.updateServiceAccount("shop-bot", change)
             #expect(changed.quotas == quotas)
             #expect(changed.displayName == "Bot" && changed.role == .tenantAdmin && changed.scope == change.scope)
             #expect(changed.customTokens && changed.trustedEndUserIP && changed.disabled)
+        }
+    }
+
+    @Test func `One quota is set, and the others stay`() async throws {
+        try await AdminScene.run { scene in
+            let project = scene.project
+            _ = try await project.createTenant("acme")
+            try await project.updateTenant("acme", TenantSettingsChange { $0.quotas = TenantQuotas(storedBytes: 7) })
+            let tenant = try await project.updateTenant("acme", TenantSettingsChange { $0.quotaSMSPerHour = 5 })
+            #expect(tenant.quotas == TenantQuotas(storedBytes: 7, smsPerHour: 5))
+
+            let before = CallerQuotas(mutationsPerSecond: 1, writtenBytesPerHour: 2, smsPerHour: 3)
+            try await project.createServiceAccount("shop-bot")
+            try await project.updateServiceAccount("shop-bot", ServiceAccountChange { $0.quotas = before })
+            let account = try await project.updateServiceAccount(
+                "shop-bot", ServiceAccountChange { $0.quotaWrittenBytesPerHour = 0 })
+            #expect(account.quotas == CallerQuotas(mutationsPerSecond: 1, smsPerHour: 3))
+
+            let made = try await project.createApiKey(role: .app, quotas: before)
+            let key = try await project.updateApiKeyQuotas(of: made.apiKey.apiKeyID, mutationsPerSecond: 9)
+            #expect(key.quotas == CallerQuotas(mutationsPerSecond: 9, writtenBytesPerHour: 2, smsPerHour: 3))
+            let all = try await project.setApiKeyQuotas(CallerQuotas(smsPerHour: 4), of: made.apiKey.apiKeyID)
+            #expect(all.quotas == CallerQuotas(smsPerHour: 4))
+            await expectRefusal("INVALID_UPDATE_MASK") { () throws(Failure) in
+                _ = try await project.updateApiKeyQuotas(of: made.apiKey.apiKeyID)
+            }
         }
     }
 }

@@ -62,6 +62,29 @@ import Testing
         }
     }
 
+    @Test func `A row that no message can hold is refused by its index, and the import goes on`() async throws {
+        try await AdminScene.run { scene in
+            var rows = Self.users(0..<1_203)
+            for index in [0, 600, 601, 1_202] {
+                rows[index].providers = (0..<1_100).map { ProviderInfo(providerID: "oidc.p", rawID: Text("\($0)")) }
+            }
+            rows[601].providers = []
+            rows[601].customClaimsJSON = [UInt8](repeating: 0x20, count: 5_000_000)
+            // What the server refuses behind such a row has its own index.
+            rows[700].email = "no email"
+            var checkpoints: [Int64] = []
+            let report = try await scene.tenant.importUsers(rows) { checkpoints.append($0.checkpoint) }
+            #expect(report.createdCount == 1_198 && report.checkpoint == 1_203)
+            #expect(checkpoints == [1, 501, 600, 601, 602, 1_102, 1_202, 1_203])
+            let refused = report.rejections
+            let uids = [0, 600, 601, 700, 1_202].map { rows[$0].uid }
+            #expect(refused.map(\.index) == [0, 600, 601, 700, 1_202] && refused.map(\.uid) == uids)
+            let reasons = ["MESSAGE_LIMIT", "MESSAGE_LIMIT", "MESSAGE_TOO_LARGE", "INVALID_EMAIL", "MESSAGE_LIMIT"]
+            #expect(refused.map(\.reason.string) == reasons)
+            #expect(try await scene.tenant.listUsers(pageSize: 1_000).all().count == 1_198)
+        }
+    }
+
     @Test func `After a lost connection the unsettled rows are sent again`() async throws {
         try await AdminScene.runThroughProxy { scene, proxy in
             let rows = Self.users(0..<5_000)

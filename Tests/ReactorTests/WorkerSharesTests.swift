@@ -18,10 +18,13 @@ import Testing
 
         /// Submits works of the tenant. Returns how many were refused.
         @discardableResult
-        mutating func submit(_ tenant: Text, _ count: Int = 16, at now: Instant) -> Int {
+        mutating func submit(
+            _ tenant: Text, _ count: Int = 16, isPatient: Bool = false, at now: Instant
+        ) -> Int {
             var refusedCount = 0
             for _ in 0..<count {
-                let work = Work(tenant: tenant, deadline: .distantFuture, execute: { {} }, fail: { _ in })
+                let work = Work(
+                    tenant: tenant, deadline: .distantFuture, isPatient: isPatient, execute: { {} }, fail: { _ in })
                 var expired: [Work] = []
                 do { try queue.submit(work, now: now, expired: &expired) } catch { refusedCount += 1 }
                 begin(at: now)
@@ -83,6 +86,34 @@ import Testing
         #expect(scene.count(of: Self.tenant(0)) == 1)
         scene.submit("quick", 1, at: later)
         #expect(scene.count(of: "quick") == 1)
+    }
+
+    @Test func `Works for which nobody waits have half of the workers together`() {
+        var scene = Scene()
+        for number in 0..<32 { scene.submit(Self.tenant(number), 1, isPatient: true, at: start) }
+        #expect(scene.running.count == 8)
+        scene.submit("urgent", 2, at: start)
+        #expect(scene.count(of: "urgent") == 2)
+        // The next one begins when one of them ends.
+        scene.end(Self.tenant(0), afterSeconds: 1)
+        scene.begin(at: start.advanced(by: .seconds(1)))
+        #expect(scene.running.count { $0.isPatient } == 8)
+    }
+
+    @Test func `Works that have no queue share as those that have one`() {
+        var shares = WorkerShares(workers: 4)
+        let works = (0..<8).map { _ in Semaphore() }
+        var begun: [Bool] = []
+        for (work, tenant) in zip(works, ["a", "a", "a", "b", "c", "d"] as [Text]) {
+            begun.append(shares.begin(ObjectIdentifier(work), of: tenant, now: start))
+        }
+        #expect(begun == [true, true, false, true, true, false])
+        for work in works.prefix(2) { shares.ended(ObjectIdentifier(work), nanoseconds: 30_000_000_000) }
+        // Half of the works are those of slow tenants by now. The tenant that was slow gets no third one.
+        let later = start.advanced(by: .seconds(30))
+        let isSlowBegun = shares.begin(ObjectIdentifier(works[6]), of: "a", now: later)
+        let isOtherBegun = shares.begin(ObjectIdentifier(works[7]), of: "d", now: later)
+        #expect(!isSlowBegun && isOtherBegun)
     }
 
     @Test func `The server's own work takes any free worker, and holds nobody back`() {

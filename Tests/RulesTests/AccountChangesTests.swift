@@ -86,6 +86,27 @@ import Testing
         #expect(!changed.user.emailVerified, "nothing can be verified about no email")
     }
 
+    @Test func anAdminAnswersForAnEmailUntilItIsProvedOrTheUserMovesOn() throws {
+        var changed = account(email: "a@b.c") { $0.emailVerified = true }
+        _ = try apply(to: &changed) { $0.displayName = "n" }
+        #expect(!changed.isEmailSetByAdmin)
+        for email in ["x@b.c", "X@b.c"] as [Text] {
+            _ = try apply(to: &changed) { $0.email = Email(stored: email) }
+            #expect(changed.isEmailSetByAdmin)
+        }
+        #expect(try Account(changed.record) == changed)
+        var move = ProfileChange()
+        move.newEmail = Email(stored: "victim@b.c")
+        try move.apply(to: &changed, now: now)
+        #expect(!changed.isEmailSetByAdmin)
+        _ = try apply(to: &changed) { $0.email = Email(stored: "victim@b.c") }
+        #expect(!changed.isEmailSetByAdmin, "written again as it was")
+        for isVerified in [true, false] {
+            _ = try apply(to: &changed) { $0.emailVerified = isVerified }
+            #expect(changed.isEmailSetByAdmin == !isVerified)
+        }
+    }
+
     @Test func whatEndsSessionsAndWhatDoesNot() throws {
         let cases: [(name: String, change: (inout AdminChange) -> Void, end: SessionEnd?, kind: EventKind)] = [
             ("name", { $0.displayName = "n" }, nil, .userUpdated),

@@ -100,6 +100,58 @@ extension BlockingHookTests {
         }
     }
 
+    @Test func aHooksClaimsStayWhenASecondFactorFinishesTheSignIn() async throws {
+        try await Self.run { scene in
+            let client = scene.identity
+            try client.setFactors(.enabled)
+            let user = try client.appUser()
+            try scene.update(["before_sign_in"])
+            scene.script.set("before_sign_in", #"{"allow":true,"session_claims":{"restricted":true,"step":1}}"#)
+            func expectClaims(_ tokens: TokenPair?, step: Int64) throws -> Text {
+                let tokens = try #require(tokens)
+                let refreshed = try #require(try client.refresh(tokens.refreshToken).tokens)
+                for token in [tokens.idToken, refreshed.idToken] {
+                    let claims = try scene.claims(token)
+                    #expect(claims["restricted"]?.bool == true)
+                    #expect(claims["step"]?.integer == step)
+                    #expect(claims["firebase"]?["sign_in_second_factor"]?.string == "totp")
+                }
+                return refreshed.idToken
+            }
+            let done = try client.finish(try client.pending(user), user)
+            let idToken = try expectClaims(done.tokens, step: 1)
+            // A custom token proves the same user again in this session, and the factor as well.
+            client.server.clock.advance(by: .seconds(60))
+            let minted: UsersCreateCustomTokenResponse = try client.client.call(
+                "postern.v1.Users/CreateCustomToken",
+                UsersCreateCustomTokenRequest(uid: user.uid, claimsJSON: [UInt8](#"{"step":2}"#.utf8)))
+            let pending = try client.pending {
+                _ = try LinkTests.reauthenticate(client, idToken, .customToken(minted.customToken))
+            }
+            _ = try expectClaims(try client.finish(pending, user).tokens, step: 2)
+            // Only a sign-in asks the hook, and asks it once.
+            #expect(scene.script.asked.count == 1)
+        }
+    }
+
+    @Test func aHooksClaimsStayWhenEnrollingASecondFactorFinishesTheSignIn() async throws {
+        try await Self.run { scene in
+            let client = scene.identity
+            try client.setFactors(.mandatory)
+            try scene.update(["before_sign_in"])
+            scene.script.set("before_sign_in", #"{"allow":true,"session_claims":{"restricted":true}}"#)
+            let stopped = failure { _ = try client.signUp("ann@example.com") }
+            let credential = Text(stopped.metadata("enrollment_credential") ?? "")
+            try client.verifyEmail(credential)
+            let user = try client.enrollApp("ann@example.com", credential)
+            let refreshed = try #require(try client.refresh(user.tokens.refreshToken).tokens)
+            for token in [user.tokens.idToken, refreshed.idToken] {
+                #expect(try scene.claims(token)["restricted"]?.bool == true)
+            }
+            #expect(scene.script.asked.count == 1)
+        }
+    }
+
     // MARK: Repeats
 
     @Test func theRepeatOfALostSignUpOrSignInAsksNoHook() async throws {

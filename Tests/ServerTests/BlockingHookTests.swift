@@ -136,6 +136,29 @@ import Testing
         }
     }
 
+    /// A hook that repeats what an end user typed may have a line feed or too many bytes in its message.
+    @Test func aRefusalCountsWhateverElseTheAnswerSays() async throws {
+        try await Self.run { scene in
+            _ = try scene.identity.signUp("ann@example.com")
+            let long = String(repeating: "x", count: 513)
+            let answers = [
+                #"{"allow":false,"message":"Ask\nthe desk."}"#, #"{"allow":false,"message":"\#(long)"}"#,
+                #"{"allow":false,"message":7}"#, #"{"allow":false,"message":null,"session_claims":[]}"#,
+                #"{"allow":false,"custom_claims":{"sub":"eve"}}"#, #"{"allow":false,"disabled":"no"}"#,
+            ]
+            for isOpen in [false, true] {
+                try scene.update(["before_sign_in"], allowOnFailure: isOpen)
+                for answer in answers {
+                    scene.script.set("before_sign_in", answer)
+                    let refused = failure { _ = try scene.identity.signIn("ann@example.com") }
+                    #expect(refused.reason == "BLOCKED_BY_HOOK", "\(answer.prefix(60)) \(isOpen)")
+                    let shown = refused.metadata.first { $0.key == "message" }?.value ?? ""
+                    #expect(shown.isEmpty, "a message that cannot be shown is left out: \(answer.prefix(60))")
+                }
+            }
+        }
+    }
+
     @Test func whomAHookDisablesIsDisabledAndRefused() async throws {
         try await Self.run { scene in
             let made = try scene.identity.signUp("ann@example.com")

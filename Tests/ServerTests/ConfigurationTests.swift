@@ -87,6 +87,29 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (["--print-config", "--config", "a", "--config", "b"], "--config: given twice"),
+        (["--print-config", "--threads", "1", "--threads=2"], "--threads: given twice"),
+        (["--print-config", "--verify-store"], "--verify-store: cannot be done together"),
+        (["--check-backup", "a", "--restore-backup", "a"], "--restore-backup: cannot be done together"),
+        (["--accept-rollback=false"], "--accept-rollback: takes no value"),
+        (["--print-config", "--accept-clock=false"], "--accept-clock: takes no value"),
+    ])
+    func `Flags of which only one would count are refused`(flags: [String], complaint: String) async throws {
+        try withTemporaryDirectory { directory in
+            let (status, said) = try Self.run(["--data-directory", "\(directory)/data"] + flags, in: directory)
+            #expect(status == 1 && said.contains(complaint), "\(said)")
+        }
+    }
+
+    @Test(arguments: [["--help", "--recover-admin"], ["--recover-admin", "--help"]])
+    func `The help is shown whatever else is asked for`(flags: [String]) async throws {
+        try withTemporaryDirectory { directory in
+            let (status, said) = try Self.run(["--data-directory", "\(directory)/data"] + flags, in: directory)
+            #expect(status == 0 && said.contains("posternd --recover-admin"), "\(said)")
+        }
+    }
+
     @Test func aWrongValueInAVariableOfOursIsStillRefused() async throws {
         try withTemporaryDirectory { directory in
             let (status, said) = try Self.run(["--print-config"], variables: ["POSTERN_THREADS=many"], in: directory)

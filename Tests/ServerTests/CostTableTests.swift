@@ -45,8 +45,9 @@ import Testing
     @Test func everyLimitIsThereWithItsDefault() {
         #expect(Self.rows.count > 20)
         var values: [String: Any] = [:]
-        for child in Mirror(reflecting: Limits()).children {
-            if let label = child.label { values[label] = child.value }
+        let limits = Limits()
+        for group in [Mirror(reflecting: limits), Mirror(reflecting: limits.administration)] {
+            for child in group.children { if let label = child.label { values[label] = child.value } }
         }
         for row in Self.rows {
             guard row.cells.count == 6 else {

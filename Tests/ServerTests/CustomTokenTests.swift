@@ -10,29 +10,6 @@ import Testing
 import Tokens
 import Wire
 
-/// A custom token that was verified before its call began.
-private struct VerifiedBefore: EnteringMethod {
-    static let name = SignInMethodName.customTokenSignIn
-    let token: VerifiedCustomToken
-    let method: CustomTokenSignIn
-    func checkOpen(_ settings: TenantSettings) {}
-    func read(_ attempt: SignInAttempt) throws -> SignInReading<VerifiedCustomToken> {
-        SignInReading(token, device: try attempt.device())
-    }
-    func throttle(_ credential: VerifiedCustomToken, _ attempt: SignInAttempt) -> SignInThrottle { .unguessable }
-    func prove(_ credential: VerifiedCustomToken, _ attempt: SignInAttempt) async -> VerifiedCustomToken { token }
-    func unprovedEmail(in proof: VerifiedCustomToken, _ attempt: SignInAttempt) -> Email? { nil }
-    func refusedEndUser(_ proof: VerifiedCustomToken) -> RefusedEndUser { RefusedEndUser() }
-    func choose(
-        _ proof: VerifiedCustomToken, known: Account?, settings: TenantSettings, now: Timestamp,
-        in transaction: borrowing ReadTransaction
-    ) -> NamedAccount { method.choose(proof, known: known, settings: settings, now: now, in: transaction) }
-    func decide(
-        _ proof: VerifiedCustomToken, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment,
-        in transaction: borrowing WriteTransaction
-    ) throws -> AccountEffect { try method.decide(proof, choice, on: account, moment, in: transaction) }
-}
-
 /// Signing in with a custom token: what a good token does, and how often.
 @Suite struct CustomTokenTests {
     private func usedTokenCount(_ server: TestServer) throws -> Int {

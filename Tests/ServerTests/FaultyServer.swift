@@ -30,7 +30,8 @@ final class FaultyServer {
         _ = try client.call("postern.v1.Tenants/Create", request, returning: TenantsCreateResponse.self)
     }
 
-    private static func buildLibrary(in directory: String) throws -> String {
+    /// Builds faulty-disk.c, and returns the library's path.
+    static func buildLibrary(in directory: String) throws -> String {
         let tests = #filePath.split(separator: "/").dropLast(2).joined(separator: "/")
         let library = "\(directory)/faulty-disk.so"
         let source = "/\(tests)/Fixtures/faulty-disk.c"
@@ -125,8 +126,11 @@ final class FaultyServer {
             "Users/Delete", UsersDeleteRequest(tenantID: "fast", uid: Text(uid)), UsersDeleteResponse.self)
     }
 
-    func get(_ path: String) throws -> String {
-        let probe = try RawClient(port: httpPort)
+    func get(_ path: String) throws -> String { try Self.get(path, port: httpPort) }
+
+    /// The answer of the HTTP port, its head included.
+    static func get(_ path: String, port: UInt16) throws -> String {
+        let probe = try RawClient(port: port)
         try probe.send([UInt8]("GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
         var answer: [UInt8] = []
         while let more = try? probe.receive(65_536), !more.isEmpty { answer += more }

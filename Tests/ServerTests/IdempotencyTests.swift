@@ -79,6 +79,31 @@ import Wire
         }
     }
 
+    /// The toggle refuses to make users, and this one is made.
+    @Test func aLostSignUpIsAnsweredAfterSignUpWasSwitchedOff() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            try IdentityClient(server).setTenant(["enable_anonymous_user"]) { $0.enableAnonymousUser = true }
+            func signUp(_ email: Text, _ name: Text) throws -> AccountsSignUpResponse {
+                let password: Secret = email.isEmpty ? .empty : Secret("secret1")
+                return try client.call(
+                    "postern.v1.Accounts/SignUp", AccountsSignUpRequest(email: email, password: password),
+                    metadata: key(name))
+            }
+            let (known, anonymous) = (try signUp("ann@example.com", "k1"), try signUp("", "k2"))
+            try ToggleTests.set(client, signup: true, deletion: false)
+            #expect(try signUp("ann@example.com", "k1").tokens?.refreshToken == known.tokens?.refreshToken)
+            #expect(try signUp("", "k2").tokens?.refreshToken == anonymous.tokens?.refreshToken)
+            let others: [(Text, Text)] = [("bob@example.com", "k1"), ("ann@example.com", "k3"), ("", "k4")]
+            for (email, name) in others {
+                expectRefusal("ADMIN_RESTRICTED_OPERATION", "\(name)") { _ = try signUp(email, name) }
+            }
+            let listed: TenantsListDenialsResponse = try client.call(
+                "postern.v1.Tenants/ListDenials", TenantsListDenialsRequest())
+            #expect(listed.denials.count == others.count)
+        }
+    }
+
     /// An anonymous sign-up proves nothing: a caller who guesses its key must not be its user for the rest of the day.
     @Test func tokensAreGivenAgainForAnHour() async throws {
         try await withServer { server in

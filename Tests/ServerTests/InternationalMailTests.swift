@@ -113,6 +113,28 @@ import Testing
         }
     }
 
+    /// The address is taken from an account that was moved to it, and gets into a new one.
+    @Test func aPasswordResetMakesNoAccountWithSuchAnAddressAfterwards() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try Self.allow(true, client)
+            try client.setTenant(["enable_email_privacy"]) { $0.enableEmailPrivacy = false }
+            let made = try EmailRecoveryTests.verifiedAccount(client, "ada@example.com")
+            let uid = try client.lookup(made.idToken).uid
+            _ = try EmailRecoveryTests.move(client, to: Self.address, made.idToken)
+            try client.sendOob(.passwordReset, email: Self.address)
+            let code = try EmailRecoveryTests.newestCode(client, .passwordReset)
+            try Self.allow(false, client)
+            expectRefusal("INVALID_EMAIL") { _ = try client.resetPassword(code, "another horse") }
+            #expect(try client.get(uid).email == Self.address)
+            try Self.allow(true, client)
+            _ = try client.resetPassword(code, "another horse")
+            let other = try client.find(Self.address)
+            #expect(other.uid != uid && other.emailVerified)
+            #expect(try client.get(uid).email == "ada@example.com")
+        }
+    }
+
     @Test func aChangeThatWasAskedForBeforeIsNotMadeAfterwards() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

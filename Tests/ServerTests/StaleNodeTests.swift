@@ -5,6 +5,8 @@ import Store
 import Synchronization
 import TestSupport
 import Testing
+import Transport
+import Wire
 
 @testable import Service
 
@@ -91,6 +93,59 @@ import Testing
                 let _: UsersGetResponse = try IdentityClient(nodes.second).client.call(
                     "postern.v1.Users/Get", UsersGetRequest(uid: "nobody"))
             }
+        }
+    }
+
+    /// Sends a call that the node cannot answer yet, and is gone.
+    private func askAndLeave(_ server: TestServer, _ key: Secret) throws {
+        let client = try server.connect(authenticated: false)
+        client.apiKey = key
+        _ = try client.hello()
+        var ping = ByteBuffer()
+        ControlFrame.ping(1, ack: false).append(to: &ping)
+        let request = client.request(
+            "postern.v1.Project/ServerInfo", ProjectServerInfoRequest(), stream: client.nextStream())
+        try client.send(request + ping.copyBytes())
+        // The call has been taken in when the PING is answered.
+        #expect(try client.readFrame().header.type == .ping)
+        client.reset()
+    }
+
+    /// The connection is closed before the node learns of its credential, and counts for nobody then.
+    @Test func whoLeftBeforeTheNodeKnewTheCredentialTakesNoPlace() async throws {
+        let gate = AppendGate()
+        let configure: @Sendable (inout Instance.Configuration) -> Void = { configuration in
+            configuration.threads = 1
+            configuration.limits.connectionsPerCallerMax = 2
+        }
+        try await withTwoNodes(secondGate: gate, configure: configure) { nodes in
+            defer { gate.open() }
+            let second = nodes.second
+            // The node's writer waits with a change, and whoever asks for the journal's end waits behind it.
+            gate.close()
+            let writing = Task {
+                try await atOnce(1) { _ -> UsersCreateResponse in
+                    try second.connect().call("postern.v1.Users/Create", UsersCreateRequest(uid: "ada"))
+                }
+            }
+            #expect(try await gate.isHoldingInTime())
+            let made: ProjectCreateApiKeyResponse = try nodes.first.connect().call(
+                "postern.v1.Project/CreateApiKey",
+                ProjectCreateApiKeyRequest(role: .projectAdmin, scope: Scope(tenants: .all(true))))
+            let connections = second.instance.server.metrics.connectionsOpen
+            let others = connections.value
+            for _ in 0..<2 { try askAndLeave(second, made.secretKey) }
+            for _ in 0..<2_000 where connections.value > others { try await Task.sleep(for: .milliseconds(5)) }
+            gate.open()
+            for written in try await writing.value { _ = try written.get() }
+            // This call comes after theirs.
+            let _: ProjectServerInfoResponse = try second.connect().call(
+                "postern.v1.Project/ServerInfo", ProjectServerInfoRequest(),
+                metadata: [OutgoingMetadata.Entry(key: "x-postern-consistency", value: "latest")])
+            let returning = try second.connect(authenticated: false)
+            returning.apiKey = made.secretKey
+            let _: ProjectServerInfoResponse = try returning.call(
+                "postern.v1.Project/ServerInfo", ProjectServerInfoRequest())
         }
     }
 

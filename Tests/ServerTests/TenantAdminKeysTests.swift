@@ -64,6 +64,30 @@ import Testing
         }
     }
 
+    @Test func oneQuotaIsSetAndTheOthersStay() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            let made = try Self.make(client, Self.request(.app, tenant: nil) { $0.quotas = Self.quotas(1, 2, 3) }).key
+            func update(_ paths: [Text], _ quotas: CallerQuotas?) throws -> CallerQuotas? {
+                let request = ProjectUpdateApiKeyRequest(
+                    apiKeyID: made.apiKeyID, updateMask: ProtobufFieldMask(paths: paths), quotas: quotas)
+                let answer: ProjectUpdateApiKeyResponse = try client.call("postern.v1.Project/UpdateApiKey", request)
+                return answer.apiKey?.quotas
+            }
+            // What the mask does not name is not looked at, even if it could not be set.
+            #expect(try update(["quotas.sms_per_hour"], Self.quotas(9, -1, 7)) == Self.quotas(1, 2, 7))
+            #expect(try update(["quotas.mutations_per_second"], nil) == Self.quotas(0, 2, 7))
+            #expect(try update(["quotas.sms_per_hour", "quotas"], Self.quotas(4, 0, 0)) == Self.quotas(4, 0, 0))
+            expectRefusal("INVALID_QUOTA") { _ = try update(["quotas.written_bytes_per_hour"], Self.quotas(0, -1, 0)) }
+            expectRefusal("INVALID_UPDATE_MASK") { _ = try update(["quotas.stored_bytes"], nil) }
+            #expect(try Self.list(client).contains { $0.quotas == Self.quotas(4, 0, 0) })
+        }
+    }
+
+    private static func quotas(_ mutations: Int64, _ bytes: Int64, _ sms: Int64) -> CallerQuotas {
+        CallerQuotas(mutationsPerSecond: mutations, writtenBytesPerHour: bytes, smsPerHour: sms)
+    }
+
     @Test func aTenantsAdminMakesSeesAndRevokesTheKeysOfItsTenant() async throws {
         try await withServer { server in
             try Self.createTenants(server, "acme", "beta")
@@ -145,8 +169,10 @@ import Testing
             }
             expectRefusal("INSUFFICIENT_PERMISSION") { try update("expires_at_micros") { $0.expiresAtMicros = 0 } }
             expectRefusal("INSUFFICIENT_PERMISSION") { try update("allowed_addresses") { $0.allowedAddresses = [] } }
-            expectRefusal("INSUFFICIENT_PERMISSION") {
-                try update("quotas") { $0.quotas = CallerQuotas(mutationsPerSecond: 9_999) }
+            for path in ["quotas", "quotas.mutations_per_second"] as [Text] {
+                expectRefusal("INSUFFICIENT_PERMISSION") {
+                    try update(path) { $0.quotas = CallerQuotas(mutationsPerSecond: 9_999) }
+                }
             }
             try update("display_name") { $0.displayName = "shop" }
         }

@@ -231,6 +231,28 @@ import Testing
         }
     }
 
+    /// A verifier that is given more keys than it reads knows none of the newer ones.
+    @Test func thereAreNeverMoreKeysThanVerifiersRead() async throws {
+        try await withSigner { signer in
+            func rotate() async throws {
+                _ = try await signer.rotate(algorithm: .es256, publishAhead: .zero, record: events.record)
+            }
+            try await signer.start(algorithm: .es256, record: events.record)
+            for _ in 1..<KeySet.countMax { try await rotate() }
+            let refused = await #expect(throws: Failure.self) { try await rotate() }
+            #expect(refused?.reason == "TOO_MANY_SIGNING_KEYS")
+            #expect(KeySet(parsing: signer.published.current.jwks)?.entries.count == KeySet.countMax)
+            // A key that leaked is replaced all the same.
+            let leaked = try #require(signingID(signer))
+            let revoked = try await signer.revoke(leaked, validateOnly: false, record: events.record)
+            #expect(revoked?.successor != nil && signer.published.current.entries.count == KeySet.countMax)
+            clock.advance(by: .hours(3))
+            try await signer.retireExpired(record: events.record)
+            try await rotate()
+            #expect(signer.published.current.entries.count == 2)
+        }
+    }
+
     @Test func aRotationThatCannotBeRecordedChangesNothing() async throws {
         struct Refused: Error {}
         try await withSigner { signer in

@@ -56,6 +56,25 @@ import Testing
         }
     }
 
+    @Test func aDamagedRecordStaysAndDoesNotKeepTheOthers() async throws {
+        try await withTemporaryStore(tables: testTables) { store in
+            for id in 1...5 as ClosedRange<UInt8> { try put(store, id, at: 100 * Int64(id)) }
+            let asBytes = Table<[UInt8], [UInt8]>(id: 18, name: "ending", owner: .nobody, purge: .noTenant)
+            try await store.write { try $0.put(asBytes, [2], [1]) }
+            let damaged = Counter()
+            let count = try await store.sweep(now: Timestamp(microseconds: 1_000), limit: 100) { error in
+                #expect(error == .corrupt(table: "ending"))
+                damaged.add()
+            }
+            #expect(count == 5 && damaged.value == 1)
+            #expect(try store.read { try $0.count(ending) } == 1)
+            #expect(try await sweep(store, 1_000) == 0)
+            try await store.write { try $0.put(ending, [2], EndingRecord()) }
+            #expect(try await sweep(store, 1_000 + Duration.days(1).microseconds) == 1)
+            #expect(try store.read { try $0.count(ending) } == 0)
+        }
+    }
+
     @Test func aRecordMayScheduleItselfAgain() async throws {
         try await withTemporaryStore(tables: testTables) { store in
             try put(store, 1, at: 100, EndingRecord(.isPutOff(until: Timestamp(microseconds: 500))))

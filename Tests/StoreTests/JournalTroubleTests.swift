@@ -39,6 +39,41 @@ import Testing
         }
     }
 
+    /// As when the standby went away: the node sees the row of its entry, and the engine takes nothing since.
+    @Test func anEntryThatIsSeenDoesNotShowThatTheEngineIsBack() async throws {
+        enum State: Equatable { case well, losingAnswer, refusing(left: Int) }
+        let state = Mutex(State.well)
+        @Sendable func fault(at question: MemoryJournal.Question) -> MemoryJournal.Fault? {
+            guard question == .append else { return nil }
+            return state.withLock { state in
+                switch state {
+                case .well: return nil
+                case .losingAnswer:
+                    state = .refusing(left: 500)
+                    return .after
+                case .refusing(let left):
+                    // In the end the engine takes entries again, so that the test ends in any case.
+                    state = left > 1 ? .refusing(left: left - 1) : .well
+                    return .before
+                }
+            }
+        }
+        try await withJournaledNodes(1, fault: fault) { cluster in
+            let store = cluster.nodes[0].store
+            try await store.write { try $0.put(JournaledNodes.values, [1], [1]) }
+            state.withLock { $0 = .losingAnswer }
+            await #expect(throws: StoreError.journal(.outcomeUnknown)) {
+                try await store.write { try $0.put(JournaledNodes.values, [1], [2]) }
+            }
+            await #expect(throws: StoreError.journal(.away)) {
+                try await store.write { try $0.put(JournaledNodes.values, [1], [3]) }
+            }
+            state.withLock { $0 = .well }
+            while (try? await store.write { _ in }) == nil {}
+            #expect(try store.read { try $0.get(JournaledNodes.values, [1]) } == [2])
+        }
+    }
+
     @Test func aJournalThatLostWhatItConfirmedEndsTheNode() async throws {
         try await expectEnd(.journal(.forked(position: 2))) { rows in rows.removeLast() }
     }

@@ -23,7 +23,13 @@ import Testing
             }
         }
         let counts = Counts()
-        try await withJournaledNodes(3, { $0.limits.journal.patience = .seconds(60) }, fault: fault) { cluster in
+        let configure = { (configuration: inout StoreConfiguration) in
+            configuration.limits.journal.patience = .seconds(60)
+            // The nodes ask for a turn after three lost races.
+            configuration.limits.journal.outrunTimeBeforeTurn = .zero
+            configuration.limits.journal.turnPause = .zero
+        }
+        try await withJournaledNodes(3, configure, fault: fault) { cluster in
             await withTaskGroup(of: Void.self) { group in
                 for client in 0..<12 {
                     let store = cluster.nodes[client % 3].store

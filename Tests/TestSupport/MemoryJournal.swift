@@ -17,7 +17,7 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
         case after
     }
 
-    public enum Question: Sendable { case heads, entries, append }
+    public enum Question: Sendable { case heads, entries, append, turn }
 
     public struct Row: Sendable, Equatable {
         public let head: JournalHead
@@ -29,7 +29,13 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
     }
 
     public final class Rows: Sendable {
-        fileprivate let rows: Mutex<[Row]>
+        fileprivate struct Table: Sendable {
+            var rows: [Row]
+            /// The node that has the turn.
+            var owner: ObjectIdentifier?
+        }
+
+        fileprivate let table: Mutex<Table>
         fileprivate let clock: Clock?
 
         /// `clock` is the engine's.
@@ -37,10 +43,28 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
             self.clock = clock
             let head = JournalHead(
                 mark: beginning, previousHash: JournalHash(.zero), batchID: BatchID(.zero))
-            rows = Mutex([Row(head: head, bytes: [])])
+            table = Mutex(Table(rows: [Row(head: head, bytes: [])]))
         }
-        public var count: Int { rows.withLock { $0.count } }
-        public func edit(_ body: (inout [Row]) -> Void) { rows.withLock { body(&$0) } }
+        public var count: Int { table.withLock { $0.rows.count } }
+        public func edit(_ body: (inout [Row]) -> Void) { table.withLock { body(&$0.rows) } }
+
+        /// Runs `body` when no other node has the turn; with false if one keeps it for about ten seconds.
+        fileprivate func withTable<Value: Sendable>(
+            of node: ObjectIdentifier, _ body: (inout Table, _ isFree: Bool) -> Value
+        ) -> Value {
+            for _ in 0..<10_000 {
+                let value: Value? = table.withLock { table in
+                    table.owner == nil || table.owner == node ? body(&table, true) : nil
+                }
+                if let value { return value }
+                usleep(1_000)
+            }
+            return table.withLock { body(&$0, false) }
+        }
+
+        fileprivate func endTurn(of node: ObjectIdentifier) {
+            table.withLock { if $0.owner == node { $0.owner = nil } }
+        }
     }
 
     private let rows: Rows
@@ -66,7 +90,10 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
         isConnected = true
     }
 
-    public func disconnect() { isConnected = false }
+    public func disconnect() {
+        isConnected = false
+        rows.endTurn(of: ObjectIdentifier(self))
+    }
 
     private func ask<Value>(_ question: Question, _ body: () -> Value) throws(JournalEngineError) -> Value {
         guard isConnected, !isAway.load(ordering: .relaxed) else { throw .connectionLost("away") }
@@ -79,16 +106,18 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
 
     public func heads(from position: UInt64) throws(JournalEngineError) -> [JournalHead] {
         try ask(.heads) {
-            rows.rows.withLock { rows in
-                seen = rows.count
-                return rows.map(\.head).filter { $0.mark.position >= position }
+            rows.table.withLock { table in
+                seen = table.rows.count
+                return table.rows.map(\.head).filter { $0.mark.position >= position }
             }
         }
     }
 
     public func entries(for heads: ArraySlice<JournalHead>) throws(JournalEngineError) -> [JournaledEntry] {
         let found = try ask(.entries) {
-            rows.rows.withLock { rows in heads.prefix(3).compactMap { head in rows.first { $0.head == head } } }
+            rows.table.withLock { table in
+                heads.prefix(3).compactMap { head in table.rows.first { $0.head == head } }
+            }
         }
         if let forged = found.first(where: \.isForged) { throw .damaged(forged.head.mark.position) }
         return found.map { JournaledEntry(mark: $0.head.mark, bytes: $0.bytes) }
@@ -98,17 +127,32 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
         _ entry: [UInt8], id: BatchID, over mark: JournalMark
     ) throws(JournalEngineError) -> JournalMark? {
         try ask(.append) {
-            rows.rows.withLock { rows in
-                guard rows.last?.head.mark == mark else { return nil }
+            let node = ObjectIdentifier(self)
+            return rows.withTable(of: node) { table, isFree -> JournalMark? in
+                // The append ends the node's turn, if it has one.
+                if table.owner == node { table.owner = nil }
+                guard isFree, table.rows.last?.head.mark == mark else { return nil }
                 // This is not a good hash, but two entries differ by their names.
                 let hash = JournalHash(SIMD4(id.words.x, id.words.y, mark.hash.words.x, mark.position))
                 let new = JournalMark(position: mark.position + 1, hash: hash)
-                rows.append(
+                table.rows.append(
                     Row(head: JournalHead(mark: new, previousHash: mark.hash, batchID: id), bytes: entry))
                 return new
             }
         }
     }
+
+    public func beginTurn() throws(JournalEngineError) -> Bool {
+        try ask(.turn) {
+            let node = ObjectIdentifier(self)
+            return rows.withTable(of: node) { table, isFree in
+                if isFree { table.owner = node }
+                return isFree
+            }
+        }
+    }
+
+    public func endTurn() throws(JournalEngineError) { rows.endTurn(of: ObjectIdentifier(self)) }
 
     public func wait(for descriptor: Int32, until deadline: Instant?) throws(JournalEngineError) -> Bool {
         guard isConnected, !isAway.load(ordering: .relaxed) else { throw .connectionLost("away") }

@@ -98,7 +98,10 @@ public func withServer<Result: Sendable>(
         throw error
     }
     await closeOnThread(instance)
-    return try result.get()
+    let value = try result.get()
+    // All streams have ended.
+    if instance.project.tenants.quotas.streamsChargedLate.value > 0 { throw LateCharge() }
+    return value
 }
 
 /// `close` blocks: it gets a thread of its own.
@@ -112,6 +115,9 @@ private func closeOnThread(_ instance: Instance) async {
     try? await done.value()
     thread.join()
 }
+
+/// A stream wrote something outside of `StreamCall.charging`, so that its caller was charged only at the stream's end.
+public struct LateCharge: Error {}
 
 /// A single write changed so many records that everybody else waited for it. Long changes are made in slices:
 /// `Store.write(each:)`.

@@ -42,6 +42,18 @@ import Testing
         #expect(memory.byteCount == 1 && memory.pressure == .none && memory.peakByteCount == 6_001)
     }
 
+    @Test func `A line is forgotten with its last connection, and lines do not mix`() {
+        let memory = Self.memory()
+        let (one, again, other) = (memory.enter("one"), memory.enter("one"), memory.enter("other"))
+        one.add(500)
+        again.add(-100)
+        #expect(again.byteCount == 400 && other.byteCount == 0)
+        memory.leave("one")
+        #expect(memory.lineCount == 2 && memory.enter("one").byteCount == 400)
+        for _ in 0..<2 { memory.leave("one") }
+        #expect(memory.lineCount == 1 && memory.enter("one").byteCount == 0)
+    }
+
     @Test(arguments: 1...4) func `Pages that all loops make at once fit below the bound`(_ loops: Int) {
         let memory = Self.memory(loops: loops)
         memory.add(Self.most - 1_000 * loops, loop: 0)

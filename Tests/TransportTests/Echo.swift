@@ -12,6 +12,8 @@ final class Echo: Dispatcher {
     static let hold = "test.Service/Hold"
     /// The method that answers with the peer's address.
     static let who = "test.Service/Who"
+    /// The line of all its connections.
+    static let line: Text = "tests"
 
     /// The names in clients' certificates, in the order of their handshakes.
     let identified = Mutex<[PeerCertificate]>([])
@@ -27,7 +29,7 @@ final class Echo: Dispatcher {
     func handle(
         _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection
     ) {
-        connection.authenticated(line: "tests")
+        connection.authenticated(line: Self.line)
         if request.method.elementsEqual("Hold".utf8) {
             connection.run(stream: stream, kind: kind, deadline: .distantFuture, requestByteCount: 0) { _ in
                 try? await Promise<Void>().cancellableValue()

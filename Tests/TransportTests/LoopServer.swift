@@ -42,12 +42,13 @@ struct LoopServer {
         try body()
     }
 
-    /// Counts memory as if other connections held it. Returns when it is counted.
-    func hold(_ byteCount: Int) {
+    /// Counts memory as if other connections of a line held it. Returns when it is counted.
+    func hold(_ byteCount: Int, line: Text) {
         let isDone = Base.Semaphore()
         let memory = server.memory
         loop.run {
             memory.add(byteCount, loop: 0)
+            memory.enter(line).add(byteCount)
             isDone.signal()
         }
         isDone.wait()

@@ -7,7 +7,7 @@ import Wire
 @testable import Transport
 
 /// While other connections hold most of the memory, one that is owed nothing goes on: what it has sent is decoded, and
-/// the rest of a frame is read when there is memory for it.
+/// the rest of a frame is read when there is memory for it. A line that holds little is read from at once.
 @Suite struct ShortMemoryTests {
     private static let share = 8 * 1024
 
@@ -34,7 +34,7 @@ import Wire
     @Test func `Requests that came together are answered although they are more than a share`() async throws {
         try await LoopServer.run(limits: Self.limits()) { server in
             let client = try Self.connect(server)
-            server.hold(Self.scarce)
+            server.hold(Self.scarce, line: Echo.line)
             let text = Text(String(repeating: "x", count: 1_000))
             let count = 4 * Self.share / 1_000
             let requests = (0..<count).flatMap { _ in
@@ -54,7 +54,7 @@ import Wire
         _ server: LoopServer
     ) async throws -> (client: RawClient, text: Text, rest: [UInt8]) {
         let client = try connect(server)
-        server.hold(scarce)
+        server.hold(scarce, line: Echo.line)
         let text = Text(String(repeating: "x", count: 4 * share))
         let bytes = client.request(Echo.echo, WireKeyValue(key: text), stream: client.nextStream())
         try client.send(Array(bytes.prefix(2 * share)))
@@ -68,8 +68,42 @@ import Wire
             try client.send(rest)
             // Another connection is served meanwhile.
             _ = try Self.connect(server)
-            server.hold(-Self.scarce)
+            server.hold(-Self.scarce, line: Echo.line)
             #expect(try RawClient.response(client.readFrame(), returning: WireKeyValue.self).key == text)
+        }
+    }
+
+    @Test func `A line that holds little sends a long frame while another line holds most`() async throws {
+        try await LoopServer.run(limits: Self.limits()) { server in
+            let client = try Self.connect(server)
+            server.hold(Self.scarce, line: "another")
+            let text = Text(String(repeating: "x", count: 16 * Self.share))
+            let answer: WireKeyValue = try client.call(Echo.echo, WireKeyValue(key: text))
+            #expect(answer.key == text)
+            #expect(server.server.memory.pressure >= .scarce)
+            client.close()
+            try await until { server.server.memory.byteCount == Self.scarce }
+            #expect(server.server.memory.lineCount == 1)
+        }
+    }
+
+    /// All loops share the lines, under a lock that not every burst of requests may take.
+    @Test func `A connection stays in its line when it holds little again`() async throws {
+        try await LoopServer.run(limits: Self.limits()) { server in
+            let (client, memory) = (try Self.connect(server), server.server.memory)
+            let line = memory.enter(Echo.line)
+            let text = Text(String(repeating: "x", count: 1_000))
+            let requests = (0..<40).flatMap { _ in
+                client.request(Echo.echo, WireKeyValue(key: text), stream: client.nextStream())
+            }
+            try server.whileHeld { try client.send(requests) }
+            for _ in 0..<40 { _ = try client.readFrame() }
+            // A buffer that is kept for the next burst is given back after five seconds.
+            try await until { memory.byteCount <= Self.share / 4 && line.byteCount == 0 }
+            memory.leave(Echo.line)
+            #expect(memory.lineCount == 1)
+            client.close()
+            try await until { memory.lineCount == 0 }
         }
     }
 

@@ -132,6 +132,30 @@ enum Join: CaseIterable { case tcp, socketPair }
         }
     }
 
+    /// The first loop is held up while the server begins to stop.
+    @Test func aStopTellsTheClientsOfOneLoopHoweverBusyAnotherIs() async throws {
+        try await LoopServer.run(loops: 2) { adopting in
+            let server = adopting.server
+            // The loops get every other connection.
+            let clients = try (0..<20).map { _ in
+                let (ours, theirs) = try RawClient.pair()
+                server.adopt(theirs)
+                _ = try ours.hello()
+                return ours
+            }
+            var draining: Task<Void, Never>?
+            try adopting.whileHeld {
+                draining = Task { await server.drain() }
+                for index in stride(from: 1, to: clients.count, by: 2) {
+                    let told = try clients[index].readFrame()
+                    #expect(told.header.type == .goAway)
+                }
+            }
+            await draining?.value
+            for client in clients { #expect(try client.readUntilClosed().last?.header.type == .goAway) }
+        }
+    }
+
     @Test func aPortInUseIsRefusedWithAHint() async throws {
         try await withEcho { server, _ in
             let taken = try server.listen(#require(SocketAddress("127.0.0.1:0")))

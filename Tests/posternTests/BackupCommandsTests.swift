@@ -1,6 +1,7 @@
 import Base
 import Crypto
 import Glibc
+import JSON
 import TestSupport
 import Testing
 
@@ -37,6 +38,10 @@ import Testing
             let place = [file, "--data-directory", data]
             let verified = await run(["backup", "verify"] + place)
             #expect(verified.code == .ok && verified.written.contains("The backup is sound"), "\(verified.written)")
+            let record = await run(["backup", "verify", "-o", "json"] + place)
+            let json = try JSONValue(parsing: [UInt8](record.written.utf8))
+            #expect(json["sound"]?.bool == true)
+            #expect(json["lines"]?.array?.count == verified.written.split(separator: "\n").count)
             let declined = await run(["backup", "restore"] + place, answers: ["no"])
             #expect(declined.code == .declined)
             let restored = await run(["backup", "restore"] + place, answers: ["restore"])
@@ -50,8 +55,9 @@ import Testing
                 #expect(!events.written.contains("STORE_ROLLED_BACK"))
             }
             writeFile(file, [1, 2, 3])
-            let refused = await run(["backup", "verify"] + place)
+            let refused = await run(["backup", "verify", "-o", "json"] + place)
             #expect(refused.code == .damaged && refused.said.contains("cannot be restored"), "\(refused.said)")
+            #expect(try JSONValue(parsing: [UInt8](refused.written.utf8))["sound"]?.bool == false)
         }
     }
 }

@@ -30,38 +30,9 @@ import Testing
         "version", "whoami",
     ]
 
-    /// A command's own example as words, with files that are there.
-    private static func words(of command: Command, in directory: String) throws -> [String] {
-        var words: [String] = []
-        var isQuoted = false
-        for part in command.example.split(separator: " ", omittingEmptySubsequences: false) {
-            let opens = part.contains { $0 == "'" || $0 == "\"" }
-            let text = part.filter { $0 != "'" && !(command.name.hasPrefix("tenant") && $0 == "\"") }
-            if isQuoted { words[words.count - 1] += " " + text } else { words.append(String(text)) }
-            if opens, part.count(where: { $0 == "'" || $0 == "\"" }) == 1 { isQuoted.toggle() }
-        }
-        // Removes the shell's part, and the output format, which is for programs.
-        for taken in ["<", ">", "-o"] {
-            if let index = words.firstIndex(of: taken) { words.removeSubrange(index...(index + 1)) }
-        }
-        guard case .command(_, let arguments) = try CommandTree.match(words) else { return words }
-        for flag in command.flags where flag.placeholder == "FILE" {
-            guard let value = arguments.value(flag.name), let index = words.firstIndex(of: value) else { continue }
-            let files = ["key-out": "\(directory)/\(command.name)", "issuer": "\(directory)/ca.pem"]
-            words[index] = files[flag.name] ?? "\(directory)/secret"
-        }
-        let files = [
-            "shop-backend.pem": "\(directory)/secret", "users.json": "\(directory)/users",
-            "uids.txt": "\(directory)/users", "certs": "\(directory)/certs",
-        ]
-        return words.map { files[$0] ?? $0 }
-    }
-
     @Test func `Every command that changes something names its server first, and no other does`() async throws {
         try await withTemporaryDirectory { directory in
-            _ = try TestCertificates(in: directory)
-            writeFile("\(directory)/secret", [UInt8]("c2VjcmV0".utf8))
-            writeFile("\(directory)/users", [UInt8](#"{"users":[{"localId":"u1","passwordHash":"AAAA"}]}"#.utf8))
+            try CommandExample.writeFiles(in: directory)
             var changes = 0
             for command in CommandTree.commands {
                 let isReadOnly = Self.readOnly.contains(command.name)
@@ -74,7 +45,7 @@ import Testing
                         "HOME": "/nonexistent", "XDG_CONFIG_HOME": directory, "POSTERN_SERVER": "127.0.0.1:1",
                         "POSTERN_TENANT": "acme",
                     ])
-                let words = try Self.words(of: command, in: directory)
+                let words = try CommandExample.words(of: command, in: directory)
                 let code = await CommandLineTool.run(words, in: test.console)
                 let names = test.said.contains("on 127.0.0.1:1 (POSTERN_SERVER), tenant acme\n")
                 #expect(names == !isReadOnly, "\(words): \(test.said)")

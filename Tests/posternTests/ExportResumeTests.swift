@@ -53,24 +53,53 @@ import Testing
     @Test func `The place is read as it was noted, and is of one form`() throws {
         try withTemporaryDirectory { directory in
             let path = "\(directory)/users.json.resume"
+            let tenant = ServedTenant(server: "a:7400", tenantID: "acme")
             let place = ExportRun.Place(
-                cursor: "c", byteCount: 10, userCount: 2, format: "firebase-json", algorithm: "scrypt",
+                tenant: tenant, cursor: "c", byteCount: 10, userCount: 2, format: "firebase-json", algorithm: "scrypt",
                 writer: UserFileWriter.State(
                     specNames: ["a"], parameters: ["--hash-algo scrypt"], hashesLeftOut: 3, providersLeftOut: 4))
             writeFile(path, place.encoded())
             let read = try ExportRun.Place(reading: path)
             #expect(read == place)
             let (scrypt, other) = (try HashAlgorithm(named: "scrypt"), try HashAlgorithm(named: "bcrypt"))
-            try read.check(.firebaseJSON, scrypt)
+            try read.check(tenant, .firebaseJSON, scrypt, path: path)
             for (format, algorithm) in [
                 (.firebaseJSON, other), (.firebaseJSON, nil), (.ndjson, scrypt),
             ] as [(UserFileFormat, HashAlgorithm?)] {
-                let error = #expect(throws: CommandError.self) { try read.check(format, algorithm) }
+                let error = #expect(throws: CommandError.self) {
+                    try read.check(tenant, format, algorithm, path: path)
+                }
                 #expect(error?.hint == "go on with --format firebase-json --hash-algo scrypt")
             }
             writeFile(path, [UInt8](#"{"cursor":"c","bytes":10,"users":2}"#.utf8))
             let former = #expect(throws: CommandError.self) { try ExportRun.Place(reading: path) }
             #expect(former?.message.contains("an earlier version wrote it") == true)
+        }
+    }
+
+    @Test func `An export of another tenant, or from another server, does not go on`() async throws {
+        try await withServer { server in
+            for tenant in ["acme", "beta"] {
+                #expect(await TestConsole.run(["tenant", "create", tenant], on: server).code == .ok)
+            }
+            let file = "\(server.directory)/users.ndjson"
+            let begun = [UInt8]("begun".utf8)
+            func resume(_ tenant: String, after noted: ServedTenant) async -> TestConsole.Outcome {
+                writeFile(file, begun)
+                writeFile("\(file).resume", ExportRun.Place(tenant: noted, byteCount: 0, format: "ndjson").encoded())
+                return await TestConsole.run(["-t", tenant, "user", "export", file, "--resume"], on: server)
+            }
+            let here = ServedTenant(server: "127.0.0.1:\(server.port)", tenantID: "acme")
+            let elsewhere = ServedTenant(server: "127.0.0.1:1", tenantID: "acme")
+            for (tenant, noted) in [("beta", here), ("", here), ("acme", elsewhere)] {
+                let refused = await resume(tenant, after: noted)
+                let message = "\(file).resume: is of an export of tenant acme on \(noted.server); name another file"
+                #expect(refused.code == .usage && refused.said.contains(message), "\(refused.said)")
+                #expect(readFile(file) == begun)
+            }
+            let done = await resume("acme", after: here)
+            #expect(done.code == .ok && !File.exists("\(file).resume"), "\(done.said)")
+            #expect(readFile(file) == UserLines.header(tenantID: "acme"))
         }
     }
 }

@@ -10,7 +10,13 @@ import Testing
 @Suite struct ImportCheckpointTests {
     private typealias Target = ImportCheckpoint.Target
 
-    private static let target = Target(server: "a:7400,b:7400", tenantID: "staging", format: .ndjson)
+    private static func newTarget(
+        _ server: String, _ tenantID: Text, _ format: UserFileFormat = .ndjson
+    ) -> Target {
+        Target(tenant: ServedTenant(server: server, tenantID: tenantID), format: format)
+    }
+
+    private static let target = newTarget("a:7400,b:7400", "staging")
 
     /// Runs `body` with a checkpoint of 6,000 rows, the name of the users' file, and the file itself, open.
     private func withCheckpoint(_ body: (_ path: String, _ users: String, _ source: Int32) throws -> Void) throws {
@@ -42,7 +48,7 @@ import Testing
             #expect(next.settled.rowCount == 6_000)
             #expect(next.continuation == "going on behind row 6000 (tenant staging)")
             // The same servers in another order.
-            let turned = Target(server: "b:7400,a:7400", tenantID: "staging", format: .ndjson)
+            let turned = Self.newTarget("b:7400,a:7400", "staging")
             #expect(refusal(path, source, turned) == nil)
         }
     }
@@ -51,13 +57,12 @@ import Testing
         try withCheckpoint { path, _, source in
             let message = "\(path): is of an import into tenant staging on a:7400,b:7400; name another file"
             for target in [
-                Target(server: "a:7400,b:7400", tenantID: "acme", format: .ndjson),
-                Target(server: "a:7400,b:7400", tenantID: "", format: .ndjson),
-                Target(server: "c:7400", tenantID: "staging", format: .ndjson),
+                Self.newTarget("a:7400,b:7400", "acme"), Self.newTarget("a:7400,b:7400", ""),
+                Self.newTarget("c:7400", "staging"),
             ] {
                 #expect(refusal(path, source, target) == CommandError.usage(message), "\(target)")
             }
-            let other = Target(server: "a:7400,b:7400", tenantID: "staging", format: .firebaseJSON)
+            let other = Self.newTarget("a:7400,b:7400", "staging", .firebaseJSON)
             #expect(
                 refusal(path, source, other)?.message
                     == "\(path): is of an import of ndjson, and this one is of firebase-json")

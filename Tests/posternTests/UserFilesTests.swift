@@ -210,7 +210,8 @@ import Testing
         try withTemporaryDirectory { directory in
             writeFile("\(directory)/users", Array("0123456789".utf8))
             let source = try File.open("\(directory)/users")
-            let target = ImportCheckpoint.Target(server: "127.0.0.1:7400", tenantID: "acme", format: .ndjson)
+            let tenant = ServedTenant(server: "127.0.0.1:7400", tenantID: "acme")
+            let target = ImportCheckpoint.Target(tenant: tenant, format: .ndjson)
             let fresh = try ImportCheckpoint("\(directory)/at", of: source, to: target)
             #expect(fresh.settled == ImportTotals.Settled())
             var totals = ImportTotals(before: fresh.settled)

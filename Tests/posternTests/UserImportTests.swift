@@ -1,4 +1,5 @@
 import Base
+import JSON
 import Messages
 import TestSupport
 import Testing
@@ -44,6 +45,28 @@ import Testing
             writeFile(file, UserLines.line(named) + users.flatMap { UserLines.line($0) })
             let run = await TestConsole.run(["user", "import", file], on: server)
             #expect(run.code == .ok && run.written.contains("created 500"), "\(run.said)")
+        }
+    }
+
+    @Test func `A row that no message can hold is rejected by its number, and the import goes on`() async throws {
+        var large = ImportUser(uid: "large")
+        large.providers = (0..<1_100).map { ProviderInfo(providerID: "oidc.p", rawID: Text("\($0)")) }
+        let users = [ImportUser(uid: "ann"), large, ImportUser(uid: "bob"), large, ImportUser(uid: "carl")]
+        try await withServer { server in
+            let (file, rejects) = ("\(server.directory)/users.ndjson", "\(server.directory)/rejects")
+            writeFile(file, users.flatMap { UserLines.line($0) })
+            for trial in [["--dry-run"], []] {
+                let words = ["user", "import", file, "--rejects", rejects] + trial
+                let run = await TestConsole.run(words, on: server)
+                #expect(run.code == .partial, "\(run.said)")
+                #expect(run.written == "read 5, created 3, replaced 0, skipped 0, rejected 2\n", "\(run.said)")
+                let text = try #require(readFile(rejects))
+                let lines = try text.split(separator: 0x0A).map { try JSONValue(parsing: Array($0)) }
+                let rows = lines.compactMap { $0["row"]?.integer }
+                #expect(rows == [2, 4])
+                let first = try #require(lines.first)
+                #expect(first["uid"]?.string == "large" && first["reason"]?.string == "MESSAGE_LIMIT")
+            }
         }
     }
 }

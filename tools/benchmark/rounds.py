@@ -171,12 +171,23 @@ def count_allocations(programs, figures):
 
 
 def measure_rounds(programs, options, figures):
+    """The rounds come last: what fails at once ends the run before they took their time."""
+    measure_one_server(programs, options, figures)
+    count_allocations(programs, figures)
+    stripped = SCRATCH / "posternd-stripped"
+    output_of(["strip", "-o", stripped, programs / "posternd"], timeout=60)
+    figures.take("binary", lambda: stripped.stat().st_size / 2**20)
+    stripped.unlink()
     with contextlib.ExitStack() as stack:
         rounds = Rounds(programs, options, figures, stack)
         for number in range(options.rounds):
             began = time.monotonic()
             rounds.run()
             print(f"bench: round {number + 1} of {options.rounds} took {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+def measure_one_server(programs, options, figures):
+    """Measures how a server starts, and what it keeps for idle connections and for providers."""
     with tempfile.TemporaryDirectory(dir=SCRATCH) as directory:
         with Server(programs, directory, figures.failures) as server:
             server.seed("bench", "--hashes", "synthetic", "--users", options.users, "--sessions", 0,
@@ -192,8 +203,3 @@ def measure_rounds(programs, options, figures):
             figures.take("idle TLS", lambda: idle_tls["bytes_per_connection"] / 1024)
             grown = json.loads(output_of(server.command("providers", "-o", "json"), timeout=120))
             figures.take("providers", lambda: grown["growth_bytes"] / 1e6)
-    count_allocations(programs, figures)
-    stripped = SCRATCH / "posternd-stripped"
-    output_of(["strip", "-o", stripped, programs / "posternd"], timeout=60)
-    figures.take("binary", lambda: stripped.stat().st_size / 2**20)
-    stripped.unlink()

@@ -34,6 +34,21 @@ def folders_made(unit):
     return {f"{parents[kind]}/{name}" for kind, name in re.findall(r"^(Runtime|State|Logs)Directory=(\S+)$", unit, re.M)}
 
 
+def short_patience(unit, kubernetes):
+    """Faults of a supervisor that gives a start up: an upgrade would never end, and a passing trouble would stay.
+
+    >>> short_patience("StartLimitIntervalSec=0\\nTimeoutStartSec=infinity", "failureThreshold: 3600")
+    []
+    >>> len(short_patience("TimeoutStartSec=120", "failureThreshold: 120"))
+    3
+    """
+    faults = [f"systemd: the unit has to say {line}" for line in ("StartLimitIntervalSec=0", "TimeoutStartSec=infinity")
+              if line not in unit.splitlines()]
+    if not re.search(r"failureThreshold: \d{4,}", kubernetes):
+        faults.append("kubernetes: the startup probe gives an upgrade no time")
+    return faults
+
+
 def main():
     faults = []
     sources = "".join(path.read_text() for path in (ROOT / "Sources/Service").glob("Pro*.swift"))
@@ -55,7 +70,9 @@ def main():
                if path not in routes]
     texts = "".join((ROOT / "docs" / name).read_text() for name in ("operations.md", "deploying.md"))
     named = set(re.findall(r"(?:/run|/var/lib|/var/log)/postern\b", texts))
-    made = folders_made((DEPLOY / "systemd/postern.service").read_text())
+    unit = (DEPLOY / "systemd/postern.service").read_text()
+    faults += short_patience(unit, kubernetes)
+    made = folders_made(unit)
     faults += [f"systemd: docs/ names {folder}, which the unit does not make" for folder in sorted(named - made)]
     for script in ("postinst", "prerm", "postrm"):
         faults += run(["sh", "-n", str(DEPLOY / "debian" / script)])

@@ -26,13 +26,16 @@ def write(schema, folder):
 
 def _targets(schema):
     """Each message that updates change, and whether it is the request itself. Where the request has no updatable field,
-    it is the message inside the request that has them."""
+    it is the message inside the request that has them. Where it has some, each message in it that paths lead into is a
+    target as well: nothing is kept in the form of such a request, so these paths are applied to the inner message."""
     found = {}
     for request in schema.all_messages():
         if not any(field.target_name == MASK for field in request.fields):
             continue
         if any(field.updatable for field in request.fields):
             found[request.full_name] = (request, True)
+            found |= {field.target.full_name: (field.target, False) for field in request.fields
+                      if field.updatable and _has_paths(field)}
             continue
         # A message with a mask of its own is a target by itself.
         inner = [f.target for f in request.fields if isinstance(f.target, Message)
@@ -49,8 +52,17 @@ def _paths(message, above, used):
         if field.updatable:
             used.add((message.full_name, field.name))
             yield [*above, field]
-        if isinstance(field.target, Message) and not field.repeated and field.oneof is None:
+        if _has_inside(field):
             yield from _paths(field.target, [*above, field], used)
+
+
+def _has_inside(field):
+    """Whether a path may go on behind the field."""
+    return isinstance(field.target, Message) and not field.repeated and field.oneof is None
+
+
+def _has_paths(field):
+    return _has_inside(field) and any(_paths(field.target, [], set()))
 
 
 def _case(path):

@@ -386,6 +386,9 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case invalidAlgorithm = 165
     /// There is no signing key with this id. It may have been retired.
     case signingKeyNotFound = 166
+    /// There are 64 signing keys of this kind, which is as many as verifiers read. Rotate again when the oldest has
+    /// retired; RevokeSigningKey replaces a key all the same.
+    case tooManySigningKeys = 184
     /// The request needs the code of a message or of an authenticator app.
     case missingVerificationCode = 206
     /// The code is wrong, or was used before. Try another; five wrong ones end the sign-in or the enrolment.
@@ -701,6 +704,7 @@ extension Reason {
         case .invalidPublicKey: "INVALID_PUBLIC_KEY"
         case .invalidAlgorithm: "INVALID_ALGORITHM"
         case .signingKeyNotFound: "SIGNING_KEY_NOT_FOUND"
+        case .tooManySigningKeys: "TOO_MANY_SIGNING_KEYS"
         case .missingVerificationCode: "MISSING_VERIFICATION_CODE"
         case .invalidCode: "INVALID_CODE"
         case .missingSessionInfo: "MISSING_SESSION_INFO"
@@ -807,10 +811,10 @@ extension Reason {
         case .backupInProgress, .digestInProgress, .notInCluster, .snapshotInProgress, .credentialTooOldLoginAgain,
             .invalidOOBCode, .expiredOOBCode, .accountExistsWithDifferentCredential, .lastSignInMethod,
             .tooManyProviders, .invalidIdpConfiguration, .tooManyRebindings, .outboxMessageNotDeliverable,
-            .outboxMessageUnreadable, .lastAdminKey, .builtInServiceAccount, .invalidCode, .invalidSessionInfo,
-            .sessionExpired, .invalidTemporaryProof, .secondFactorRequired, .secondFactorEnrollmentRequired,
-            .invalidMFAPendingCredential, .secondFactorLimitExceeded, .unverifiedEmail, .revisionMismatch,
-            .upgradePending, .userNotDisabled, .apiKeyRevoked, .streamClosed:
+            .outboxMessageUnreadable, .lastAdminKey, .builtInServiceAccount, .tooManySigningKeys, .invalidCode,
+            .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof, .secondFactorRequired,
+            .secondFactorEnrollmentRequired, .invalidMFAPendingCredential, .secondFactorLimitExceeded, .unverifiedEmail,
+            .revisionMismatch, .upgradePending, .userNotDisabled, .apiKeyRevoked, .streamClosed:
             .failedPrecondition
         case .callerUnauthenticated, .invalidLoginCredentials, .emailNotFound, .invalidPassword, .tokenExpired,
             .invalidIDToken, .invalidRefreshToken, .invalidSessionCookie, .invalidCustomToken, .credentialMismatch,

@@ -76,7 +76,10 @@ extension WriteTransaction {
             try put(Tables.userByCreation, new.user.creationKey, [])
         }
         try put(Tables.users, key, new.record)
-        if new.hasOtherEmail(than: old) { try noteLeft(old.user.email, account: key) }
+        if new.hasOtherEmail(than: old) {
+            try noteLeft(old.user.email, account: key)
+            try removeSignInLinks(toEmailOf: old)
+        }
         if old.passwordHash != new.passwordHash {
             try countPasswordHash(old.passwordHash, tenantID: key.tenant, by: -1)
             try countPasswordHash(new.passwordHash, tenantID: key.tenant, by: 1)
@@ -104,6 +107,7 @@ extension WriteTransaction {
         // The row's time is `newest`, too, because `insertUnderChosenUID` goes by the times.
         try revokeTokens(of: key, before: newest + .microseconds(1), now: newest)
         try removeOobCodes(of: key)
+        try removeSignInLinks(toEmailOf: account)
         try delete(Tables.secondFactors, key)
         if account.hasNoWayIn { try delete(Tables.anonymousUsers, key) }
         try appendEvent(.userDeleted, tenantID: key.tenant, uid: key.uid, origin: origin, detail: detail, now: now)

@@ -48,6 +48,6 @@ extension WriteTransaction {
         }
         let waysBack = try reading.waysBack(of: current.key, now: now)
         try waysBack.checkRoom(limits, now: now)
-        try recovery.atPlace(waysBack.nextPlace).put(in: self)
+        try recovery.asWayBack(to: current, place: waysBack.nextPlace).put(in: self)
     }
 }

@@ -49,9 +49,9 @@ public struct MailedCodes: Sendable {
                 return try transaction.applying(code, type, to: current, wayBack, limits: limits, now: now)
             }
             if type == .recoverEmail { return try transaction.recovering(code, in: current, origin: origin, now: now) }
+            if type == .revertSecondFactorAddition { return try transaction.reverting(code, in: current, now: now) }
             let taken = try transaction.takeOobCode(code, type, tenantID: settings.tenantID, now: now)
-            if type == .rejectEmail { return try transaction.rejecting(taken, in: current) }
-            return try transaction.reverting(taken, in: current)
+            return try transaction.rejecting(taken, in: current)
         }
         if wayBack != nil { mailer.wakeNow() }
         return (type, type == .rejectEmail ? seen.recipient : user.email)
@@ -77,8 +77,8 @@ public struct MailedCodes: Sendable {
                 if try transaction.reading.emailIsAnothers(key, now: now) { throw AccountMoved() }
                 // A disabled account keeps its email, and the way back belongs to its owner.
                 if case .isAnothers? = proof { throw Failure.invalidOobCode }
-                let taken = try transaction.takeOobCode(code, .passwordReset, tenantID: settings.tenantID, now: now)
-                let (changed, removed) = try current.resetting(passwordHash: passwordHash, by: taken, now: now)
+                let (changed, removed) = try transaction.resetting(
+                    code, in: current, passwordHash: passwordHash, now: now)
                 return AccountEffect(changed, kind: .passwordReset, detail: removed, endsSessions: .passwordChanged)
                     .takingBack(after: proof)
             }
@@ -86,7 +86,8 @@ public struct MailedCodes: Sendable {
     }
 
     /// Resets the password for a person who proves the address of somebody else's account. The address is taken away
-    /// from that account, and the person gets a new account. INVALID_OOB_CODE where end users may not sign up.
+    /// from that account, and the person gets a new account. INVALID_OOB_CODE where end users may not sign up,
+    /// INVALID_EMAIL where they may not with such an address.
     ///
     /// The account is new to the tenant, so its `before_create` hook is asked. No session begins.
     private func resetOutside(
@@ -98,7 +99,7 @@ public struct MailedCodes: Sendable {
         account.user.lastSignInAtMicros = 0
         account.passwordHash = passwordHash
         account.passwordUpdatedAt = now
-        account.user.email = try provedEmail(key, code, passwordHash: passwordHash, now: now)
+        account.user.email = try provedEmail(key, code, passwordHash: passwordHash, settings: settings, now: now)
         account.user.emailVerified = true
         account.deriveProviders()
         let wanted = try await hooks.ask(
@@ -111,14 +112,11 @@ public struct MailedCodes: Sendable {
             try await resources.store.write { transaction in
                 let present = try transaction.currentSettings(of: key.tenant)
                 guard SelfService.refusalOfSignUp(present) == nil else { throw Failure.invalidOobCode }
-                guard let holder = try transaction.reading.account(key),
-                    try transaction.reading.emailIsAnothers(key, now: now)
-                else { throw AccountMoved() }
-                let taken = try transaction.takeOobCode(code, .passwordReset, tenantID: key.tenant, now: now)
-                // The same checks as for a reset of the account itself.
-                let proved = try holder.resetting(passwordHash: passwordHash, by: taken, now: now).account.user
+                let (holder, email) = try transaction.reading.holderOfProved(
+                    code, key, passwordHash: passwordHash, settings: present, now: now)
                 // The hook was asked about this email.
-                guard proved.email == account.user.email else { throw AccountMoved() }
+                guard email == account.user.email else { throw AccountMoved() }
+                _ = try transaction.takeOobCode(code, .passwordReset, tenantID: key.tenant, now: now)
                 try transaction.release(holder, origin: origin, now: now)
                 try transaction.insert(account, origin: origin, now: now)
                 return account.user
@@ -129,13 +127,11 @@ public struct MailedCodes: Sendable {
     }
 
     /// The email of somebody else's account, which the code proves.
-    private func provedEmail(_ key: UserKey, _ code: Secret, passwordHash: Text, now: Timestamp) throws -> Text {
-        try resources.store.read { transaction in
-            guard let holder = try transaction.account(key), try transaction.emailIsAnothers(key, now: now) else {
-                throw AccountMoved()
-            }
-            let seen = try transaction.oobCode(code, tenantID: key.tenant, now: now)
-            return try holder.resetting(passwordHash: passwordHash, by: seen, now: now).account.user.email
+    private func provedEmail(
+        _ key: UserKey, _ code: Secret, passwordHash: Text, settings: TenantSettings, now: Timestamp
+    ) throws -> Text {
+        try resources.store.read {
+            try $0.holderOfProved(code, key, passwordHash: passwordHash, settings: settings, now: now).email
         }
     }
 }
@@ -156,6 +152,18 @@ extension WriteTransaction {
         let taken = try takeOobCode(code, type, tenantID: key.tenant, now: now)
         try noteApplied(taken, to: current)
         return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .signedOut)
+    }
+
+    /// Uses up a code of PASSWORD_RESET. Returns the account with the new password, and the names of the ways to sign
+    /// in that it lost. INVALID_OOB_CODE, also when the account has another email by now.
+    fileprivate func resetting(
+        _ code: Secret, in current: Account, passwordHash: Text, now: Timestamp
+    ) throws -> (account: Account, removed: Text) {
+        let tenantID = current.key.tenant
+        let checked = try reading.oobCode(code, .passwordReset, tenantID: tenantID, now: now)
+        let reset = try current.resetting(passwordHash: passwordHash, by: checked, now: now)
+        _ = try takeOobCode(code, .passwordReset, tenantID: tenantID, now: now)
+        return reset
     }
 
     /// Uses up a code of RECOVER_EMAIL. EMAIL_EXISTS when another account proved the address meanwhile. Everything that
@@ -180,9 +188,22 @@ extension ReadTransaction {
     fileprivate func applied(
         _ code: Secret, _ type: OobRequestType, to current: Account, now: Timestamp
     ) throws -> (code: StoredOobCode, account: Account) {
-        let checked = try oobCode(code, tenantID: current.user.tenantID, now: now)
-        guard checked.requestType == type else { throw Failure.invalidOobCode }
+        let checked = try oobCode(code, type, tenantID: current.user.tenantID, now: now)
         return (checked, try current.applying(checked))
+    }
+
+    /// The account of `key`, which holds an email that is another person's, and this email, which the code of
+    /// PASSWORD_RESET proves. INVALID_OOB_CODE, EXPIRED_OOB_CODE, INVALID_EMAIL. Throws `AccountMoved` when the account
+    /// does not hold such an email.
+    fileprivate func holderOfProved(
+        _ code: Secret, _ key: UserKey, passwordHash: Text, settings: TenantSettings, now: Timestamp
+    ) throws -> (account: Account, email: Text) {
+        guard let holder = try account(key), try emailIsAnothers(key, now: now) else { throw AccountMoved() }
+        let checked = try oobCode(code, .passwordReset, tenantID: key.tenant, now: now)
+        // The same checks as for a reset of the account itself.
+        let email = try holder.resetting(passwordHash: passwordHash, by: checked, now: now).account.user.email
+        if let email = Email(stored: email) { try settings.checkMayEnter(email, field: "oob_code") }
+        return (holder, email)
     }
 }
 

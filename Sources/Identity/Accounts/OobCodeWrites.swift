@@ -13,6 +13,13 @@ extension ReadTransaction {
         return stored
     }
 
+    /// The same for a code of one kind: INVALID_OOB_CODE for a code of another kind.
+    func oobCode(_ code: Secret, _ type: OobRequestType, tenantID: Text, now: Timestamp) throws -> StoredOobCode {
+        let stored = try oobCode(code, tenantID: tenantID, now: now)
+        guard stored.requestType == type else { throw Failure.invalidOobCode }
+        return stored
+    }
+
     /// The account's open ways back.
     func waysBack(of key: UserKey, now: Timestamp) throws -> WaysBack {
         WaysBack(
@@ -25,8 +32,10 @@ extension ReadTransaction {
     func proofOfUnprovedEmail(_ account: Account, now: Timestamp) throws -> ProofOfUnprovedEmail? {
         guard !account.user.emailVerified, !account.user.email.isEmpty else { return nil }
         let meaning = try waysBack(of: account.key, now: now).meaning(ofProving: account.user.email)
-        // The user had another email once, which was verified: a second factor is enrolled only with a verified email.
-        if case .takesOver(nil) = meaning, !account.user.secondFactors.isEmpty { return .isAnothers }
+        // A second factor is enrolled only with a verified email. So the user had another email once, and came to this
+        // one without a proof, unless an admin gave it.
+        let isFromUser = !account.user.secondFactors.isEmpty && !account.isEmailSetByAdmin
+        if case .takesOver(nil) = meaning, isFromUser { return .isAnothers }
         return meaning
     }
 
@@ -100,8 +109,7 @@ extension WriteTransaction {
 
     /// Uses a code up, in the transaction of the change that it allows. INVALID_OOB_CODE, EXPIRED_OOB_CODE.
     func takeOobCode(_ code: Secret, _ type: OobRequestType, tenantID: Text, now: Timestamp) throws -> StoredOobCode {
-        let stored = try reading.oobCode(code, tenantID: tenantID, now: now)
-        guard stored.requestType == type else { throw Failure.invalidOobCode }
+        let stored = try reading.oobCode(code, type, tenantID: tenantID, now: now)
         try removeOobCode(hash: OobCodes.hash(code), stored, tenantID: tenantID)
         return stored
     }
@@ -112,6 +120,19 @@ extension WriteTransaction {
         of key: UserKey, _ type: OobRequestType? = nil, where isVoid: (StoredOobCode) -> Bool = { _ in true }
     ) throws {
         try removeOobCodes(OobSubjectKey(key, type), where: isVoid)
+    }
+
+    /// Voids the sign-in links that were sent to the email of `account`, which is about to lose it: a link must not
+    /// make another account for the person who asked for it, nor lead into the account that gets the email next.
+    ///
+    /// Links to an email that the user only typed stay. It may be another person's, whose links anybody could void
+    /// otherwise, by signing up with the email and deleting the account.
+    func removeSignInLinks(toEmailOf account: Account) throws {
+        guard !account.user.email.isEmpty, account.user.emailVerified || account.isEmailSetByAdmin else { return }
+        let link = StoredOobCode(requestType: .emailSignin, email: account.user.email)
+        // Proof: the kinds of codes have numbers below 128.
+        let kind = UInt8(link.requestType.rawValue)
+        try removeOobCodes(OobSubjectKey(account.key.tenant, subject: OobCodes.subject(of: link), kind: kind))
     }
 
     /// Removes what a proof of the account's email removes besides the account's own fields (`Account.takeBack`): the

@@ -42,6 +42,7 @@ public struct ProfileUpdates: Sendable {
         ) { [wayBack] transaction, current in
             var changed = current
             try change.apply(to: &changed, now: now)
+            if change.newEmail != nil { try transaction.checkUnique(changed, key: current.key) }
             try transaction.putWayBack(wayBack, from: changed, to: current, limits: limits, now: now)
             let kind: EventKind = change.newPasswordHash != nil ? .passwordChanged : .emailChanged
             return AccountEffect(changed, kind: kind, endsSessions: end)

@@ -47,7 +47,7 @@ extension UserSession {
                                 for: kind, entry, first, id: pendingID, origin: origin, settings: settings, now: now))
                     case .notNeeded(let login):
                         let account = try transaction.enter(
-                            entry, address: origin.device.addressHash, origin: origin, now: now)
+                            entry, address: entry.newlyKnownAddress(origin.device), origin: origin, now: now)
                         let session = BegunSession(login, id: sessionID, of: key, on: origin.device, now: now)
                         try transaction.insertSession(
                             session.record, id: sessionID, sessionsMax: limits.sessionsPerUserMax, settings: settings,

@@ -9,7 +9,7 @@ extension CallerDirectory {
     /// Changes a key; nil leaves a field as it is. API_KEY_NOT_FOUND, INVALID_DISPLAY_NAME, INVALID_QUOTA,
     /// INVALID_EXPIRY, INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY.
     public func update(
-        id: Text, displayName: Text?, quotas: CallerQuotas?, use: KeyUse = KeyUse(), by admin: Caller? = nil,
+        id: Text, displayName: Text?, quotas: CallerQuotasChange?, use: KeyUse = KeyUse(), by admin: Caller? = nil,
         validateOnly: Bool, origin: Origin
     ) async throws -> ApiKey {
         if let displayName { try Values.checkDisplayName(displayName, limits: resources.limits) }
@@ -22,7 +22,7 @@ extension CallerDirectory {
                 var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
                 let before = stored
                 if let displayName { key.displayName = displayName }
-                if let quotas { key.quotas = quotas }
+                if let quotas { key.quotas = quotas.applied(to: key.quotas) }
                 let wasLasting = key.isLastingAdmin
                 if let addresses = use.allowedAddresses { key.allowedAddresses = addresses }
                 if let expiresAt = use.expiresAtMicros { key.expiresAtMicros = expiresAt }

@@ -54,6 +54,8 @@ public final class CallerDirectory: Sendable {
         listeners.withLock { $0.append(listener) }
     }
 
+    public var now: Timestamp { resources.clock.now() }
+
     /// False once the credential of a caller was changed or ended after that moment, when the caller was looked up. The
     /// change is answered only after that.
     public func isCurrent(asOf snapshot: Snapshot, _ places: CallerPlaces) -> Bool {

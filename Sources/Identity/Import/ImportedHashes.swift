@@ -87,6 +87,7 @@ struct ImportedHashes: Sendable {
         user.tokensValidAfterMicros = now.microseconds
         user.providers = try Self.checkedProviders(row.providers, form: settings.emailForm, limits: limits)
         var account = Account(user: user)
+        account.noteEmailSetByAdmin(over: nil)
         if !row.passwordHash.isEmpty {
             account.passwordHash = try storedHash(of: row, settings: settings, limits: limits)
             account.passwordUpdatedAt =

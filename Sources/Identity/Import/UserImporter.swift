@@ -17,6 +17,7 @@ public struct UserImporter: Sendable {
     private let validateOnly: Bool
     private let settings: TenantSettings
     private let origin: Origin
+    /// The counts of all batches so far.
     private var progress = UsersImportResponse()
     private static let rowsPerTurn = 25
 
@@ -74,13 +75,14 @@ public struct UserImporter: Sendable {
             }
         }
         progress.checkpoint = first + Int64(request.users.count)
-        progress.ignoredClaims = []
+        // An import that waits for its next batch keeps the counts alone.
+        var answer = progress
         for name in rows.flatMap({ Values.ignoredClaims(in: $0.account.user.customClaimsJSON) })
-        where !progress.ignoredClaims.contains(name) {
-            progress.ignoredClaims.append(name)
+        where !answer.ignoredClaims.contains(name) {
+            answer.ignoredClaims.append(name)
         }
-        progress.rejections = rejections.sorted { $0.index < $1.index }
-        return progress
+        answer.rejections = rejections.sorted { $0.index < $1.index }
+        return answer
     }
 
     private static func rejection(_ index: Int64, _ uid: Text, _ failure: Failure) -> ImportRejection {
@@ -94,6 +96,8 @@ public struct UserImports: Sendable {
     let users: UserDirectory
     let passwords: PasswordService
     let secrets: FactorSecrets
+    /// The places of batches, of which each takes one before it is decoded.
+    public let places: ImportPlaces
 
     /// Begins an import as its first request says. INVALID_HASH_SPEC.
     public func begin(
@@ -145,6 +149,8 @@ extension WriteTransaction {
                 try checkUnique(account, key: key)
                 if validateOnly { return .replaced }
                 var replacement = account
+                // Where there were no factors, those of the row do not show that the user once had another email.
+                replacement.noteEmailSetByAdmin(over: existing.user.secondFactors.isEmpty ? nil : existing)
                 replacement.user.tokensValidAfterMicros = existing.user.tokensValidAfterMicros
                 // An import must not take away the factors that protect the account.
                 replacement.user.secondFactors = existing.user.secondFactors

@@ -179,11 +179,10 @@ struct PreparedOob: Sendable {
 
     var stored: StoredOobCode { codes.stored }
 
-    /// The same code as one of the account's ways back.
-    func atPlace(_ place: Int64) -> PreparedOob {
+    /// The same code as a way back to the email of `account`, at a place.
+    func asWayBack(to account: Account, place: Int64) -> PreparedOob {
         var recovery = self
-        recovery.codes.stored.emailVerified = true
-        recovery.codes.stored.recoveryPlace = place
+        recovery.codes.stored = stored.asWayBack(to: account, place: place)
         return recovery
     }
 

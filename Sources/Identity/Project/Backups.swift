@@ -15,7 +15,7 @@ public final class Backups: Sendable {
 
     /// Backups that failed or were broken off.
     public let failures = Counter()
-    /// When the last backup was complete; nil for none since the start.
+    /// When the last backup was complete; nil if none is known.
     public var lastWholeAt: Timestamp? { wholeAt.withLock { $0 } }
 
     let limits: Limits
@@ -69,13 +69,26 @@ public final class Backups: Sendable {
 
     public var isRunning: Bool { running.withLock { $0 != nil } }
 
+    /// Notes a backup from before the start, so that a restart does not hide for how long there has been none.
+    public func noteEarlier(age: Duration) {
+        let time = resources.clock.now() - age
+        wholeAt.withLock { $0 = $0 ?? time }
+    }
+
     fileprivate func ended(_ backup: Backup, isWhole: Bool) {
-        let wasRunning = running.withLock { running in
+        if leave(backup) { count(isWhole: isWhole) }
+    }
+
+    /// Lets the next backup begin. False if this one had given up its place before.
+    fileprivate func leave(_ backup: Backup) -> Bool {
+        running.withLock { running in
             guard running === backup else { return false }
             running = nil
             return true
         }
-        guard wasRunning else { return }
+    }
+
+    fileprivate func count(isWhole: Bool) {
         if isWhole { wholeAt.withLock { $0 = resources.clock.now() } } else { failures.add() }
     }
 }
@@ -93,6 +106,8 @@ public final class Backup: Sendable {
         case idle(BackupStream, since: Instant)
         /// A piece is being made.
         case reading
+        /// All pieces were taken by a reader in this process, which has not said yet whether it could keep them.
+        case taken
         case ended
     }
 
@@ -121,22 +136,41 @@ public final class Backup: Sendable {
         }
     }
 
-    /// The same as `next`, on a thread that may block.
+    /// The same as `next`, on a thread that may block, for a reader in this process: the backup is complete when the
+    /// reader calls `kept`.
     @available(*, noasync, message: "blocks the thread")
     public func nextBlocking() throws -> [UInt8]? {
         let stream = try take()
         do {
-            return goOn(with: stream, try stream.next())
+            if let piece = try stream.next() { return goOn(with: stream, piece) }
         } catch {
             end()
             throw error
         }
+        // A disk that is full, or gone, may refuse the last bytes only when they are synced.
+        if owner.leave(self) { state.withLock { $0 = .taken } }
+        return nil
+    }
+
+    /// The reader of `nextBlocking` has the whole backup on its disk, under the name of a backup.
+    public func kept() {
+        if leaveTaken() { owner.count(isWhole: true) }
     }
 
     /// Gives up the backup if it is not complete. Later calls do nothing.
     public func end() {
+        if leaveTaken() { return owner.count(isWhole: false) }
         state.withLock { $0 = .ended }
         owner.ended(self, isWhole: false)
+    }
+
+    /// Whether all pieces were taken, and it was not said yet whether they are kept.
+    private func leaveTaken() -> Bool {
+        state.withLock { state in
+            guard case .taken = state else { return false }
+            state = .ended
+            return true
+        }
     }
 
     /// Whether the reader is too slow: no piece was taken for a while, or too few bytes since the backup began.

@@ -13,12 +13,16 @@ extension Project {
             return
         }
         await WritePurpose.$current.withValue(.removal) {
-            do {
-                try await sweepOwn()
-                if try await leases.hold(.sweep) { try await sweepForAll() }
-            } catch {
-                resources.log.error("the sweep failed", ["error": .text("\(error)")])
-            }
+            await attempt { try await sweepOwn() }
+            await attempt { if try await leases.hold(.sweep) { try await sweepForAll() } }
+        }
+    }
+
+    private func attempt(_ work: () async throws -> Void) async {
+        do {
+            try await work()
+        } catch {
+            resources.log.error("the sweep failed", ["error": .text("\(error)")])
         }
     }
 
@@ -27,18 +31,44 @@ extension Project {
 
     /// The work that one node of a cluster does for all. Each part decides inside its writes what is to be done, so
     /// that nothing is done twice when two nodes do the work.
+    ///
+    /// Every part is done, even if one before it throws: a damaged record must not stop the others for good. Throws the
+    /// first error.
     func sweepForAll() async throws {
-        while try await store.sweep(now: clock.now(), limit: Self.rowsPerWrite) == Self.rowsPerWrite {}
-        try await tenants.finishSomeDeletions()
-        try await signingKeys.retireExpired()
+        let parts: [() async throws -> Void] = [
+            { try await self.expireRecords() },
+            { try await self.tenants.finishSomeDeletions() },
+            { try await self.signingKeys.retireExpired() },
+            { try await self.forgetOldRows() },
+            { try await self.anonymousExpiry.sweep(now: self.clock.now()) },
+            { try await self.eventUpkeep.trim(now: self.clock.now()) },
+        ]
+        var failure: (any Error)?
+        for part in parts {
+            do { try await part() } catch { failure = failure ?? error }
+        }
+        if let failure { throw failure }
+    }
+
+    private func expireRecords() async throws {
+        let log = resources.log
+        func sweepSlice() async throws -> Int {
+            try await store.sweep(now: clock.now(), limit: Self.rowsPerWrite) { error in
+                log.error(
+                    "a record that has expired is damaged and stays; posternd --verify-store tells more",
+                    ["error": .text("\(error)")])
+            }
+        }
+        while try await sweepSlice() == Self.rowsPerWrite {}
+    }
+
+    private func forgetOldRows() async throws {
         // The clock is read in the run, because the note is about all revocations up to then.
         try await store.write { [clock] in try $0.noteRevocationTime(clock.now()) }
         while try await store.write({ [now = clock.now()] in
             try $0.forgetRevocations(now: now, limit: Self.rowsPerWrite)
         }) {}
         while try await store.write({ [now = clock.now()] in try $0.forgetGuesses(now: now, limit: 500) }) {}
-        try await anonymousExpiry.sweep(now: clock.now())
-        try await eventUpkeep.trim(now: clock.now())
     }
 
     /// The work that each node does: on what it counted itself, and on its own file.

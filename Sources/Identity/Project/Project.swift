@@ -154,7 +154,9 @@ extension Project {
     ) -> (UserImports, UserExports) {
         let secrets = FactorSecrets(masterKey: masterKey, random: resources.random)
         return (
-            UserImports(resources: resources, users: users, passwords: passwords, secrets: secrets),
+            UserImports(
+                resources: resources, users: users, passwords: passwords, secrets: secrets,
+                places: ImportPlaces(countMax: resources.limits.administration.importBatchesAtOnceMax)),
             UserExports(resources: resources, passwords: passwords, secrets: secrets)
         )
     }

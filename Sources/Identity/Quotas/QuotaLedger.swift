@@ -1,4 +1,4 @@
-import Base
+public import Base
 public import Messages
 public import Rules
 public import Store
@@ -33,6 +33,8 @@ public final class QuotaLedger: Sendable {
     private let clock: Clock
     private let serverClock: Clock
     let limits: QuotaLimits
+    /// Streams that wrote something for which their handler did not have them charged at once: a fault of the handler.
+    public let streamsChargedLate = Counter()
     private let refusals = Quota.allCases.map { _ in Counter() }
     private static let accountsMax = 20_000
 

@@ -2,7 +2,7 @@ public import Base
 import Crypto
 public import Messages
 public import Reactor
-import Rules
+public import Rules
 import Store
 
 /// A change of a service account: each non-nil value is set.
@@ -13,7 +13,7 @@ public struct ServiceAccountChange: Sendable {
     public var signsCustomTokens: Bool?
     public var trustsEndUserIP: Bool?
     public var isDisabled: Bool?
-    public var quotas: CallerQuotas?
+    public var quotas: CallerQuotasChange?
 
     public init() {}
 
@@ -31,7 +31,7 @@ public struct ServiceAccountChange: Sendable {
         if let isDisabled { account.disabled = isDisabled }
         if let quotas {
             try quotas.check()
-            account.quotas = quotas
+            account.quotas = quotas.applied(to: account.quotas)
         }
     }
 }

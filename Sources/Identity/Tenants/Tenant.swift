@@ -59,14 +59,17 @@ public actor Tenant {
         let (limits, key, mailbox) = (resources.limits, HMACKey(settings.secret), email.canonical.bytes)
         var charges: [(key: UInt64, max: Int)]
         switch asker {
-        case .anybody: charges = [(key.hash(mailbox), limits.sendsPerMailboxAndHour)]
+        case .anybody(let kind): charges = [(key.hash(kind, to: mailbox), limits.sendsPerMailboxAndHour)]
         case .owner: charges = [(key.hash([3] + mailbox), limits.sendsPerMailboxAndHour)]
         case .stranger(let uid):
             // No text holds a zero byte, so no two pairs of a uid and a mailbox make the same bytes.
-            let pair = uid.bytes + [0] + mailbox
+            let own = key.hash([4] + uid.bytes + [0] + mailbox)
+            // The last half is for accounts that have asked for none yet, so that two accounts cannot spend it all.
+            let isFirst = sends.count(own, now: resources.steadyClock.now()) == 0
+            let ofAll = limits.strangersSendsPerMailboxAndHour
             charges = [
-                (key.hash([4] + pair), limits.sendsPerMailboxAndHour),
-                (key.hash([5] + mailbox), limits.strangersSendsPerMailboxAndHour),
+                (own, limits.sendsPerMailboxAndHour),
+                (key.hash([5] + mailbox), isFirst ? ofAll : ofAll / 2),
             ]
         }
         if let address { charges.append((key.hash([0] + address.network), limits.sendsPerAddressAndHour)) }
@@ -89,12 +92,11 @@ public actor Tenant {
         try spend([(key, resources.limits.sendsPerMailboxAndHour)])
     }
 
-    /// Charges a test mail: 10 an hour of the tenant. It also counts as a mail that anybody asked for, because the
-    /// owner of the mailbox did not.
+    /// Charges a test mail: 10 an hour of the tenant, 5 to a mailbox.
     func admitTestMail(to email: Email, settings: TenantSettings) throws {
         let (limits, key) = (resources.limits, HMACKey(settings.secret))
         try spend([
-            (key.hash(email.canonical.bytes), limits.sendsPerMailboxAndHour),
+            (key.hash(.unspecified, to: email.canonical.bytes), limits.sendsPerMailboxAndHour),
             (key.hash([2]), limits.testMailsPerTenantAndHour),
         ])
     }
@@ -171,5 +173,10 @@ extension HMACKey {
     /// The key by which the counts of an address are found, instead of the address itself.
     fileprivate func hash(_ bytes: [UInt8]) -> UInt64 {
         tag(of: bytes).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// The key of the mails of one kind to a mailbox.
+    fileprivate func hash(_ kind: OobRequestType, to mailbox: [UInt8]) -> UInt64 {
+        hash([6, UInt8(truncatingIfNeeded: kind.rawValue)] + mailbox)
     }
 }

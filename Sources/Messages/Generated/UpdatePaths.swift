@@ -24,6 +24,38 @@ extension AccountsUpdateRequest: Updatable {
     }
 }
 
+extension CallerQuotas: Updatable {
+    /// The fields that an update may change.
+    public enum Path: UInt8, UpdatePath {
+        case mutationsPerSecond
+        case writtenBytesPerHour
+        case smsPerHour
+
+        public var name: Text {
+            switch self {
+            case .mutationsPerSecond: "mutations_per_second"
+            case .writtenBytesPerHour: "written_bytes_per_hour"
+            case .smsPerHour: "sms_per_hour"
+            }
+        }
+
+        public static let byName = named()
+    }
+}
+
+extension CallerQuotas: UpdatableMessage {
+    public mutating func copy(_ path: Path, from other: CallerQuotas) {
+        switch path {
+        case .mutationsPerSecond:
+            self.mutationsPerSecond = other.mutationsPerSecond
+        case .writtenBytesPerHour:
+            self.writtenBytesPerHour = other.writtenBytesPerHour
+        case .smsPerHour:
+            self.smsPerHour = other.smsPerHour
+        }
+    }
+}
+
 extension EmailConfig: Updatable {
     /// The fields that an update may change.
     public enum Path: UInt8, UpdatePath {
@@ -117,6 +149,9 @@ extension ProjectUpdateApiKeyRequest: Updatable {
     public enum Path: UInt8, UpdatePath {
         case displayName
         case quotas
+        case quotasMutationsPerSecond
+        case quotasWrittenBytesPerHour
+        case quotasSMSPerHour
         case expiresAtMicros
         case allowedAddresses
         case previousSecretUntilMicros
@@ -125,6 +160,9 @@ extension ProjectUpdateApiKeyRequest: Updatable {
             switch self {
             case .displayName: "display_name"
             case .quotas: "quotas"
+            case .quotasMutationsPerSecond: "quotas.mutations_per_second"
+            case .quotasWrittenBytesPerHour: "quotas.written_bytes_per_hour"
+            case .quotasSMSPerHour: "quotas.sms_per_hour"
             case .expiresAtMicros: "expires_at_micros"
             case .allowedAddresses: "allowed_addresses"
             case .previousSecretUntilMicros: "previous_secret_until_micros"
@@ -145,6 +183,9 @@ extension ProjectUpdateServiceAccountRequest: Updatable {
         case trustedEndUserIP
         case disabled
         case quotas
+        case quotasMutationsPerSecond
+        case quotasWrittenBytesPerHour
+        case quotasSMSPerHour
 
         public var name: Text {
             switch self {
@@ -155,6 +196,9 @@ extension ProjectUpdateServiceAccountRequest: Updatable {
             case .trustedEndUserIP: "trusted_end_user_ip"
             case .disabled: "disabled"
             case .quotas: "quotas"
+            case .quotasMutationsPerSecond: "quotas.mutations_per_second"
+            case .quotasWrittenBytesPerHour: "quotas.written_bytes_per_hour"
+            case .quotasSMSPerHour: "quotas.sms_per_hour"
             }
         }
 

@@ -30,6 +30,10 @@ public struct StoredOobCode: Message {
     public var applied: Bool = false
     /// For REVERT_SECOND_FACTOR_ADDITION: the factor that the code removes.
     public var factorID: Text = .empty
+    /// For RECOVER_EMAIL, with `lists_factors`: the second factors that the account had when its email changed.
+    public var factorIDs: [Text] = []
+    /// False in the codes of older servers.
+    public var listsFactors: Bool = false
 
     public init() {}
 
@@ -45,7 +49,9 @@ public struct StoredOobCode: Message {
         recoveryPlace: Int64 = 0,
         twinHash: [UInt8] = [],
         applied: Bool = false,
-        factorID: Text = .empty
+        factorID: Text = .empty,
+        factorIDs: [Text] = [],
+        listsFactors: Bool = false
     ) {
         self.requestType = requestType
         self.uid = uid
@@ -59,6 +65,8 @@ public struct StoredOobCode: Message {
         self.twinHash = twinHash
         self.applied = applied
         self.factorID = factorID
+        self.factorIDs = factorIDs
+        self.listsFactors = listsFactors
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -75,6 +83,8 @@ public struct StoredOobCode: Message {
         @inlinable public static var twinHash: Int { 21 }
         @inlinable public static var applied: Int { 22 }
         @inlinable public static var factorID: Int { 30 }
+        @inlinable public static var factorIDs: Int { 31 }
+        @inlinable public static var listsFactors: Int { 32 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -101,6 +111,8 @@ extension StoredOobCode: ConvertibleToC {
         self.twinHash = [UInt8](copying: source.pointee.twin_hash)
         self.applied = source.pointee.applied != 0
         self.factorID = Text(copying: source.pointee.factor_id)
+        self.factorIDs = elements(source.pointee.n_factor_ids, source.pointee.factor_ids) { Text(copying: $0) }
+        self.listsFactors = source.pointee.lists_factors != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredOobCode>, arena: Arena) {
@@ -116,6 +128,9 @@ extension StoredOobCode: ConvertibleToC {
         target.pointee.twin_hash = arena.copy(self.twinHash)
         target.pointee.applied = self.applied ? 1 : 0
         target.pointee.factor_id = arena.copy(self.factorID)
+        target.pointee.n_factor_ids = self.factorIDs.count
+        target.pointee.factor_ids = arena.copyEach(self.factorIDs) { arena.copy($0) }
+        target.pointee.lists_factors = self.listsFactors ? 1 : 0
     }
 }
 

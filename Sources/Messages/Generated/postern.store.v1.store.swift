@@ -30,6 +30,8 @@ public struct StoredUser: Message {
     public var passwordUpdatedAtMicros: Int64 = 0
     /// The user proved the email with a sign-in link and may do so again: a way in like a password.
     public var emailLinkSignIn: Bool = false
+    /// An admin or an import gave the account its email, or took the proof from it. Counts only while the email is unproved.
+    public var emailSetByAdmin: Bool = false
     /// Why `tokens_valid_after_micros` has its present value: the refusal of an older ID token names this cause.
     public var tokensRevokedFor: SessionEnd = .unspecified
     /// Hashes of the addresses the user signed in from, 8 bytes each, the latest last; at most 16.
@@ -42,6 +44,7 @@ public struct StoredUser: Message {
         passwordHash: Text = .empty,
         passwordUpdatedAtMicros: Int64 = 0,
         emailLinkSignIn: Bool = false,
+        emailSetByAdmin: Bool = false,
         tokensRevokedFor: SessionEnd = .unspecified,
         knownAddresses: [UInt8] = []
     ) {
@@ -49,6 +52,7 @@ public struct StoredUser: Message {
         self.passwordHash = passwordHash
         self.passwordUpdatedAtMicros = passwordUpdatedAtMicros
         self.emailLinkSignIn = emailLinkSignIn
+        self.emailSetByAdmin = emailSetByAdmin
         self.tokensRevokedFor = tokensRevokedFor
         self.knownAddresses = knownAddresses
     }
@@ -59,6 +63,7 @@ public struct StoredUser: Message {
         @inlinable public static var passwordHash: Int { 2 }
         @inlinable public static var passwordUpdatedAtMicros: Int { 3 }
         @inlinable public static var emailLinkSignIn: Int { 4 }
+        @inlinable public static var emailSetByAdmin: Int { 5 }
         @inlinable public static var tokensRevokedFor: Int { 10 }
         @inlinable public static var knownAddresses: Int { 20 }
     }
@@ -79,6 +84,7 @@ extension StoredUser: ConvertibleToC {
         self.passwordHash = Text(copying: source.pointee.password_hash)
         self.passwordUpdatedAtMicros = source.pointee.password_updated_at_micros
         self.emailLinkSignIn = source.pointee.email_link_sign_in != 0
+        self.emailSetByAdmin = source.pointee.email_set_by_admin != 0
         self.tokensRevokedFor = enumeration(source.pointee.tokens_revoked_for.rawValue)
         self.knownAddresses = [UInt8](copying: source.pointee.known_addresses)
     }
@@ -88,6 +94,7 @@ extension StoredUser: ConvertibleToC {
         target.pointee.password_hash = arena.copy(self.passwordHash)
         target.pointee.password_updated_at_micros = self.passwordUpdatedAtMicros
         target.pointee.email_link_sign_in = self.emailLinkSignIn ? 1 : 0
+        target.pointee.email_set_by_admin = self.emailSetByAdmin ? 1 : 0
         target.pointee.tokens_revoked_for = Postern__Store__V1__SessionEnd(rawValue: UInt32(self.tokensRevokedFor.rawValue))
         target.pointee.known_addresses = arena.copy(self.knownAddresses)
     }

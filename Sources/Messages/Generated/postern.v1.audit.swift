@@ -81,7 +81,7 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case secondFactorReverted = 122
     /// A first factor was proved, and a second one is asked for.
     case secondFactorAsked = 123
-    /// A wrong code was tried.
+    /// A wrong code was tried, of whatever kind of factor: whoever tried it had proved the first factor.
     case secondFactorFailed = 124
     case recoveryCodeUsed = 125
     case recoveryCodesRenewed = 126

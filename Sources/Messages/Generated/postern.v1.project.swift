@@ -262,6 +262,7 @@ public struct ProjectUpdateApiKeyRequest: Message {
     public var apiKeyID: Text = .empty
     public var updateMask: ProtobufFieldMask?
     public var displayName: Text = .empty
+    /// Mask paths: quotas, or quotas.mutations_per_second and so on, which leave the other quotas as they are.
     public var quotas: CallerQuotas?
     public var validateOnly: Bool = false
     public var expiresAtMicros: Int64 = 0
@@ -964,7 +965,7 @@ extension ProjectListSigningKeysResponse: ConvertibleToC {
 public struct ProjectRotateSigningKeyRequest: Message {
     /// Empty: the algorithm of the present key.
     public var algorithm: Text = .empty
-    /// How long verifiers are given to fetch the new key; 0 = it signs at once.
+    /// How long verifiers are given to fetch the new key: 0..604,800 (7 days); 0 = it signs at once.
     public var publishAheadSeconds: Int64 = 0
     public var validateOnly: Bool = false
     public var tokenUse: TokenUse = .unspecified

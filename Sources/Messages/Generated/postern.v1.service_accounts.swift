@@ -453,6 +453,7 @@ public struct ProjectUpdateServiceAccountRequest: Message {
     public var trustedEndUserIP: Bool = false
     public var disabled: Bool = false
     public var validateOnly: Bool = false
+    /// Mask paths: quotas, or quotas.mutations_per_second and so on, which leave the other quotas as they are.
     public var quotas: CallerQuotas?
 
     public init() {}

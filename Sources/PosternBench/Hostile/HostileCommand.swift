@@ -94,7 +94,7 @@ struct HostileCommand {
             AppKeyFlood(scene: scene, numbers: numbers), AppKeyFlood(scene: scene, numbers: numbers),
             LongPasswords(scene: scene), ManyStreams(scene: scene), TenantAdminFlood(scene: scene),
             ImportFlood(scene: scene), CostlyHashes(scene: scene), PipelinedReads(scene: scene),
-            UnreadAnswers(scene: scene),
+            PipelinedGRPCReads(scene: scene), UnreadAnswers(scene: scene),
             NeverReadingListers(scene: scene, count: Self.listers),
             AnonymousConnections(scene: scene, count: connections),
         ]

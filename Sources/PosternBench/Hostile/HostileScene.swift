@@ -12,6 +12,8 @@ struct HostileScene: Sendable {
     }
 
     let address: ServerAddress
+    /// The address for gRPC.
+    let grpcAddress: ServerAddress
     let canary: Party
     let canaryPopulation: Population
     let hostileApp: Party
@@ -39,6 +41,7 @@ struct HostileScene: Sendable {
                 "Tenants", "Create", TenantsCreateRequest(tenantID: tenantID, tenant: tenant, updateMask: mask))
         }
         address = target.address
+        grpcAddress = target.grpcAddress
         canary = try Self.party(.tenantAdmin, of: tenants.canary, admin)
         hostileApp = try Self.party(.app, of: tenants.hostile, admin)
         hostileAdmin = try Self.party(.tenantAdmin, of: tenants.hostile, admin)

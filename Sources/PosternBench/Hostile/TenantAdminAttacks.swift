@@ -183,3 +183,55 @@ struct PipelinedReads: Attack {
         }
     }
 }
+
+/// The same by gRPC: each connection always has as many calls under way as the server lets it have.
+struct PipelinedGRPCReads: Attack {
+    /// A connection, and its calls that are not answered.
+    private struct Link {
+        let connection: GRPCConnection
+        var inFlight = 0
+    }
+
+    let name = "tenant-admin: pipelined reads by gRPC"
+    let scene: HostileScene
+
+    private static let connectionCount = 50
+    private static let inFlightMax = 256
+
+    init(scene: HostileScene) { self.scene = scene }
+
+    func run(_ answers: Answers, until isOver: () -> Bool) throws {
+        let party = scene.hostileAdmin
+        var links: [Link] = []
+        for _ in 0..<Self.connectionCount where !isOver() {
+            links.append(
+                Link(
+                    connection: try GRPCConnection(
+                        to: scene.grpcAddress, authorization: party.authorization, from: "127.0.0.9")))
+        }
+        let request = UsersGetRequest(tenantID: party.tenantID, uid: "nobody")
+        while !isOver() {
+            for index in links.indices where !isOver() { try Self.goOn(&links[index], request, answers) }
+        }
+    }
+
+    private static func goOn(_ link: inout Link, _ request: UsersGetRequest, _ answers: Answers) throws {
+        let connection = link.connection
+        while link.inFlight < min(connection.streamsMax, inFlightMax), let stream = connection.takeStream() {
+            connection.output.appendRequest(stream: stream, service: "postern.v1.Users", method: "Get") {
+                request.encode(into: &$0)
+            }
+            link.inFlight += 1
+        }
+        if connection.hasOutput, case .bytes = connection.send() { answers.note("sent") }
+        switch connection.receive() {
+        case .bytes(0), .failed: throw BenchError(.failed, "closed by the server")
+        case .bytes, .wouldBlock: break
+        }
+        var answeredCount = 0
+        connection.takeFrames { header, _ in
+            if header.type == .response { answeredCount += 1 }
+        }
+        link.inFlight -= answeredCount
+    }
+}

@@ -37,11 +37,11 @@ final class GRPCConnection: SocketLink {
     var consumedByteCount = 0
 
     /// Connects, and makes the first call.
-    init(to address: ServerAddress, authorization: Text) throws(BenchError) {
+    init(to address: ServerAddress, authorization: Text, from source: String? = nil) throws(BenchError) {
         isTLS = address.tls != nil
         authority = [UInt8](address.description.utf8)
         self.authorization = [UInt8](authorization.bytes)
-        socket = try ClientSocket(to: address, from: nil, into: &received)
+        socket = try ClientSocket(to: address, from: source, into: &received)
         engine.events = self
         engine.submit(
             HTTP2Settings(

@@ -83,8 +83,8 @@ public struct EmailConfigsClient: Sendable {
 
     /// Sends one test mail with a fixed text by the tenant's settings, at once and in one attempt, and returns the result.
     /// If the mail could not be sent, the answer says so, and the call does not fail. With EMAIL_DELIVERY_OUTBOX nothing
-    /// is sent. A tenant may send 10 test mails an hour, and 5 to one mailbox, counted with the mail to it that anybody may
-    /// ask for. Refusals: MISSING_EMAIL, INVALID_EMAIL, TOO_MANY_ATTEMPTS_TRY_LATER.
+    /// is sent. A tenant may send 10 test mails an hour, and 5 to one mailbox. Refusals: MISSING_EMAIL, INVALID_EMAIL,
+    /// TOO_MANY_ATTEMPTS_TRY_LATER.
     public func test(_ request: EmailConfigsTestRequest, options: CallOptions = .init()) async throws(Failure)
         -> EmailConfigsTestResponse
     {
@@ -173,7 +173,7 @@ public struct OutboxClient: Sendable {
     public init(channel: Channel) { self.channel = channel }
 
     /// The messages, newest first, without contents. A page reads 1,000 messages at most, so it may be empty without being
-    /// the last.
+    /// the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     public func list(_ request: OutboxListRequest, options: CallOptions = .init()) async throws(Failure)
         -> OutboxListResponse
     {
@@ -181,14 +181,15 @@ public struct OutboxClient: Sendable {
     }
 
     /// One message with its contents. Whoever reads it can use its link, so the event log says who read it. Refusals:
-    /// OUTBOX_MESSAGE_NOT_FOUND.
+    /// OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_UNREADABLE.
     public func get(_ request: OutboxGetRequest, options: CallOptions = .init()) async throws(Failure)
         -> OutboxGetResponse
     {
         try await channel.unary("postern.v1.Outbox", "Get", request, idempotent: false, options: options)
     }
 
-    /// Delivers a dead message, or a message that waits for its next attempt, at once. Refusals: OUTBOX_MESSAGE_NOT_FOUND,
+    /// Delivers a dead message, or a message that waits for its next attempt, at once. In a cluster, a message that a node
+    /// is delivering, or may have sent without reporting it, is left as it is. Refusals: OUTBOX_MESSAGE_NOT_FOUND,
     /// OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, is held to be read here, or carries a code that has expired).
     public func retry(_ request: OutboxRetryRequest, options: CallOptions = .init()) async throws(Failure)
         -> OutboxRetryResponse
@@ -196,7 +197,8 @@ public struct OutboxClient: Sendable {
         try await channel.unary("postern.v1.Outbox", "Retry", request, idempotent: false, options: options)
     }
 
-    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND.
+    /// Deletes a message, which is then not delivered any more; a code in it stays valid. Refusals:
+    /// OUTBOX_MESSAGE_NOT_FOUND.
     public func delete(_ request: OutboxDeleteRequest, options: CallOptions = .init()) async throws(Failure)
         -> OutboxDeleteResponse
     {
@@ -219,23 +221,24 @@ public struct ProvidersClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// Refusals: INVALID_PROVIDER_ID, INVALID_DISPLAY_NAME, INVALID_CLIENT_ID, INVALID_ISSUER, INVALID_ENDPOINT,
-    /// INVALID_TRUST, INVALID_APPLE_KEY, INVALID_CLIENT_SECRET, INSUFFICIENT_PERMISSION (allow_http_loopback and
-    /// allow_private_addresses need a project-admin), PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
+    /// Adds a provider to the tenant. Refusals: INVALID_PROVIDER_ID, INVALID_DISPLAY_NAME, INVALID_CLIENT_ID,
+    /// INVALID_ISSUER, INVALID_ENDPOINT, INVALID_TRUST, INVALID_APPLE_KEY, INVALID_CLIENT_SECRET, INSUFFICIENT_PERMISSION
+    /// (allow_http_loopback and allow_private_addresses need a project-admin), PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
     public func create(_ request: ProvidersCreateRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProvidersCreateResponse
     {
         try await channel.unary("postern.v1.Providers", "Create", request, idempotent: false, options: options)
     }
 
-    /// Refusals: PROVIDER_NOT_FOUND.
+    /// One provider, without its secret. Refusals: PROVIDER_NOT_FOUND.
     public func get(_ request: ProvidersGetRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProvidersGetResponse
     {
         try await channel.unary("postern.v1.Providers", "Get", request, idempotent: true, options: options)
     }
 
-    /// The tenant's identity providers in the order of their ids, without their secrets.
+    /// The tenant's identity providers in the order of their ids, without their secrets. Refusals: INVALID_PAGE_SIZE,
+    /// INVALID_PAGE_TOKEN.
     public func list(_ request: ProvidersListRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProvidersListResponse
     {
@@ -318,7 +321,8 @@ public struct TenantsClient: Sendable {
     }
 
     /// The tenants in the order of their ids; with a filter, those that fulfil it. A page reads 1,000 tenants at most, so
-    /// with a filter it may be empty without being the last. Refusals: INVALID_UPDATE_MASK (the filter's), INVALID_QUERY.
+    /// with a filter it may be empty without being the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN,
+    /// INVALID_UPDATE_MASK (the filter's), INVALID_QUERY.
     public func list(_ request: TenantsListRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsListResponse
     {
@@ -326,9 +330,11 @@ public struct TenantsClient: Sendable {
     }
 
     /// Changes the masked settings, which apply to every request that starts after the answer, on every connection.
-    /// Refusals: INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
-    /// suspension_reason, quotas, allow_costly_hashes and event_retention_seconds, which need a project-admin),
-    /// INVALID_CONTINUE_DOMAIN, INVALID_SECOND_FACTOR_POLICY, REVISION_MISMATCH.
+    /// Refusals: INVALID_UPDATE_MASK, TENANT_ID_MISMATCH (`tenant.tenant_id` is set and is not `tenant_id`),
+    /// INSUFFICIENT_PERMISSION (suspended, suspension_reason, quotas, allow_costly_hashes and event_retention_seconds,
+    /// which need a project-admin), REVISION_MISMATCH; for single settings INVALID_DISPLAY_NAME, INVALID_REFRESH_MODE,
+    /// INVALID_DURATION, INVALID_PASSWORD_POLICY, INVALID_GUIDANCE, INVALID_SUSPENSION_REASON, INVALID_SMS_REGION,
+    /// INVALID_TEST_PHONE_NUMBER, INVALID_SECOND_FACTOR_POLICY, INVALID_QUOTA, INVALID_CONTINUE_DOMAIN.
     public func update(_ request: TenantsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsUpdateResponse
     {
@@ -356,7 +362,8 @@ public struct TenantsClient: Sendable {
         try await channel.unary("postern.v1.Tenants", "CopySettings", request, idempotent: true, options: options)
     }
 
-    /// Deletes a tenant with all its users. The default pool cannot be deleted.
+    /// Deletes a tenant with all its users. The default pool cannot be deleted. Refusals: INVALID_TENANT_ID (the default
+    /// pool), TENANT_NOT_FOUND.
     public func delete(_ request: TenantsDeleteRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsDeleteResponse
     {
@@ -364,8 +371,8 @@ public struct TenantsClient: Sendable {
     }
 
     /// The refusals of the self-service toggles, newest first: the last 10,000 of the tenant. A page reads 1,000 of them
-    /// at most, so with an email or a phone number it may be empty without being the last. Refusals: INVALID_EMAIL,
-    /// INVALID_PHONE_NUMBER.
+    /// at most, so with an email or a phone number it may be empty without being the last. Refusals: INVALID_PAGE_SIZE,
+    /// INVALID_PAGE_TOKEN, INVALID_EMAIL, INVALID_PHONE_NUMBER.
     public func listDenials(_ request: TenantsListDenialsRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsListDenialsResponse
     {
@@ -373,7 +380,7 @@ public struct TenantsClient: Sendable {
     }
 
     /// The refusals of all tenants, in the order of the tenants' ids, for each tenant the newest first. A page may be
-    /// empty without being the last. Refusals: INVALID_EMAIL, INVALID_PHONE_NUMBER.
+    /// empty without being the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_EMAIL, INVALID_PHONE_NUMBER.
     public func listAllDenials(_ request: TenantsListAllDenialsRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsListAllDenialsResponse
     {
@@ -478,7 +485,7 @@ public struct TokensClient: Sendable {
     /// TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED | SIGNED_OUT | ADMIN | EXPIRED. A token
     /// from before a change that ended sessions (password, email, unlinking) or before a reauthentication is refused in
     /// the same way, with the change's cause, and revokes nothing. A token that this project never issued is refused with
-    /// INVALID_REFRESH_TOKEN.
+    /// INVALID_REFRESH_TOKEN. Further refusals: INVALID_ATTEMPT_ID, TENANT_ID_MISMATCH, USER_NOT_FOUND, USER_DISABLED.
     public func refresh(_ request: TokensRefreshRequest, options: CallOptions = .init()) async throws(Failure)
         -> TokensRefreshResponse
     {
@@ -550,7 +557,7 @@ public struct ProjectClient: Sendable {
     }
 
     /// The API keys, also revoked ones, without their secrets; a tenant-admin sees those that it may revoke. A page reads
-    /// 1,000 keys at most, so it may be empty without being the last.
+    /// 1,000 keys at most, so it may be empty without being the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     public func listApiKeys(_ request: ProjectListApiKeysRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectListApiKeysResponse
     {
@@ -608,7 +615,7 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "CreateCertificateMapping", request, idempotent: false, options: options)
     }
 
-    /// The certificate mappings in the order of their ids.
+    /// The certificate mappings in the order of their ids. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     public func listCertificateMappings(_ request: ProjectListCertificateMappingsRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectListCertificateMappingsResponse
     {
@@ -632,14 +639,15 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "CreateServiceAccount", request, idempotent: false, options: options)
     }
 
-    /// Refusals: SERVICE_ACCOUNT_NOT_FOUND.
+    /// One service account. Refusals: SERVICE_ACCOUNT_NOT_FOUND.
     public func getServiceAccount(_ request: ProjectGetServiceAccountRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectGetServiceAccountResponse
     {
         try await channel.unary("postern.v1.Project", "GetServiceAccount", request, idempotent: true, options: options)
     }
 
-    /// The service accounts in the order of their ids; deleted accounts are not listed.
+    /// The service accounts in the order of their ids; deleted accounts are not listed. Refusals: INVALID_PAGE_SIZE,
+    /// INVALID_PAGE_TOKEN.
     public func listServiceAccounts(_ request: ProjectListServiceAccountsRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectListServiceAccountsResponse
     {
@@ -704,7 +712,8 @@ public struct ProjectClient: Sendable {
     }
 
     /// Makes a new signing key. It is published at once and signs after `publish_ahead_seconds`. The key before it then
-    /// only verifies, until the last token that it signed has expired.
+    /// only verifies, until the last token that it signed has expired. Refusals: INVALID_ALGORITHM, INVALID_DURATION,
+    /// TOO_MANY_SIGNING_KEYS.
     public func rotateSigningKey(_ request: ProjectRotateSigningKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectRotateSigningKeyResponse
     {
@@ -1003,8 +1012,9 @@ public struct AccountsClient: Sendable {
     /// If the email is one that somebody else's account was moved to, that account loses it, and a new account is made.
     /// The tenant's before_create hook is asked first. End users who may not sign up get INVALID_OOB_CODE.
     ///
-    /// Refusals: PASSWORD_LOGIN_DISABLED, those of CheckOobCode, WEAK_PASSWORD; for a new account BLOCKED_BY_HOOK,
-    /// HOOK_FAILED, USER_DISABLED (the hook disabled the new user).
+    /// Refusals: PASSWORD_LOGIN_DISABLED, those of CheckOobCode, WEAK_PASSWORD; for a new account INVALID_EMAIL (an
+    /// international address where the tenant takes none), BLOCKED_BY_HOOK, HOOK_FAILED, USER_DISABLED (the hook disabled
+    /// the new user).
     public func resetPassword(_ request: AccountsResetPasswordRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsResetPasswordResponse
     {
@@ -1043,6 +1053,10 @@ public struct AccountsClient: Sendable {
     }
 
     /// Reads the account an ID token belongs to.
+    ///
+    /// Checks in order: MISSING_ID_TOKEN, INVALID_ID_TOKEN, TOKEN_EXPIRED (its time is over), TENANT_ID_MISMATCH,
+    /// USER_NOT_FOUND, USER_DISABLED, TOKEN_EXPIRED (it was revoked, or its session ended). Other methods that take an ID
+    /// token refuse it for the same reasons, which their comments call "INVALID_ID_TOKEN and the like".
     public func lookup(_ request: AccountsLookupRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsLookupResponse
     {
@@ -1053,17 +1067,24 @@ public struct AccountsClient: Sendable {
     ///
     /// A new password or email needs a recent login (CREDENTIAL_TOO_OLD_LOGIN_AGAIN), signs every other session out and
     /// returns new tokens. After a change of the email, the old email, if it was verified, is sent a way to take the
-    /// change back, at most five times an hour (TOO_MANY_ATTEMPTS_TRY_LATER). A new email asks whether it is taken
-    /// (EMAIL_EXISTS), also with validate_only; too many such questions from the end user's address are refused with
-    /// TOO_MANY_ATTEMPTS_TRY_LATER, for free emails as for taken ones.
+    /// change back, at most five times an hour (TOO_MANY_ATTEMPTS_TRY_LATER). The answer to a request with a new email
+    /// tells whether the email is taken (EMAIL_EXISTS), also with validate_only. Too many such requests from the end
+    /// user's address are refused with TOO_MANY_ATTEMPTS_TRY_LATER, for free emails as for taken ones.
+    ///
+    /// Checks in order: INVALID_ID_TOKEN and the like, INVALID_UPDATE_MASK, INVALID_DISPLAY_NAME, INVALID_PHOTO_URL, for
+    /// an email OPERATION_NOT_ALLOWED and INVALID_EMAIL, for a password WEAK_PASSWORD, PASSWORD_TOO_LONG and
+    /// PASSWORD_DOES_NOT_MEET_REQUIREMENTS, for either CREDENTIAL_TOO_OLD_LOGIN_AGAIN; then TOO_MANY_ATTEMPTS_TRY_LATER,
+    /// EMAIL_EXISTS.
     public func update(_ request: AccountsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsUpdateResponse
     {
         try await channel.unary("postern.v1.Accounts", "Update", request, idempotent: false, options: options)
     }
 
-    /// Deletes the account an ID token belongs to. Needs a recent login; refused with ADMIN_RESTRICTED_OPERATION where
-    /// the tenant's deletion toggle says so.
+    /// Deletes the account an ID token belongs to.
+    ///
+    /// Checks in order: INVALID_ID_TOKEN and the like, ADMIN_RESTRICTED_OPERATION (the tenant's deletion toggle),
+    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN.
     public func delete(_ request: AccountsDeleteRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsDeleteResponse
     {
@@ -1159,8 +1180,8 @@ public struct UsersClient: Sendable {
     public init(channel: Channel) { self.channel = channel }
 
     /// Creates a user. A password without an email is kept; the user can sign in with it once there is an email.
-    /// Refusals: INVALID_EMAIL, WEAK_PASSWORD, INVALID_PHONE_NUMBER, DUPLICATE_LOCAL_ID, EMAIL_EXISTS,
-    /// PHONE_NUMBER_EXISTS.
+    /// Refusals: INVALID_UID, INVALID_DISPLAY_NAME, INVALID_PHOTO_URL, INVALID_PHONE_NUMBER, INVALID_EMAIL, WEAK_PASSWORD,
+    /// PASSWORD_TOO_LONG, DUPLICATE_LOCAL_ID, EMAIL_EXISTS, PHONE_NUMBER_EXISTS.
     public func create(_ request: UsersCreateRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersCreateResponse
     {
@@ -1221,7 +1242,7 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "Query", request, idempotent: true, options: options)
     }
 
-    /// All users of a tenant in the order of their uids' bytes.
+    /// All users of a tenant in the order of their uids' bytes. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     public func list(_ request: UsersListRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersListResponse
     {
@@ -1249,8 +1270,8 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "UpdateMany", request, idempotent: true, options: options)
     }
 
-    /// Replaces the custom claims. Refusals: CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM: acr, amr, at_hash, aud,
-    /// auth_time, azp, c_hash, cnf, exp, firebase, gen, iat, iss, jti, nbf, nonce, sid, sub.
+    /// Replaces the custom claims. Refusals: CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM (acr, amr, at_hash, aud,
+    /// auth_time, azp, c_hash, cnf, exp, firebase, gen, iat, iss, jti, nbf, nonce, sid, sub), USER_NOT_FOUND.
     public func setCustomClaims(_ request: UsersSetCustomClaimsRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersSetCustomClaimsResponse
     {
@@ -1273,14 +1294,15 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "Delete", request, idempotent: false, options: options)
     }
 
-    /// Ends every session of a user: its refresh tokens and all ID tokens issued until now are refused.
+    /// Ends every session of a user: its refresh tokens and all ID tokens issued until now are refused. Refusals:
+    /// USER_NOT_FOUND.
     public func revokeTokens(_ request: UsersRevokeTokensRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersRevokeTokensResponse
     {
         try await channel.unary("postern.v1.Users", "RevokeTokens", request, idempotent: true, options: options)
     }
 
-    /// A user's live sessions, the most recently used one first.
+    /// A user's live sessions, the most recently used one first. Refusals: USER_NOT_FOUND.
     public func listSessions(_ request: UsersListSessionsRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersListSessionsResponse
     {
@@ -1376,7 +1398,8 @@ public struct UsersClient: Sendable {
 
     /// Imports users with the password hashes they have. Each request is one batch and gets one answer, in order, with
     /// counts, the rows that were refused and a checkpoint to resume from. A row whose password hash costs too much to
-    /// check is refused with PASSWORD_HASH_TOO_COSTLY; see Tenant.allow_costly_hashes.
+    /// check is refused with PASSWORD_HASH_TOO_COSTLY; see Tenant.allow_costly_hashes. Refusals of the stream:
+    /// INVALID_HASH_SPEC, TENANT_ID_MISMATCH (a later batch names another tenant), IMPORT_BATCH_TOO_LARGE.
     public func `import`(options: CallOptions = .init()) async throws(Failure)
         -> BidirectionalStream<UsersImportRequest, UsersImportResponse>
     {

@@ -39,8 +39,8 @@ extension MethodDescriptor {
 
     /// Sends one test mail with a fixed text by the tenant's settings, at once and in one attempt, and returns the result.
     /// If the mail could not be sent, the answer says so, and the call does not fail. With EMAIL_DELIVERY_OUTBOX nothing
-    /// is sent. A tenant may send 10 test mails an hour, and 5 to one mailbox, counted with the mail to it that anybody may
-    /// ask for. Refusals: MISSING_EMAIL, INVALID_EMAIL, TOO_MANY_ATTEMPTS_TRY_LATER.
+    /// is sent. A tenant may send 10 test mails an hour, and 5 to one mailbox. Refusals: MISSING_EMAIL, INVALID_EMAIL,
+    /// TOO_MANY_ATTEMPTS_TRY_LATER.
     static let emailConfigsTest = MethodDescriptor(
         service: "postern.v1.EmailConfigs", method: "Test", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 40_000, idempotent: false, mutation: true,
@@ -83,47 +83,50 @@ extension MethodDescriptor {
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// The messages, newest first, without contents. A page reads 1,000 messages at most, so it may be empty without being
-    /// the last.
+    /// the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     static let outboxList = MethodDescriptor(
         service: "postern.v1.Outbox", method: "List", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// One message with its contents. Whoever reads it can use its link, so the event log says who read it. Refusals:
-    /// OUTBOX_MESSAGE_NOT_FOUND.
+    /// OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_UNREADABLE.
     static let outboxGet = MethodDescriptor(
         service: "postern.v1.Outbox", method: "Get", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Delivers a dead message, or a message that waits for its next attempt, at once. Refusals: OUTBOX_MESSAGE_NOT_FOUND,
+    /// Delivers a dead message, or a message that waits for its next attempt, at once. In a cluster, a message that a node
+    /// is delivering, or may have sent without reporting it, is left as it is. Refusals: OUTBOX_MESSAGE_NOT_FOUND,
     /// OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, is held to be read here, or carries a code that has expired).
     static let outboxRetry = MethodDescriptor(
         service: "postern.v1.Outbox", method: "Retry", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND.
+    /// Deletes a message, which is then not delivered any more; a code in it stays valid. Refusals:
+    /// OUTBOX_MESSAGE_NOT_FOUND.
     static let outboxDelete = MethodDescriptor(
         service: "postern.v1.Outbox", method: "Delete", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Refusals: INVALID_PROVIDER_ID, INVALID_DISPLAY_NAME, INVALID_CLIENT_ID, INVALID_ISSUER, INVALID_ENDPOINT,
-    /// INVALID_TRUST, INVALID_APPLE_KEY, INVALID_CLIENT_SECRET, INSUFFICIENT_PERMISSION (allow_http_loopback and
-    /// allow_private_addresses need a project-admin), PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
+    /// Adds a provider to the tenant. Refusals: INVALID_PROVIDER_ID, INVALID_DISPLAY_NAME, INVALID_CLIENT_ID,
+    /// INVALID_ISSUER, INVALID_ENDPOINT, INVALID_TRUST, INVALID_APPLE_KEY, INVALID_CLIENT_SECRET, INSUFFICIENT_PERMISSION
+    /// (allow_http_loopback and allow_private_addresses need a project-admin), PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
     static let providersCreate = MethodDescriptor(
         service: "postern.v1.Providers", method: "Create", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Refusals: PROVIDER_NOT_FOUND.
+    /// One provider, without its secret. Refusals: PROVIDER_NOT_FOUND.
     static let providersGet = MethodDescriptor(
         service: "postern.v1.Providers", method: "Get", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The tenant's identity providers in the order of their ids, without their secrets.
+    /// The tenant's identity providers in the order of their ids, without their secrets. Refusals: INVALID_PAGE_SIZE,
+    /// INVALID_PAGE_TOKEN.
     static let providersList = MethodDescriptor(
         service: "postern.v1.Providers", method: "List", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -185,16 +188,19 @@ extension MethodDescriptor {
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// The tenants in the order of their ids; with a filter, those that fulfil it. A page reads 1,000 tenants at most, so
-    /// with a filter it may be empty without being the last. Refusals: INVALID_UPDATE_MASK (the filter's), INVALID_QUERY.
+    /// with a filter it may be empty without being the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN,
+    /// INVALID_UPDATE_MASK (the filter's), INVALID_QUERY.
     static let tenantsList = MethodDescriptor(
         service: "postern.v1.Tenants", method: "List", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Changes the masked settings, which apply to every request that starts after the answer, on every connection.
-    /// Refusals: INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
-    /// suspension_reason, quotas, allow_costly_hashes and event_retention_seconds, which need a project-admin),
-    /// INVALID_CONTINUE_DOMAIN, INVALID_SECOND_FACTOR_POLICY, REVISION_MISMATCH.
+    /// Refusals: INVALID_UPDATE_MASK, TENANT_ID_MISMATCH (`tenant.tenant_id` is set and is not `tenant_id`),
+    /// INSUFFICIENT_PERMISSION (suspended, suspension_reason, quotas, allow_costly_hashes and event_retention_seconds,
+    /// which need a project-admin), REVISION_MISMATCH; for single settings INVALID_DISPLAY_NAME, INVALID_REFRESH_MODE,
+    /// INVALID_DURATION, INVALID_PASSWORD_POLICY, INVALID_GUIDANCE, INVALID_SUSPENSION_REASON, INVALID_SMS_REGION,
+    /// INVALID_TEST_PHONE_NUMBER, INVALID_SECOND_FACTOR_POLICY, INVALID_QUOTA, INVALID_CONTINUE_DOMAIN.
     static let tenantsUpdate = MethodDescriptor(
         service: "postern.v1.Tenants", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 30_000, idempotent: true, mutation: true,
@@ -219,22 +225,23 @@ extension MethodDescriptor {
         role: .projectAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Deletes a tenant with all its users. The default pool cannot be deleted.
+    /// Deletes a tenant with all its users. The default pool cannot be deleted. Refusals: INVALID_TENANT_ID (the default
+    /// pool), TENANT_NOT_FOUND.
     static let tenantsDelete = MethodDescriptor(
         service: "postern.v1.Tenants", method: "Delete", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .named, timeoutMillis: 30_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// The refusals of the self-service toggles, newest first: the last 10,000 of the tenant. A page reads 1,000 of them
-    /// at most, so with an email or a phone number it may be empty without being the last. Refusals: INVALID_EMAIL,
-    /// INVALID_PHONE_NUMBER.
+    /// at most, so with an email or a phone number it may be empty without being the last. Refusals: INVALID_PAGE_SIZE,
+    /// INVALID_PAGE_TOKEN, INVALID_EMAIL, INVALID_PHONE_NUMBER.
     static let tenantsListDenials = MethodDescriptor(
         service: "postern.v1.Tenants", method: "ListDenials", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// The refusals of all tenants, in the order of the tenants' ids, for each tenant the newest first. A page may be
-    /// empty without being the last. Refusals: INVALID_EMAIL, INVALID_PHONE_NUMBER.
+    /// empty without being the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_EMAIL, INVALID_PHONE_NUMBER.
     static let tenantsListAllDenials = MethodDescriptor(
         service: "postern.v1.Tenants", method: "ListAllDenials", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: false,
@@ -303,7 +310,7 @@ extension MethodDescriptor {
     /// TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED | SIGNED_OUT | ADMIN | EXPIRED. A token
     /// from before a change that ended sessions (password, email, unlinking) or before a reauthentication is refused in
     /// the same way, with the change's cause, and revokes nothing. A token that this project never issued is refused with
-    /// INVALID_REFRESH_TOKEN.
+    /// INVALID_REFRESH_TOKEN. Further refusals: INVALID_ATTEMPT_ID, TENANT_ID_MISMATCH, USER_NOT_FOUND, USER_DISABLED.
     static let tokensRefresh = MethodDescriptor(
         service: "postern.v1.Tokens", method: "Refresh", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true,
@@ -356,7 +363,7 @@ extension MethodDescriptor {
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// The API keys, also revoked ones, without their secrets; a tenant-admin sees those that it may revoke. A page reads
-    /// 1,000 keys at most, so it may be empty without being the last.
+    /// 1,000 keys at most, so it may be empty without being the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     static let projectListApiKeys = MethodDescriptor(
         service: "postern.v1.Project", method: "ListApiKeys", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -407,7 +414,7 @@ extension MethodDescriptor {
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
         mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The certificate mappings in the order of their ids.
+    /// The certificate mappings in the order of their ids. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     static let projectListCertificateMappings = MethodDescriptor(
         service: "postern.v1.Project", method: "ListCertificateMappings", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true,
@@ -428,13 +435,14 @@ extension MethodDescriptor {
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
         mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Refusals: SERVICE_ACCOUNT_NOT_FOUND.
+    /// One service account. Refusals: SERVICE_ACCOUNT_NOT_FOUND.
     static let projectGetServiceAccount = MethodDescriptor(
         service: "postern.v1.Project", method: "GetServiceAccount", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The service accounts in the order of their ids; deleted accounts are not listed.
+    /// The service accounts in the order of their ids; deleted accounts are not listed. Refusals: INVALID_PAGE_SIZE,
+    /// INVALID_PAGE_TOKEN.
     static let projectListServiceAccounts = MethodDescriptor(
         service: "postern.v1.Project", method: "ListServiceAccounts", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -491,7 +499,8 @@ extension MethodDescriptor {
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Makes a new signing key. It is published at once and signs after `publish_ahead_seconds`. The key before it then
-    /// only verifies, until the last token that it signed has expired.
+    /// only verifies, until the last token that it signed has expired. Refusals: INVALID_ALGORITHM, INVALID_DURATION,
+    /// TOO_MANY_SIGNING_KEYS.
     static let projectRotateSigningKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RotateSigningKey", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: false, mutation: true,
@@ -724,8 +733,9 @@ extension MethodDescriptor {
     /// If the email is one that somebody else's account was moved to, that account loses it, and a new account is made.
     /// The tenant's before_create hook is asked first. End users who may not sign up get INVALID_OOB_CODE.
     ///
-    /// Refusals: PASSWORD_LOGIN_DISABLED, those of CheckOobCode, WEAK_PASSWORD; for a new account BLOCKED_BY_HOOK,
-    /// HOOK_FAILED, USER_DISABLED (the hook disabled the new user).
+    /// Refusals: PASSWORD_LOGIN_DISABLED, those of CheckOobCode, WEAK_PASSWORD; for a new account INVALID_EMAIL (an
+    /// international address where the tenant takes none), BLOCKED_BY_HOOK, HOOK_FAILED, USER_DISABLED (the hook disabled
+    /// the new user).
     static let accountsResetPassword = MethodDescriptor(
         service: "postern.v1.Accounts", method: "ResetPassword", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
@@ -761,6 +771,10 @@ extension MethodDescriptor {
         mutation: true, refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Reads the account an ID token belongs to.
+    ///
+    /// Checks in order: MISSING_ID_TOKEN, INVALID_ID_TOKEN, TOKEN_EXPIRED (its time is over), TENANT_ID_MISMATCH,
+    /// USER_NOT_FOUND, USER_DISABLED, TOKEN_EXPIRED (it was revoked, or its session ended). Other methods that take an ID
+    /// token refuse it for the same reasons, which their comments call "INVALID_ID_TOKEN and the like".
     static let accountsLookup = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Lookup", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true,
@@ -770,16 +784,23 @@ extension MethodDescriptor {
     ///
     /// A new password or email needs a recent login (CREDENTIAL_TOO_OLD_LOGIN_AGAIN), signs every other session out and
     /// returns new tokens. After a change of the email, the old email, if it was verified, is sent a way to take the
-    /// change back, at most five times an hour (TOO_MANY_ATTEMPTS_TRY_LATER). A new email asks whether it is taken
-    /// (EMAIL_EXISTS), also with validate_only; too many such questions from the end user's address are refused with
-    /// TOO_MANY_ATTEMPTS_TRY_LATER, for free emails as for taken ones.
+    /// change back, at most five times an hour (TOO_MANY_ATTEMPTS_TRY_LATER). The answer to a request with a new email
+    /// tells whether the email is taken (EMAIL_EXISTS), also with validate_only. Too many such requests from the end
+    /// user's address are refused with TOO_MANY_ATTEMPTS_TRY_LATER, for free emails as for taken ones.
+    ///
+    /// Checks in order: INVALID_ID_TOKEN and the like, INVALID_UPDATE_MASK, INVALID_DISPLAY_NAME, INVALID_PHOTO_URL, for
+    /// an email OPERATION_NOT_ALLOWED and INVALID_EMAIL, for a password WEAK_PASSWORD, PASSWORD_TOO_LONG and
+    /// PASSWORD_DOES_NOT_MEET_REQUIREMENTS, for either CREDENTIAL_TOO_OLD_LOGIN_AGAIN; then TOO_MANY_ATTEMPTS_TRY_LATER,
+    /// EMAIL_EXISTS.
     static let accountsUpdate = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Update", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true, refusedWhenDisabled: true,
         allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Deletes the account an ID token belongs to. Needs a recent login; refused with ADMIN_RESTRICTED_OPERATION where
-    /// the tenant's deletion toggle says so.
+    /// Deletes the account an ID token belongs to.
+    ///
+    /// Checks in order: INVALID_ID_TOKEN and the like, ADMIN_RESTRICTED_OPERATION (the tenant's deletion toggle),
+    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN.
     static let accountsDelete = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Delete", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true, refusedWhenDisabled: true,
@@ -855,8 +876,8 @@ extension MethodDescriptor {
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Creates a user. A password without an email is kept; the user can sign in with it once there is an email.
-    /// Refusals: INVALID_EMAIL, WEAK_PASSWORD, INVALID_PHONE_NUMBER, DUPLICATE_LOCAL_ID, EMAIL_EXISTS,
-    /// PHONE_NUMBER_EXISTS.
+    /// Refusals: INVALID_UID, INVALID_DISPLAY_NAME, INVALID_PHOTO_URL, INVALID_PHONE_NUMBER, INVALID_EMAIL, WEAK_PASSWORD,
+    /// PASSWORD_TOO_LONG, DUPLICATE_LOCAL_ID, EMAIL_EXISTS, PHONE_NUMBER_EXISTS.
     static let usersCreate = MethodDescriptor(
         service: "postern.v1.Users", method: "Create", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
@@ -909,7 +930,7 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// All users of a tenant in the order of their uids' bytes.
+    /// All users of a tenant in the order of their uids' bytes. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     static let usersList = MethodDescriptor(
         service: "postern.v1.Users", method: "List", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
@@ -934,8 +955,8 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 30_000, idempotent: true, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Replaces the custom claims. Refusals: CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM: acr, amr, at_hash, aud,
-    /// auth_time, azp, c_hash, cnf, exp, firebase, gen, iat, iss, jti, nbf, nonce, sid, sub.
+    /// Replaces the custom claims. Refusals: CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM (acr, amr, at_hash, aud,
+    /// auth_time, azp, c_hash, cnf, exp, firebase, gen, iat, iss, jti, nbf, nonce, sid, sub), USER_NOT_FOUND.
     static let usersSetCustomClaims = MethodDescriptor(
         service: "postern.v1.Users", method: "SetCustomClaims", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
@@ -955,13 +976,14 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// Ends every session of a user: its refresh tokens and all ID tokens issued until now are refused.
+    /// Ends every session of a user: its refresh tokens and all ID tokens issued until now are refused. Refusals:
+    /// USER_NOT_FOUND.
     static let usersRevokeTokens = MethodDescriptor(
         service: "postern.v1.Users", method: "RevokeTokens", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
-    /// A user's live sessions, the most recently used one first.
+    /// A user's live sessions, the most recently used one first. Refusals: USER_NOT_FOUND.
     static let usersListSessions = MethodDescriptor(
         service: "postern.v1.Users", method: "ListSessions", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -1046,7 +1068,8 @@ extension MethodDescriptor {
 
     /// Imports users with the password hashes they have. Each request is one batch and gets one answer, in order, with
     /// counts, the rows that were refused and a checkpoint to resume from. A row whose password hash costs too much to
-    /// check is refused with PASSWORD_HASH_TOO_COSTLY; see Tenant.allow_costly_hashes.
+    /// check is refused with PASSWORD_HASH_TOO_COSTLY; see Tenant.allow_costly_hashes. Refusals of the stream:
+    /// INVALID_HASH_SPEC, TENANT_ID_MISMATCH (a later batch names another tenant), IMPORT_BATCH_TOO_LARGE.
     static let usersImport = MethodDescriptor(
         service: "postern.v1.Users", method: "Import", requestStreaming: true, responseStreaming: true,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: false, mutation: true,

@@ -45,7 +45,7 @@ enum APIKeyCommands {
         let request = ProjectCreateApiKeyRequest(
             role: role, scope: scope, displayName: arguments.text("display-name") ?? .empty,
             trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly,
-            quotas: try CallerQuotaFlags.read(arguments),
+            quotas: try CallerQuotaFlags(arguments).given,
             exportPasswordHashes: arguments.isSet("export-password-hashes"),
             expiresAtMicros: try expiry(arguments) ?? 0, allowedAddresses: addresses(arguments) ?? [])
         let client = ProjectClient(channel: try session.channel())
@@ -168,10 +168,9 @@ enum APIKeyCommands {
             request.displayName = name
             paths.append("display_name")
         }
-        if let quotas = try CallerQuotaFlags.read(session.arguments) {
-            request.quotas = quotas
-            paths.append("quotas")
-        }
+        let quotas = try CallerQuotaFlags(session.arguments)
+        request.quotas = quotas.given
+        paths += quotas.paths
         if let expiresAt = try expiry(session.arguments) {
             request.expiresAtMicros = expiresAt
             paths.append("expires_at_micros")

@@ -79,7 +79,7 @@ enum AuditCommands {
 
     static let key = Command(
         path: ["audit", "key"],
-        summary: "Shows the public key of exports, or writes it to a new file (PEM) for who verifies them.",
+        summary: "Shows the public key of exports, or writes it to a new file (PEM) for those who verify them.",
         example: "audit key /audits/audit-key.pem", operands: [.optional("file")], isReadOnly: true
     ) { session in
         let client = AuditClient(channel: try session.channel())

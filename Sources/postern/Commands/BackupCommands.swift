@@ -46,7 +46,9 @@ enum BackupCommands {
         example: "backup verify /backups/postern.backup --data-directory /var/lib/postern",
         operands: [.required("file")], flags: ServerProgram.flags, isReadOnly: true
     ) { session in
-        _ = try run("--check-backup", session)
+        let report = try run("--check-backup", session)
+        session.output.printLines(of: report)
+        try check(report)
     }
 
     static let restore = Command(
@@ -57,24 +59,35 @@ enum BackupCommands {
         note: "Stop the server before. Without --confirm restore it asks; -y is not enough."
     ) { session in
         let verdict = try run("--check-restore", session)
+        // People read the verdict before they are asked. In a format for programs all lines are in one record, at the
+        // end.
+        if session.output.isForPeople || !verdict.isSound {
+            session.output.printLines(of: verdict)
+        } else {
+            for line in verdict.lines { session.say(Output.printable(line)) }
+        }
+        try check(verdict)
         try session.confirm(
             "This puts \(session.arguments.operands[0]) in the place of the store, and signs every user out.",
             byName: "restore")
-        _ = try run("--restore-backup", session, saidBefore: verdict)
+        var report = try run("--restore-backup", session)
+        let news = report.lines.filter { !verdict.lines.contains($0) }
+        report.lines = session.output.isForPeople ? news : verdict.lines + news
+        session.output.printLines(of: report)
+        try check(report)
     }
 
-    /// Prints posternd's output without the lines in `saidBefore`, and returns all its lines.
-    private static func run(
-        _ action: String, _ session: Session, saidBefore: [Substring] = []
-    ) throws -> [Substring] {
+    private static func run(_ action: String, _ session: Session) throws(CommandError) -> ServerReport {
         let program = ServerProgram(session.arguments)
-        let ended = try program.run([action, session.arguments.operands[0]])
-        let lines = ended.output.split(separator: "\n")
-        for line in lines where !saidBefore.contains(line) { session.console.print(Output.printable(String(line))) }
-        switch ended.status {
-        case 0: return lines
-        case ServerProgram.damagedStatus: throw CommandError("the backup cannot be restored", exitCode: .damaged)
-        default: throw CommandError("\(program.path) failed; its own message tells why")
+        let report = try program.run([action, session.arguments.operands[0]])
+        guard report.isVerdict else {
+            if session.output.isForPeople { session.output.printLines(of: report) }
+            throw CommandError("\(program.path) failed; its own message tells why")
         }
+        return report
+    }
+
+    private static func check(_ report: ServerReport) throws(CommandError) {
+        guard report.isSound else { throw CommandError("the backup cannot be restored", exitCode: .damaged) }
     }
 }

@@ -1,20 +1,33 @@
+import Base
 import Messages
 
-/// The quotas of a credential, as `postern apikey` and `postern service-account` take them.
-enum CallerQuotaFlags {
+/// The quotas of a credential that a command line names, and the paths by which the mask of an update names them.
+///
+/// `postern apikey`, `postern service-account` and `postern certificate` take these flags.
+struct CallerQuotaFlags {
     static let all = [
         Flag("quota-mutations-per-second", "COUNT", "changes it may make; 0: the default of its role"),
         Flag("quota-written-bytes-per-hour", "COUNT", "what its changes may add; 0: the default"),
         Flag("quota-sms-per-hour", "COUNT", "codes sent by SMS, over all tenants; 0: the default"),
     ]
 
-    /// Nil when no flag is given. All quotas are set together: a quota that is not given has the default.
-    static func read(_ arguments: Arguments) throws(CommandError) -> CallerQuotas? {
-        let mutations = try arguments.integer("quota-mutations-per-second", in: 0...Int64.max)
-        let bytes = try arguments.integer("quota-written-bytes-per-hour", in: 0...Int64.max)
-        let sms = try arguments.integer("quota-sms-per-hour", in: 0...Int64.max)
-        guard mutations != nil || bytes != nil || sms != nil else { return nil }
-        return CallerQuotas(
-            mutationsPerSecond: mutations ?? 0, writtenBytesPerHour: bytes ?? 0, smsPerHour: sms ?? 0)
+    private var quotas = CallerQuotas()
+    private(set) var paths: [Text] = []
+
+    init(_ arguments: Arguments) throws(CommandError) {
+        try note("quota-mutations-per-second", "quotas.mutations_per_second", \.mutationsPerSecond, arguments)
+        try note("quota-written-bytes-per-hour", "quotas.written_bytes_per_hour", \.writtenBytesPerHour, arguments)
+        try note("quota-sms-per-hour", "quotas.sms_per_hour", \.smsPerHour, arguments)
+    }
+
+    /// For a new credential. Nil when no flag is given.
+    var given: CallerQuotas? { paths.isEmpty ? nil : quotas }
+
+    private mutating func note(
+        _ flag: String, _ path: Text, _ quota: WritableKeyPath<CallerQuotas, Int64>, _ arguments: Arguments
+    ) throws(CommandError) {
+        guard let value = try arguments.integer(flag, in: 0...Int64.max) else { return }
+        quotas[keyPath: quota] = value
+        paths.append(path)
     }
 }

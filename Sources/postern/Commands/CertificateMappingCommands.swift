@@ -41,7 +41,7 @@ enum CertificateMappingCommands {
             name: name, issuerKeySha256: try issuerKeyHash(arguments), role: role,
             scope: Scope(tenants: tenant.map { .tenantID($0) } ?? .all(true)),
             displayName: arguments.text("display-name") ?? .empty,
-            trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), quotas: try CallerQuotaFlags.read(arguments))
+            trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), quotas: try CallerQuotaFlags(arguments).given)
         let client = ProjectClient(channel: try session.channel())
         let response = try await client.createCertificateMapping(
             .init(certificateMapping: mapping, validateOnly: session.isValidatingOnly), options: session.callOptions())

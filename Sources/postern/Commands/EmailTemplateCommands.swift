@@ -37,7 +37,7 @@ enum EmailTemplateCommands {
             locale: session.arguments.text("locale") ?? .empty)
         request.template = try template(session)
         let response = try await client(session).previewTemplate(request, options: session.callOptions())
-        guard session.output.format == .table, !session.output.isQuiet else { return session.output.print(response) }
+        guard session.output.isForPeople else { return session.output.print(response) }
         let body = session.arguments.isSet("html") ? response.html : response.text
         session.console.print(Output.printable("Subject: \(response.subject)"))
         for line in ("\n" + body.string).split(separator: "\n", omittingEmptySubsequences: false) {

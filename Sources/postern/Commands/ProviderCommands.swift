@@ -47,7 +47,7 @@ enum ProviderCommands {
 
     static let update = Command(
         path: ["provider", "update"],
-        summary: "Changes what is given; who changes a URL gives the client secret again.",
+        summary: "Changes what is given; a change of a URL needs the client secret again.",
         example: "provider update google.com --enabled false", operands: [.required("provider-id")],
         flags: ProviderSettings.flags, isValidatable: true
     ) { session in

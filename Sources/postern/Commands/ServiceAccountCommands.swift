@@ -37,7 +37,7 @@ enum ServiceAccountCommands {
             serviceAccountID: Text(arguments.operand(0) ?? ""), displayName: arguments.text("display-name") ?? .empty,
             role: role, scope: scope, customTokens: arguments.isSet("custom-tokens"),
             trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly,
-            quotas: try CallerQuotaFlags.read(arguments))
+            quotas: try CallerQuotaFlags(arguments).given)
         let response = try await client(session).createServiceAccount(request, options: session.callOptions())
         session.output.print(response.serviceAccount ?? ServiceAccount())
     }
@@ -96,10 +96,9 @@ enum ServiceAccountCommands {
             request.trustedEndUserIP = isTrusted
             paths.append("trusted_end_user_ip")
         }
-        if let quotas = try CallerQuotaFlags.read(arguments) {
-            request.quotas = quotas
-            paths.append("quotas")
-        }
+        let quotas = try CallerQuotaFlags(arguments)
+        request.quotas = quotas.given
+        paths += quotas.paths
         guard !paths.isEmpty else { throw CommandError.usage("nothing to change", hint: "postern \(update.example)") }
         try await change(request, paths, session)
     }

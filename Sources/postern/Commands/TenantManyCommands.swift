@@ -55,20 +55,29 @@ enum TenantManyCommands {
             let which = filter.filter == nil ? "EVERY tenant" : "every tenant where \(conditions)"
             try session.confirm("Change \(settings.paths.map(\.string).joined(separator: ", ")) of \(which)?")
         }
-        var request = TenantsUpdateManyRequest(
+        let request = TenantsUpdateManyRequest(
             filter: filter.filter, allTenants: filter.filter == nil, tenant: settings.tenant,
             updateMask: ProtobufFieldMask(paths: settings.paths), validateOnly: session.isValidatingOnly)
+        try await run(request, session)
+    }
+
+    private static func run(_ first: TenantsUpdateManyRequest, _ session: Session) async throws {
         let client = TenantsClient(channel: try session.channel())
-        var (changed, unchanged, isFirst) = (0, 0, true)
+        let output = session.output
+        var (request, changed, unchanged, isFirst, isComplete) = (first, 0, 0, true, false)
+        // One document is printed at the end, also if a later page fails: it says what was changed.
+        var collected: [TenantUpdateResult] = []
+        defer { if output.isOneDocument, isComplete || !collected.isEmpty { output.print(collected) } }
         repeat {
             let page = try await client.updateMany(request, options: session.callOptions())
             for result in page.results {
-                session.output.printNext(result, isFirst: isFirst)
+                if output.isOneDocument { collected.append(result) } else { output.printNext(result, isFirst: isFirst) }
                 isFirst = false
                 if result.change == nil { unchanged += 1 } else { changed += 1 }
             }
             request.pageToken = page.nextPageToken
         } while !request.pageToken.isEmpty
+        isComplete = true
         session.say("tenants changed: \(changed), as they should be already: \(unchanged)")
     }
 }

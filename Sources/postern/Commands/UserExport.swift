@@ -27,6 +27,8 @@ enum UserExport {
 struct ExportRun {
     /// The progress of an export: how much of the file is good, and the cursor after it.
     struct Place: Equatable {
+        /// The tenant whose users are in the file.
+        let tenant: ServedTenant
         var cursor = Text.empty
         var byteCount: Int64 = 0
         var userCount: Int64 = 0
@@ -35,8 +37,11 @@ struct ExportRun {
         var algorithm = ""
         var writer = UserFileWriter.State()
 
-        /// Refuses to go on in another form.
-        func check(_ format: UserFileFormat, _ algorithm: HashAlgorithm?) throws(CommandError) {
+        /// Refuses to go on with another tenant or in another form. `path`: the file that holds the place.
+        func check(
+            _ tenant: ServedTenant, _ format: UserFileFormat, _ algorithm: HashAlgorithm?, path: String
+        ) throws(CommandError) {
+            try self.tenant.check(is: tenant, path: path, work: "an export of")
             guard self.format == format.rawValue, self.algorithm == algorithm?.name ?? "" else {
                 let flags = "--format \(self.format)" + (self.algorithm.isEmpty ? "" : " --hash-algo \(self.algorithm)")
                 throw .usage("the export was begun with other flags", hint: "go on with \(flags)")
@@ -49,7 +54,7 @@ struct ExportRun {
     private let descriptor: Int32
     private let includesHashes: Bool
     private var writer: UserFileWriter
-    private var place = Place()
+    private var place: Place
 
     init(_ session: Session) throws {
         let arguments = session.arguments
@@ -66,7 +71,8 @@ struct ExportRun {
                 hint: "--format ndjson holds all")
         }
         writer = UserFileWriter(format: format, algorithm: algorithm)
-        (place.format, place.algorithm) = (format.rawValue, algorithm?.name ?? "")
+        let tenant = try ServedTenant(of: session)
+        place = Place(tenant: tenant, format: format.rawValue, algorithm: algorithm?.name ?? "")
         let isResuming = arguments.isSet("resume")
         guard path != "-" else {
             guard !isResuming else { throw CommandError.usage("standard output cannot be resumed") }
@@ -78,8 +84,9 @@ struct ExportRun {
             descriptor = try File.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
             return
         }
-        place = try Place(reading: Self.resumePath(path))
-        try place.check(format, algorithm)
+        let resumePath = Self.resumePath(path)
+        place = try Place(reading: resumePath)
+        try place.check(tenant, format, algorithm, path: resumePath)
         writer = UserFileWriter(format: format, algorithm: algorithm, state: place.writer)
         descriptor = try File.open(path, O_WRONLY)
         // The bytes after the place were written, but not noted.
@@ -92,7 +99,7 @@ struct ExportRun {
     private static func resumePath(_ path: String) -> String { "\(path).resume" }
 
     mutating func exportAll() async throws {
-        let tenantID = try session.tenantID()
+        let tenantID = place.tenant.tenantID
         let request = UsersExportRequest(
             tenantID: tenantID, cursor: place.cursor, includePasswordHashes: includesHashes)
         if place.byteCount == 0 { try write(writer.begin(tenantID: tenantID)) }
@@ -174,17 +181,18 @@ extension ExportRun.Place {
             let byteCount = json["bytes"]?.integer, let userCount = json["users"]?.integer, byteCount >= 0,
             userCount >= 0
         else { throw CommandError("\(path): does not say where an export stopped") }
-        guard let format = json["format"]?.string, let algorithm = json["hash_algo"]?.string,
-            let names = json["hash_specs"]?.array, let flags = json["hash_flags"]?.array,
-            let hashesLeftOut = json["hashes_left_out"]?.integer,
+        guard let tenant = ServedTenant(in: json), let format = json["format"]?.string,
+            let algorithm = json["hash_algo"]?.string, let names = json["hash_specs"]?.array,
+            let flags = json["hash_flags"]?.array, let hashesLeftOut = json["hashes_left_out"]?.integer,
             let providersLeftOut = json["providers_left_out"]?.integer
         else {
             throw CommandError(
-                "\(path): does not say how the file's hashes were made: an earlier version wrote it",
+                "\(path): does not say all that the export needs to go on: an earlier version wrote it",
                 hint: "remove it and the export's file, and begin the export again")
         }
         self.init(
-            cursor: cursor, byteCount: byteCount, userCount: userCount, format: format, algorithm: algorithm,
+            tenant: tenant, cursor: cursor, byteCount: byteCount, userCount: userCount, format: format,
+            algorithm: algorithm,
             writer: UserFileWriter.State(
                 specNames: Set(names.compactMap(\.text)), parameters: flags.compactMap(\.string),
                 hashesLeftOut: Int(hashesLeftOut), providersLeftOut: Int(providersLeftOut)))
@@ -200,6 +208,6 @@ extension ExportRun.Place {
             "hashes_left_out": .integer(Int64(writer.hashesLeftOut)),
             "providers_left_out": .integer(Int64(writer.providersLeftOut)),
         ]
-        return json.serialized() + [0x0A]
+        return JSONValue.object(tenant.members + (json.object ?? [])).serialized() + [0x0A]
     }
 }

@@ -34,7 +34,7 @@ enum UserImport {
         let source = path == "-" ? STDIN_FILENO : try File.open(path)
         let isTrial = session.isValidatingOnly
         let format = try format(session, path: path)
-        let target = try target(session, format)
+        let target = ImportCheckpoint.Target(tenant: try ServedTenant(of: session), format: format)
         let checkpoint = try session.arguments.value("checkpoint").map { path throws(CommandError) in
             try ImportCheckpoint(path, of: source, to: target)
         }
@@ -44,19 +44,12 @@ enum UserImport {
         }
         if let continuation = checkpoint?.continuation { session.console.say(continuation) }
         let first = UsersImportRequest(
-            tenantID: target.tenantID, spec: spec, onConflict: conflict ?? .fail, validateOnly: isTrial)
+            tenantID: target.tenant.tenantID, spec: spec, onConflict: conflict ?? .fail, validateOnly: isTrial)
         let stream = try await UsersClient(channel: session.channel()).import(options: session.streamOptions)
         var run = ImportRun(
             stream: stream, first: first, session: session, rejects: rejects, checkpoint: checkpoint,
             source: source, hashByteCount: byteCount.map { Int($0) })
         try await run.importAll(format.source { try File.readChunk(descriptor: source, name: path) })
-    }
-
-    private static func target(
-        _ session: Session, _ format: UserFileFormat
-    ) throws(CommandError) -> ImportCheckpoint.Target {
-        ImportCheckpoint.Target(
-            server: try session.destination().server, tenantID: try session.tenantID(), format: format)
     }
 
     /// Without --format, a pipe, or a file whose name does not tell its format, is read as Firebase's JSON, as ever.

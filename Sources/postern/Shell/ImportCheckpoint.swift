@@ -5,18 +5,10 @@ import JSON
 
 /// A file with the progress of an import: how much of the users' file is settled on the server.
 struct ImportCheckpoint {
-    /// The place that an import brings users to, and the form that it reads them in. Rows that are settled in one
-    /// tenant of one server are not settled in another.
+    /// The tenant that an import brings users to, and the form that it reads them in.
     struct Target {
-        let server: String
-        let tenantID: Text
+        let tenant: ServedTenant
         let format: UserFileFormat
-
-        /// The words for the tenant. Without a name the server takes the key's own tenant, which this program does not
-        /// know.
-        var tenant: String {
-            tenantID.isEmpty ? "the default pool, or the key's own tenant" : "tenant \(tenantID)"
-        }
     }
 
     let path: String
@@ -57,17 +49,12 @@ struct ImportCheckpoint {
 
     /// Refuses a checkpoint of an import to another target.
     private static func check(_ json: JSONValue, of target: Target, path: String) throws(CommandError) {
-        guard let server = json["server"]?.string, let tenantID = json["tenant"]?.text,
-            let format = json["format"]?.string
-        else {
+        guard let tenant = ServedTenant(in: json), let format = json["format"]?.string else {
             throw .usage(
                 "\(path): does not say into which tenant of which server its import goes: an earlier version wrote it",
                 hint: "remove it, and import the whole file with --on-conflict skip")
         }
-        guard Destination.isSame(server, target.server), tenantID == target.tenantID else {
-            let tenant = Target(server: server, tenantID: tenantID, format: target.format).tenant
-            throw .usage("\(path): is of an import into \(tenant) on \(server); name another file")
-        }
+        try tenant.check(is: target.tenant, path: path, work: "an import into")
         guard format == target.format.rawValue else {
             throw .usage("\(path): is of an import of \(format), and this one is of \(target.format.rawValue)")
         }
@@ -97,18 +84,18 @@ struct ImportCheckpoint {
 
     /// The words about an import that goes on. Nil: it begins.
     var continuation: String? {
-        settled.rowCount > 0 ? "going on behind row \(settled.rowCount) (\(target.tenant))" : nil
+        settled.rowCount > 0 ? "going on behind row \(settled.rowCount) (\(target.tenant.name))" : nil
     }
 
     func note(_ settled: ImportTotals.Settled) throws(CommandError) {
         let json: JSONValue = [
-            "server": .string(Text(target.server)), "tenant": .string(target.tenantID),
             "format": .string(Text(target.format.rawValue)), "bytes": .integer(byteCount), "digest": .string(digest),
             "rows": .integer(settled.rowCount), "created": .integer(settled.createdCount),
             "replaced": .integer(settled.replacedCount), "skipped": .integer(settled.skippedCount),
             "rejected": .integer(settled.rejectedCount),
         ]
-        try File.replace(path, with: json.serialized() + [0x0A])
+        let whole = JSONValue.object(target.tenant.members + (json.object ?? []))
+        try File.replace(path, with: whole.serialized() + [0x0A])
     }
 
     /// Removes the file, because the import is complete.

@@ -85,8 +85,15 @@ struct ImportRun {
                     FirebaseUser.Rejection(
                         uid: user.uid, reason: "DUPLICATE_IN_FILE", message: "a row before has the same \(name)"))
             }
+            let full: UsersImportRequest?
+            do throws(Failure) {
+                full = try batch.add(user)
+            } catch {
+                return try takeRejection(
+                    FirebaseUser.Rejection(uid: user.uid, reason: error.reason, message: error.message))
+            }
             for name in ignored { self.ignored[name, default: 0] += 1 }
-            if let full = batch.add(user) { try await send(full) }
+            if let full { try await send(full) }
         }
     }
 
@@ -192,7 +199,11 @@ struct ImportRun {
             session.say("\(name) of \(count) users was left out: Postern does not keep it")
         }
         if taken != nil { session.console.say("nothing was written: this is what an import would do") }
-        session.console.print(totals.summary)
+        if session.output.isForPeople {
+            session.console.print(totals.summary)
+        } else {
+            session.output.print(totals)
+        }
         checkpoint?.remove()
         guard totals.isComplete else { throw CommandError("the counts do not add up: check before you rely on it") }
         guard totals.rejectedCount == 0 else {

@@ -1,4 +1,5 @@
 import Base
+import JSON
 import Messages
 
 /// The counts of a file's rows by their outcome.
@@ -76,5 +77,20 @@ struct ImportTotals: Equatable {
         let settled = settled
         return "read \(readCount), created \(settled.createdCount), replaced \(settled.replacedCount), "
             + "skipped \(settled.skippedCount), rejected \(settled.rejectedCount)"
+    }
+}
+
+extension ImportTotals: Record {
+    static let columns = ["read", "created", "replaced", "skipped", "rejected"]
+
+    var id: String { summary }
+
+    var json: JSONValue {
+        let settled = settled
+        return [
+            "read": .integer(readCount), "created": .integer(settled.createdCount),
+            "replaced": .integer(settled.replacedCount), "skipped": .integer(settled.skippedCount),
+            "rejected": .integer(settled.rejectedCount),
+        ]
     }
 }

@@ -48,6 +48,11 @@ struct Output: Sendable {
         self.console = console
     }
 
+    /// Whether a list is one document: an array in JSON, or CSV whose header has the columns of all records.
+    var isOneDocument: Bool { !isQuiet && (format == .json || format == .csv) }
+    /// Whether text for people may be printed as it is.
+    var isForPeople: Bool { !isQuiet && format == .table && fields == nil }
+
     /// The error in --fields, which is known once something was printed.
     var fieldProblem: CommandError? { unknownFields.problem }
 
@@ -87,7 +92,8 @@ struct Output: Sendable {
         }
     }
 
-    /// Prints one record of many that come over time. The first one comes with the headers.
+    /// Prints one record of many that come over time. The first one comes with the headers. As `json` the records are
+    /// printed as `ndjson`, because nobody waits for the end of what is watched.
     func printNext<Element: Record>(_ record: Element, isFirst: Bool) {
         if isQuiet || format == .name { return console.print(record.id) }
         switch format {

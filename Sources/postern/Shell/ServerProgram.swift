@@ -1,3 +1,6 @@
+import Base
+import JSON
+
 /// posternd on this machine, for work on the data of a stopped server.
 struct ServerProgram {
     /// The exit status of posternd when it has found damage (docs/operations.md).
@@ -24,8 +27,32 @@ struct ServerProgram {
         }
     }
 
-    /// Runs posternd to its end, and returns its standard output.
-    func run(_ action: [String]) throws(CommandError) -> (status: Int32, output: String) {
-        try LocalProgram.run(path, action + settings)
+    /// Runs posternd to its end, and returns what it wrote to standard output.
+    func run(_ action: [String]) throws(CommandError) -> ServerReport {
+        let ended = try LocalProgram.run(path, action + settings)
+        return ServerReport(status: ended.status, lines: ended.output.split(separator: "\n").map(String.init))
+    }
+}
+
+/// What posternd says of a store or a backup.
+struct ServerReport: Record {
+    static let columns = ["sound", "lines"]
+
+    let status: Int32
+    var lines: [String]
+
+    var isSound: Bool { status == 0 }
+    /// False if posternd failed before it knew.
+    var isVerdict: Bool { isSound || status == ServerProgram.damagedStatus }
+
+    var id: String { isSound ? "sound" : "damaged" }
+    var json: JSONValue { ["sound": .bool(isSound), "lines": .array(lines.map { .string(Text($0)) })] }
+}
+
+extension Output {
+    /// For people the lines as posternd wrote them, in the other formats a record.
+    func printLines(of report: ServerReport) {
+        guard isForPeople else { return print(report) }
+        for line in report.lines { console.print(Self.printable(line)) }
     }
 }

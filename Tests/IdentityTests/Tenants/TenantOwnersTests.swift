@@ -14,7 +14,8 @@ import Testing
     private static func send(_ directory: TenantDirectory) async -> String? {
         await refusal {
             try await directory.tenant("acme").admitSend(
-                email: Email(stored: "ada@acme.example")!, askedBy: .anybody, address: nil, settings: settings)
+                email: Email(stored: "ada@acme.example")!, askedBy: .anybody(.passwordReset), address: nil,
+                settings: settings)
         }
     }
 

@@ -62,6 +62,24 @@ import Testing
         }
     }
 
+    /// The owner's factor is the earlier one, although its node's clock says that it is the later one.
+    @Test func `Getting the email back leaves a factor of a node whose clock is ahead`() async throws {
+        let clocks = (ManualClock(), ManualClock(startingAt: ManualClock().clock.now() - .seconds(2)))
+        try await withTwoNodes(clock: clocks.0, secondClock: clocks.1) { nodes in
+            let (ahead, behind) = (try IdentityClient(nodes.first), try IdentityClient(nodes.second))
+            try ahead.setFactors(.enabled)
+            let tokens = try ahead.verifiedUser(Self.owner)
+            let enrolled = try ahead.enrollPhone("+14155550177", tokens.idToken)
+            let idToken = try #require(enrolled.tokens).idToken
+            try behind.sendOob(.verifyAndChangeEmail, newEmail: "ada@elsewhere.example", idToken: idToken)
+            _ = try behind.applyOob(try Self.mail(behind, .verifyAndChangeEmail))
+            _ = try ahead.applyOob(try Self.mail(behind, .recoverEmail))
+            let account = try ahead.get(try #require(enrolled.user).uid)
+            #expect(account.email == Self.owner)
+            #expect(account.secondFactors.map(\.factorID) == [enrolled.factorID])
+        }
+    }
+
     private static func move(_ client: IdentityClient, to email: Text, _ idToken: Text) throws -> Text {
         client.server.clock.advance(by: .seconds(1))
         let moved: AccountsUpdateResponse = try client.client.call(

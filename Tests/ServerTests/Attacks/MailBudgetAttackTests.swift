@@ -42,11 +42,64 @@ import Testing
                     (0..<6).count { _ in Self.change(client, asker, to: email).reason.isEmpty }
                 }
             }
-            #expect(sent(to: "ada@example.com") == [5, 5, 0])
-            #expect(sent(to: "free@example.com") == [5, 5, 0])
-            #expect(try client.mails().map(\.message.to) == [Text](repeating: "free@example.com", count: 10))
+            // Once half is spent, an account that has asked before waits for the others.
+            #expect(sent(to: "ada@example.com") == [5, 1, 1])
+            #expect(sent(to: "free@example.com") == [5, 1, 1])
+            #expect(try client.mails().map(\.message.to) == [Text](repeating: "free@example.com", count: 7))
             // A change to the address that the account has already is asked for by its owner.
             #expect(Self.change(client, ada, to: "ada@example.com").reason.isEmpty)
+        }
+    }
+
+    @Test func `The last half of the budget is for accounts that have not asked`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let askers = try (0..<11).map { number in
+                try #require(try client.signUp(Text("m\(number)@example.com")).tokens)
+            }
+            for asker in askers[..<2] {
+                while Self.change(client, asker, to: "new@example.com").reason.isEmpty {}
+            }
+            // Six mails are spent, and four accounts get the others.
+            let reasons = askers[2...].map { Self.change(client, $0, to: "new@example.com").reason }
+            #expect(reasons == [String](repeating: "", count: 4) + [String](repeating: Self.tooMany, count: 5))
+        }
+    }
+
+    /// The resets for an address without an account are decoys, which nobody sees.
+    @Test(arguments: ["ada@example.com", "nobody@example.com"] as [Text])
+    func `Each kind of mail has a budget of its own, with and without an account`(email: Text) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowEveryMethod()
+            _ = try client.signUp("ada@example.com")
+            for _ in 0..<5 { try client.sendOob(.passwordReset, email: email) }
+            expectRefusal(Self.tooMany) { try client.sendOob(.passwordReset, email: email) }
+            for _ in 0..<5 { try client.sendOob(.emailSignin, email: email) }
+            expectRefusal(Self.tooMany) { try client.sendOob(.emailSignin, email: email) }
+            let mail = try #require(try client.mails().first)
+            #expect(mail.message.requestType == .emailSignin)
+            #expect(try client.signIn(email, link: mail.code).user?.email == email)
+        }
+    }
+
+    /// Somebody signs up with a stranger's email while a sign-in link is on its way there, and leaves the email again.
+    @Test(arguments: ["delete", "move"])
+    func `An account whose user only typed the email voids no link to it`(by way: String) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowEveryMethod()
+            try client.setTenant(["enable_email_privacy"]) { $0.enableEmailPrivacy = false }
+            try client.sendOob(.emailSignin, email: "ada@example.com")
+            let link = try EmailRecoveryTests.newestCode(client, .emailSignin)
+            let idToken = try #require(try client.signUp("ada@example.com").tokens).idToken
+            if way == "delete" {
+                let _: AccountsDeleteResponse = try client.client.call(
+                    "postern.v1.Accounts/Delete", AccountsDeleteRequest(idToken: idToken))
+            } else {
+                _ = try EmailRecoveryTests.move(client, to: "mallory@example.com", idToken)
+            }
+            #expect(try client.signIn("ada@example.com", link: link).isNewUser)
         }
     }
 

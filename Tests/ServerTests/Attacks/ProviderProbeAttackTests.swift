@@ -17,10 +17,15 @@ import Testing
         func signIn(
             _ identity: FederatedIdentity, linkingTo idToken: Text = .empty, from address: Text = address
         ) throws -> AccountsSignInWithIdpResponse {
+            try signIn(admin.credential(identity), linkingTo: idToken, from: address)
+        }
+
+        func signIn(
+            _ credential: IdpCredential, linkingTo idToken: Text = .empty, from address: Text = address
+        ) throws -> AccountsSignInWithIdpResponse {
             try asker.call(
                 "postern.v1.Accounts/SignInWithIdp",
-                AccountsSignInWithIdpRequest(
-                    credential: admin.credential(identity), idToken: idToken, endUserIP: address))
+                AccountsSignInWithIdpRequest(credential: credential, idToken: idToken, endUserIP: address))
         }
 
         /// Asks for the email of each of these users by an identity that claims it. Returns the answers' reasons.
@@ -81,6 +86,36 @@ import Testing
             // Whoever has an account enters it, and whoever proves the email asks no question.
             #expect(scene.ask(0..<100, Scene.freeEmail).allSatisfy { $0 == "" })
             _ = try scene.signIn(.google(email: "user7@example.com"))
+        }
+    }
+
+    /// The email is known only after the provider took the code, and takes it no second time.
+    @Test func `A refused end user goes on with what the code proved`() async throws {
+        try await Self.run { scene in
+            let provider = FakeIdentityProvider(clock: scene.admin.server.clock.clock)
+            defer { provider.close() }
+            let _: ProvidersCreateResponse = try scene.admin.client.call(
+                "postern.v1.Providers/Create", ProvidersCreateRequest(provider: provider.provider("oidc.corp")))
+            _ = scene.ask(0..<30)
+            func code(_ subject: Text, _ email: Text) -> IdpCredential {
+                let code = provider.code(FakeIdentityProvider.User(subject, email: email))
+                return IdpCredential(providerID: "oidc.corp", credential: .authorizationCode(code))
+            }
+            // A taken and a free email are refused alike.
+            let taken = failure { _ = try scene.signIn(code("1", Scene.takenEmail(1))) }
+            let free = failure { _ = try scene.signIn(code("2", Scene.freeEmail(2))) }
+            #expect(taken.reason == tooManyAttempts && taken.metadata("pending_token") != nil)
+            #expect(free.reason == tooManyAttempts)
+            let token = Secret(try #require(free.metadata("pending_token")))
+            let credential = IdpCredential(credential: .pendingToken(token))
+            // The token gets around no throttle.
+            expectRefusal(tooManyAttempts) { _ = try scene.signIn(credential) }
+            let answer = try scene.signIn(credential, from: "")
+            #expect(answer.isNewUser && answer.user?.email == Scene.freeEmail(2))
+            #expect(provider.server.requestCount("/token") == 2)
+            // What can be sent again comes back as nothing else.
+            let other = failure { _ = try scene.signIn(.facebook(email: "x@example.com")) }
+            #expect(other.reason == tooManyAttempts && other.metadata("pending_token") == nil)
         }
     }
 

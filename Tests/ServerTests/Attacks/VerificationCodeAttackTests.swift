@@ -109,6 +109,35 @@ import Testing
         }
     }
 
+    @Test func `A code and its proofs count once, whichever is shown first and however late the others are`()
+        async throws
+    {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowPhones()
+            _ = try client.signIn(phone: Self.number)
+            let guest = try client.signUp()
+            func proof(of code: IdentityClient.PhoneCode) -> Text {
+                let refused = failure { _ = try client.signIn(code, linkingTo: guest.tokens!.idToken) }
+                #expect(refused.reason == "CREDENTIAL_ALREADY_IN_USE")
+                return Text(refused.metadata("temporary_proof") ?? "")
+            }
+            let shown = try client.code(to: Self.number)
+            let ofShown = proof(of: shown)
+            _ = try client.signIn(shown)
+            expectRefusal("INVALID_TEMPORARY_PROOF") { _ = try client.signIn(temporaryProof: ofShown, Self.number) }
+            // One proof ends four minutes after the other, and is shown when the other would have ended.
+            let code = try client.code(to: Self.number)
+            let early = proof(of: code)
+            server.clock.advance(by: .minutes(4))
+            let late = proof(of: code)
+            _ = try client.signIn(temporaryProof: early, Self.number)
+            server.clock.advance(by: .minutes(8))
+            await server.project.sweep()
+            expectRefusal("INVALID_TEMPORARY_PROOF") { _ = try client.signIn(temporaryProof: late, Self.number) }
+        }
+    }
+
     @Test func `The fixed code of a test number is not found by trying`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

@@ -65,4 +65,29 @@ import Wire
             #expect(plain.filter { !$0.isLong && $0.begins }.count == streams.count)
         }
     }
+
+    /// One read brings up to 64 KiB, which may be thousands of frames.
+    @Test func `Short frames are decoded piece by piece, with a look at the clock between`() async throws {
+        try await withServer { server in
+            let session = GRPCSession(
+                limits: SharedLimits(server.project.limits), methods: server.instance.router,
+                metrics: TransportMetrics(), now: .now)
+            var output = OutputQueue()
+            var input = ByteBuffer()
+            input.append(contentsOf: RawHTTP2.preface + RawHTTP2.bytes(Frame(type: RawHTTP2.settings)))
+            let update = Frame(type: RawHTTP2.windowUpdate, payload: RawHTTP2.bigEndian(1, 4))
+            for _ in 0..<4_000 { input.append(contentsOf: RawHTTP2.bytes(update)) }
+            var pieces = 0
+            var left = input.readableByteCount
+            while left > 0 {
+                _ = session.next(in: &input, output: &output, now: .now, mayBegin: true)
+                let taken = left - input.readableByteCount
+                left -= taken
+                pieces += 1
+                #expect(taken <= GRPCSession.pieceByteCount)
+                #expect(left == 0 || session.wasLong)
+            }
+            #expect(pieces > 10)
+        }
+    }
 }

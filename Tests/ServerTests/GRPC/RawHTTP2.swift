@@ -30,9 +30,12 @@ final class RawHTTP2 {
     let client: RawClient
     private var received: [UInt8] = []
 
-    /// Sends the preface and SETTINGS with these entries.
-    init(_ server: TestServer, settings entries: [(UInt16, UInt32)] = [], begins: Bool = true) throws {
-        client = try server.connect(authenticated: false)
+    /// Sends the preface and SETTINGS with these entries. `receiveByteCount`: as for `RawClient`.
+    init(
+        _ server: TestServer, settings entries: [(UInt16, UInt32)] = [], begins: Bool = true,
+        receiveByteCount: Int32? = nil
+    ) throws {
+        client = try RawClient(port: server.port, receiveByteCount: receiveByteCount)
         guard begins else { return }
         let payload = entries.flatMap { id, value in Self.bigEndian(UInt32(id), 2) + Self.bigEndian(value, 4) }
         try client.send(Self.preface + Self.bytes(Frame(type: Self.settings, payload: payload)))

@@ -126,6 +126,14 @@ import Wire
                 .phone(PhoneCredential(sessionInfo: code.sessionInfo, code: code.code))
             }
             expectRefusal("INVALID_CODE") { _ = try client.finish(pending, enrolled.factorID, shown(code.wrong())) }
+            // The user's events tell of the code that went out, and of the wrong one that was tried.
+            let events: AuditListEventsResponse = try client.client.call(
+                "postern.v1.Audit/ListEvents",
+                AuditListEventsRequest(
+                    filter: EventFilter(
+                        uid: enrolled.user?.uid ?? .empty, kinds: [.verificationCodeSent, .secondFactorFailed])))
+            #expect(
+                events.events.map(\.kind) == [.secondFactorFailed, .verificationCodeSent, .verificationCodeSent])
             let tokens = try #require(try client.finish(pending, enrolled.factorID, shown(code)).tokens)
             let firebase = try client.firebase(tokens.idToken)
             #expect(firebase["sign_in_second_factor"]?.string == "phone")

@@ -1,36 +1,23 @@
-"""Calls over gRPC."""
+"""The client: its connection, its credential, and its services."""
 from __future__ import annotations
 
 import importlib
 import keyword
-import random
 import re
-import threading
-import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import grpc
-from google.protobuf import descriptor_pb2, message_factory
 
-from .errors import PosternError, error_of
+from .calls import Metadata, make_call
+from .journal import CONSISTENCY, POSITION, JournalMemory
 from .verifier import SESSION_COOKIE, Feed
 
 #: The files of proto/public/postern/v1 that declare services.
 _FILES = (
     "accounts", "audit", "email_configs", "hooks", "outbox", "project", "providers", "sessions", "sms", "tenants", "tokens",
     "users")
-_ATTEMPTS_MAX = 4
-_FIRST_DELAY, _LONGEST_DELAY = 0.1, 2.0
 _MESSAGE_BYTES_MAX = 16 << 20
-
-#: The reasons of UNAVAILABLE after which a call may have been executed. A lost connection has no reason.
-_UNKNOWN_OUTCOMES = ("", "STORE_UNAVAILABLE")
-
-#: The statuses of refusals that say nothing about an earlier attempt: the server did not look whether it was executed.
-_SAYS_NOTHING_OF_EARLIER_ATTEMPTS = ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
-
-_POSITION, _CONSISTENCY = "x-postern-position", "x-postern-consistency"
 
 # While calls are in flight, a silent connection is asked whether it is alive; the server allows a hundred PINGs a second.
 # gRPC would stop after two PINGs without data, and after an outage it would wait up to two minutes to connect again.
@@ -38,8 +25,6 @@ _CHANNEL_OPTIONS: Sequence[Tuple[str, Any]] = (
     ("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX), ("grpc.enable_retries", 0),
     ("grpc.keepalive_time_ms", 10_000), ("grpc.keepalive_timeout_ms", 15_000),
     ("grpc.http2.max_pings_without_data", 0), ("grpc.max_reconnect_backoff_ms", 5_000))
-
-Metadata = Sequence[Tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -65,39 +50,6 @@ class TLS:
             content(self.ca_file), content(self.key_file), content(self.certificate_file))
 
 
-class _JournalMemory:
-    """The highest position in a cluster's journal that a client's servers sent. Servers outside of a cluster send none. Any
-    thread may use it."""
-
-    # The cluster's id, and a number without leading zeros that has at most as many digits as a 64-bit number.
-    _PATTERN = re.compile(r"([0-9a-f]{32})\.(0|[1-9][0-9]{0,19})", re.ASCII)
-
-    def __init__(self) -> None:
-        self._lock, self._told = threading.Lock(), ("", 0)
-
-    @property
-    def position(self) -> str:
-        """Empty while no position is known."""
-        with self._lock:
-            cluster, number = self._told
-        return f"{cluster}.{number}" if cluster else ""
-
-    def note(self, text: str) -> None:
-        """Stores a position, unless it is before the known one. A position of another cluster replaces the known one."""
-        match = self._PATTERN.fullmatch(text)
-        if match is None:
-            return
-        new = (match.group(1), int(match.group(2)))
-        with self._lock:
-            if new[0] != self._told[0] or new[1] > self._told[1]:
-                self._told = new
-
-    def forget(self) -> None:
-        """Forgets the position, because a server refused it: the cluster is another one, or was begun anew."""
-        with self._lock:
-            self._told = ("", 0)
-
-
 class Client:
     """Calls the server's methods. Any thread may use it.
 
@@ -119,7 +71,7 @@ class Client:
     ) -> None:
         """`authorization`, instead of a key, returns the value of that metadata for each call, such as `Bearer <JWT>`.
         `timeout`: the seconds for a call that names none. `reads_own_writes`: whether positions are sent."""
-        self._reads_own_writes, self._journal = reads_own_writes, _JournalMemory()
+        self._reads_own_writes, self._journal = reads_own_writes, JournalMemory()
         self._authorization = authorization or (None if api_key is None else lambda: f"Bearer {api_key}")
         self.timeout = timeout
         options: List[Tuple[str, Any]] = list(_CHANNEL_OPTIONS)
@@ -159,9 +111,9 @@ class Client:
 
     def _with_position(self, metadata: Metadata) -> Metadata:
         position = self._journal.position if self._reads_own_writes else ""
-        if not position or any(name.lower() in (_POSITION, _CONSISTENCY) for name, _ in metadata):
+        if not position or any(name.lower() in (POSITION, CONSISTENCY) for name, _ in metadata):
             return metadata
-        return [*metadata, (_POSITION, position)]
+        return [*metadata, (POSITION, position)]
 
     # As the source of a TokenVerifier
 
@@ -209,7 +161,7 @@ class Service:
         method = self.__dict__.get("_methods", {}).get(name)
         if method is None:
             raise AttributeError(f"there is no method {name}")
-        call = _call(self._client, method)
+        call = make_call(self._client, method)
         # Found as an attribute from now on.
         setattr(self, name, call)
         return call
@@ -225,112 +177,3 @@ def _services() -> Iterator[Any]:
     for name in _FILES:
         module = importlib.import_module(f"postern.v1.{name}_pb2")
         yield from module.DESCRIPTOR.services_by_name.values()
-
-
-def _message_class(descriptor: Any) -> Any:
-    # The second is the name before protobuf 4.22.
-    get = getattr(message_factory, "GetMessageClass", None)
-    return get(descriptor) if get else message_factory.MessageFactory().GetPrototype(descriptor)
-
-
-def _call(client: Client, method: Any) -> Callable[..., Any]:
-    described = descriptor_pb2.MethodDescriptorProto()
-    method.CopyToProto(described)
-    request_class, response_class = _message_class(method.input_type), _message_class(method.output_type)
-    path = f"/{method.containing_service.full_name}/{method.name}"
-    is_idempotent = described.options.idempotency_level != descriptor_pb2.MethodOptions.IDEMPOTENCY_UNKNOWN
-    serialize, parse = request_class.SerializeToString, response_class.FromString
-    if described.client_streaming:
-        stream = client.channel.stream_stream(path, serialize, parse)
-    elif described.server_streaming:
-        stream = client.channel.unary_stream(path, serialize, parse)
-    else:
-        unary = client.channel.unary_unary(path, serialize, parse)
-
-    def call(
-        request: Any = None, *, timeout: Optional[float] = None, idempotency_key: Optional[str] = None,
-        metadata: Metadata = (), **fields: Any
-    ) -> Any:
-        if request is not None and fields:
-            raise TypeError("either a request or its fields")
-        request = request_class(**fields) if request is None else request
-        sent = client._metadata(idempotency_key, metadata)
-        if described.client_streaming or described.server_streaming:
-            return Stream(stream(request, timeout=timeout, metadata=client._with_position(sent)), client._journal)
-        return _unary(
-            client, unary, request, client.timeout if timeout is None else timeout, sent,
-            may_repeat=is_idempotent or idempotency_key is not None)
-
-    call.__name__ = method.name
-    call.__doc__ = f"{path}: takes {method.input_type.name}, answers {method.output_type.name}."
-    return call
-
-
-def _unary(client: Client, unary: Any, request: Any, timeout: float, metadata: Metadata, may_repeat: bool) -> Any:
-    end, attempt, has_forgotten = time.monotonic() + timeout, 1, False
-    # The error of an attempt that the server may have executed. It outranks a later refusal that says nothing about that
-    # attempt: for example, NODE_BEHIND and QUOTA_EXCEEDED only say that the last attempt did nothing.
-    lost: Optional[PosternError] = None
-    while True:
-        sent = client._with_position(metadata)
-        try:
-            answer, call = unary.with_call(request, timeout=max(0.0, end - time.monotonic()), metadata=sent)
-            for name, value in call.initial_metadata() or ():
-                if name == _POSITION:
-                    client._journal.note(value)
-            return answer
-        except grpc.RpcError as failure:
-            error = _error(failure)
-            if error.reason == "INVALID_POSITION":
-                client._journal.forget()
-                # Nothing was done, and the position that was refused is not sent again.
-                if len(sent) > len(metadata) and not has_forgotten:
-                    has_forgotten = True
-                    continue
-            outcome = error
-            if error.status == "UNAVAILABLE" and error.reason in _UNKNOWN_OUTCOMES:
-                lost = error
-            elif lost is not None and (
-                    error.status in _SAYS_NOTHING_OF_EARLIER_ATTEMPTS or error.reason == "INVALID_POSITION"):
-                outcome = lost
-                outcome.retry_after = lost.retry_after if error.retry_after is None else error.retry_after
-            delay = _delay(error, attempt)
-            if not may_repeat or delay is None or attempt == _ATTEMPTS_MAX or time.monotonic() + delay >= end:
-                raise outcome from failure
-        attempt += 1
-        time.sleep(delay)
-
-
-def _delay(error: PosternError, attempt: int) -> Optional[float]:
-    """Seconds before the next attempt; None if another attempt would fail as this one did."""
-    if error.retry_after is not None:
-        return error.retry_after
-    if error.status != "UNAVAILABLE":
-        return None
-    longest = min(_LONGEST_DELAY, _FIRST_DELAY * 2 ** (attempt - 1))
-    return random.uniform(longest / 2, longest)
-
-
-def _error(failure: Any) -> PosternError:
-    trailers: Dict[str, Any] = {key: value for key, value in (failure.trailing_metadata() or ())}
-    return error_of(failure.code().name, failure.details() or "", trailers.get("grpc-status-details-bin"))
-
-
-class Stream:
-    """The messages of a stream, in order. Ends when the server ends it, or by `cancel`."""
-
-    def __init__(self, call: Any, journal: _JournalMemory) -> None:
-        self._call, self._journal = call, journal
-
-    def __iter__(self) -> Iterator[Any]:
-        try:
-            yield from self._call
-        except grpc.RpcError as failure:
-            error = _error(failure)
-            if error.reason == "INVALID_POSITION":
-                # Else the next stream would be refused as well.
-                self._journal.forget()
-            raise error from failure
-
-    def cancel(self) -> None:
-        self._call.cancel()

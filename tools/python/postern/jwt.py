@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from .errors import PosternError
 
 TOKEN_BYTES_MAX = 8 * 1024
+#: A server makes no more.
 _KEYS_MAX = 64
 _DEPTH_MAX = 64
 _BASE64URL = re.compile(rb"[A-Za-z0-9_-]*\Z")

@@ -7,8 +7,7 @@ import Store
 /// Temporary proofs: each proves, sealed, for one tenant and a short time, that somebody showed the code of a number
 /// that belongs to another account. With the proof that account can be entered without another code.
 ///
-/// All proofs from one code count as one: when one of them has signed somebody in, they and the code are void. Any
-/// thread.
+/// All proofs from one code and the code itself count as one: when one of them was used, all are void. Any thread.
 struct TemporaryProofs: Sendable {
     static let lifetime = Duration.minutes(10)
 
@@ -49,13 +48,19 @@ struct TemporaryProofs: Sendable {
 }
 
 extension WriteTransaction {
-    /// INVALID_TEMPORARY_PROOF when a proof from the same code was used before.
-    func useTemporaryProof(_ proved: ProvedNumber, until end: Timestamp, tenantID: Text) throws {
+    /// Uses up all temporary proofs from one code: one of them is shown, or the code. INVALID_TEMPORARY_PROOF when one
+    /// was used before.
+    func useTemporaryProofs(of proved: ProvedNumber, tenantID: Text, now: Timestamp) throws {
         let key = HashKey(
             Digest.sha256([UInt8]("temporary proof".utf8) + [0] + tenantID.bytes + [0] + proved.sessionHash))
-        guard try !reading.isSpent(.temporaryProof, until: end),
-            try put(ifAbsent: Tables.usedProofs, key, StoredUsedTokenID(expiresAtMicros: end.microseconds))
-        else { throw Failure.invalidTemporaryProof }
+        if let end = proved.proofEndsAt, try reading.isSpent(.temporaryProof, until: end) {
+            throw Failure.invalidTemporaryProof
+        }
+        // The others may end later than the one that is shown, but none later than this.
+        let end = now + TemporaryProofs.lifetime + TimeKeeping.slack
+        guard try put(ifAbsent: Tables.usedProofs, key, StoredUsedTokenID(expiresAtMicros: end.microseconds)) else {
+            throw Failure.invalidTemporaryProof
+        }
         try scheduleExpiry(at: end + StoredUsedTokenID.keptAfterEnd, Tables.usedProofs, key)
     }
 }

@@ -13,8 +13,8 @@ public enum VerificationUse: Sendable, Equatable {
     /// Adding the number to the user's account, or changing it.
     case link(uid: Text)
     case secondFactorEnrollment(uid: Text)
-    /// `pendingID` names the sign-in that waits for its second factor; it is not a secret.
-    case secondFactorSignIn(pendingID: [UInt8])
+    /// `pendingID` names the sign-in that waits for its second factor; it is not a secret. `uid` is its user.
+    case secondFactorSignIn(pendingID: [UInt8], uid: Text)
 
     public var purpose: VerificationPurpose {
         switch self {
@@ -30,7 +30,7 @@ public enum VerificationUse: Sendable, Equatable {
         switch self {
         case .signIn: []
         case .link(let uid), .secondFactorEnrollment(let uid): uid.bytes
-        case .secondFactorSignIn(let pendingID): pendingID
+        case .secondFactorSignIn(let pendingID, _): pendingID
         }
     }
 }
@@ -66,7 +66,7 @@ public struct SentVerificationCode: Sendable {
 /// The proof that somebody showed the code which was sent to a number. Only `VerificationCodes` and `TemporaryProofs`
 /// make it.
 ///
-/// It is used up with `WriteTransaction.use(_:tenantID:)`, in the transaction of the change that it allows.
+/// It is used up with `WriteTransaction.use(_:tenantID:now:)`, in the transaction of the change that it allows.
 public struct ProvedNumber: Sendable {
     public let number: PhoneNumber
     /// SHA-256 of the session_info whose code it was.
@@ -85,7 +85,7 @@ public struct ProvedNumber: Sendable {
 ///     let proved = try await codes.judge(
 ///         sessionInfo, code, for: [.link(uid: uid)], settings: settings, origin: origin)
 ///     try await store.write { transaction in
-///         try transaction.use(proved, tenantID: settings.tenantID)
+///         try transaction.use(proved, tenantID: settings.tenantID, now: now)
 ///     }
 ///
 /// Each judgement is a write of its own, so that no more than five of the guesses that come at the same time are

@@ -56,6 +56,11 @@ extension WriteTransaction {
         stored.wrongTries += 1  // Proof: it is below wrongTriesMax.
         try put(Tables.verificationCodes, key, stored)
         if isTest { try spend([budget], now: now) }
+        if case .secondFactorSignIn = use {
+            // Whoever tries it knows the user's first factor.
+            try appendEvent(
+                .secondFactorFailed, tenantID: settings.tenantID, uid: use.uid, origin: origin, now: now)
+        }
         if stored.wrongTries == VerificationCodes.wrongTriesMax {
             try appendEvent(
                 .verificationCodeExhausted, tenantID: settings.tenantID, uid: use.uid, origin: origin,
@@ -64,17 +69,14 @@ extension WriteTransaction {
         return .wrong
     }
 
-    /// Uses up a proved number, in the transaction of the change that it allows.
+    /// Uses up a proved number, in the transaction of the change that it allows: the code and all its temporary proofs.
     ///
     /// INVALID_SESSION_INFO or INVALID_TEMPORARY_PROOF when somebody else came first.
-    public func use(_ proved: ProvedNumber, tenantID: Text) throws {
+    public func use(_ proved: ProvedNumber, tenantID: Text, now: Timestamp) throws {
         let key = TenantHashKey(tenantID, proved.sessionHash)
         let stored = try get(Tables.verificationCodes, key)
-        if let end = proved.proofEndsAt {
-            try useTemporaryProof(proved, until: end, tenantID: tenantID)
-        } else if stored == nil {
-            throw Failure.invalidSessionInfo
-        }
+        if proved.proofEndsAt == nil, stored == nil { throw Failure.invalidSessionInfo }
+        if stored?.mayHaveProofs ?? true { try useTemporaryProofs(of: proved, tenantID: tenantID, now: now) }
         guard let stored else { return }
         try delete(Tables.verificationCodes, key)
         try cancelExpiry(at: Timestamp(microseconds: stored.expiresAtMicros), Tables.verificationCodes, key)
@@ -85,8 +87,8 @@ extension VerificationUse {
     /// The user that the code is for; empty where it is not for one user.
     fileprivate var uid: Text {
         switch self {
-        case .link(let uid), .secondFactorEnrollment(let uid): uid
-        case .signIn, .secondFactorSignIn: .empty
+        case .link(let uid), .secondFactorEnrollment(let uid), .secondFactorSignIn(_, let uid): uid
+        case .signIn: .empty
         }
     }
 }
@@ -94,6 +96,9 @@ extension VerificationUse {
 extension StoredVerificationCode: ExpiringRecord {
     /// Whether the code was made for this use and subject.
     fileprivate func isFor(_ use: VerificationUse) -> Bool { purpose == use.purpose && subject == use.subject }
+
+    /// Whether temporary proofs may have come from the code: those for second factors bring none.
+    fileprivate var mayHaveProofs: Bool { purpose == .signIn || purpose == .link }
 
     /// Whether the code is good; a code made in the future is not: a clock was wrong, and the code would live until
     /// that time.

@@ -69,6 +69,23 @@ struct FactorClaim: Sendable {
 
     init(_ number: ProvedNumber, factorID: Text) { kind = .phone(factorID: factorID, number) }
 
+    /// The factor of the account that is claimed; nil for a recovery code. MFA_ENROLLMENT_NOT_FOUND.
+    func factor(of account: Account) throws(Failure) -> SecondFactor? {
+        switch kind {
+        case .totp(let factorID, _):
+            let factor = try account.user.secondFactor(factorID)
+            guard factor.kind == .totp else { throw .factorNotFound }
+            return factor
+        case .phone(let factorID, let number):
+            let factor = try account.user.secondFactor(factorID)
+            guard factor.kind == .phone, factor.phoneNumber == number.number.text else { throw .factorNotFound }
+            return factor
+        case .recoveryCode:
+            guard !account.user.secondFactors.isEmpty else { throw .factorNotFound }
+            return nil
+        }
+    }
+
     /// Whether judging the claim counts a try. The try of an SMS was counted before its code was judged.
     var countsTry: Bool {
         if case .phone = kind { false } else { true }
@@ -83,22 +100,15 @@ extension WriteTransaction {
     func judge(_ claim: FactorClaim, of account: inout Account, secrets: FactorSecrets, now: Timestamp) throws
         -> ProvedFactor?
     {
+        let factor = try claim.factor(of: account)
         switch claim.kind {
         case .totp(let factorID, let code):
-            let factor = try account.user.secondFactor(factorID)
-            guard factor.kind == .totp else { throw Failure.factorNotFound }
             guard try useTOTP(code, factorID: factorID, of: account.key, secrets: secrets, now: now) else { return nil }
-            return ProvedFactor(factor)
-        case .phone(let factorID, let number):
-            let factor = try account.user.secondFactor(factorID)
-            guard factor.kind == .phone, factor.phoneNumber == number.number.text else { throw Failure.factorNotFound }
-            try use(number, tenantID: account.key.tenant)
-            return ProvedFactor(factor)
+        case .phone(_, let number): try use(number, tenantID: account.key.tenant, now: now)
         case .recoveryCode(let code):
-            guard !account.user.secondFactors.isEmpty else { throw Failure.factorNotFound }
             guard try useRecoveryCode(code, of: &account, secrets: secrets) else { return nil }
-            return ProvedFactor(name: "recovery_code", id: .empty)
         }
+        return factor.map { ProvedFactor($0) } ?? ProvedFactor(name: "recovery_code", id: .empty)
     }
 
     private func useTOTP(

@@ -69,12 +69,15 @@ extension WriteTransaction {
 }
 
 extension WriteTransaction {
-    /// Takes back a factor that somebody enrolled, and all recovery codes, which the same session could have renewed.
-    /// INVALID_OOB_CODE when the factor is not there any more.
-    func reverting(_ code: StoredOobCode, in account: Account) throws -> AccountEffect {
-        guard let factor = account.user.secondFactors.first(where: { $0.factorID == code.factorID }) else {
+    /// Uses up a code of REVERT_SECOND_FACTOR_ADDITION: takes back a factor that somebody enrolled, and all recovery
+    /// codes, which the same session could have renewed. INVALID_OOB_CODE when the factor is not there any more.
+    func reverting(_ code: Secret, in account: Account, now: Timestamp) throws -> AccountEffect {
+        let tenantID = account.key.tenant
+        let checked = try reading.oobCode(code, .revertSecondFactorAddition, tenantID: tenantID, now: now)
+        guard let factor = account.user.secondFactors.first(where: { $0.factorID == checked.factorID }) else {
             throw Failure.invalidOobCode
         }
+        _ = try takeOobCode(code, .revertSecondFactorAddition, tenantID: tenantID, now: now)
         var changed = account
         try removeFactor(factor.factorID, from: &changed)
         try removeRecoveryCodes(from: &changed)

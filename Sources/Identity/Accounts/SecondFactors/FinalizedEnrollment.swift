@@ -165,14 +165,16 @@ extension WriteTransaction {
         _ finish: (Account) throws -> FinishedSignIn
     ) throws -> SignInIssue<(FinishedSignIn, [Secret])> {
         try SecondFactorRules.checkRoom(current.user)
-        var (account, factor) = (current, enrollment.factor)
-        let waysBack = try reading.waysBack(of: current.key, now: now)
-        factor.enrolledAtMicros = waysBack.timeOfEnrollment(at: now).microseconds
+        // Each enrolment sends the user a mail; the budget stops somebody who does this all day.
+        let budget = Self.enrollments(of: current.key)
+        if let wait = try wait(budget, now: now) { throw Failure.tooManyAttempts(retryAfter: wait) }
+        let factor = enrollment.factor
+        var account = current
         let codes: [Secret]
         switch enrollment.proof {
         case .phone(let number):
             try SecondFactorRules.checkNew(number.number, for: current.user)
-            try use(number, tenantID: current.key.tenant)
+            try use(number, tenantID: current.key.tenant, now: now)
             codes = try addFactor(factor, from: enrollment.address, to: &account, secrets: enrollment.secrets)
         case .totp(let sessionHash, let code):
             switch try judgeEnrollment(sessionHash, code, of: current.key, secrets: enrollment.secrets, now: now) {
@@ -183,8 +185,7 @@ extension WriteTransaction {
                     to: &account, secrets: enrollment.secrets)
             }
         }
-        // Each enrolment sends the user a mail; the budget stops somebody who does this all day.
-        try spend([Self.enrollments(of: current.key)], now: now)
+        try spend([budget], now: now)
         let finished = try finish(account)
         try enrollment.mail.put(in: self)
         return .tokens((finished, codes))

@@ -29,7 +29,7 @@ public struct SecondFactorSignIns: Sendable {
         let (pending, account) = try pending(id, request.settings)
         let factor = try SecondFactorRules.offered(to: account.user, after: pending.signInProvider).factor(factorID)
         guard factor.kind == .phone, let number = PhoneNumber(factor.phoneNumber) else { throw Failure.factorNotFound }
-        var order = VerificationOrder(to: number, for: .secondFactorSignIn(pendingID: id))
+        var order = VerificationOrder(to: number, for: .secondFactorSignIn(pendingID: id, uid: account.user.uid))
         order.locale = locale
         order.address = address
         order.isFromKnownAddress = address.map { account.knownAddresses.contains(guesses.keys.address($0)) } ?? false
@@ -76,8 +76,8 @@ public struct SecondFactorSignIns: Sendable {
         // try.
         try await session.countTry(ofSignIn: id, request)
         let number = try await codes.judge(
-            sessionInfo, code, for: [.secondFactorSignIn(pendingID: id)], settings: request.settings,
-            origin: request.origin)
+            sessionInfo, code, for: [.secondFactorSignIn(pendingID: id, uid: account.user.uid)],
+            settings: request.settings, origin: request.origin)
         return try await session.finishSignIn(
             id, FactorClaim(number, factorID: factorID), budget, secrets, request)
     }
@@ -164,6 +164,7 @@ extension UserSession {
                 account.takeBack(after: try transaction.reading.emailProof(keptBy: pending, current, now: now))
                 if claim.countsTry {
                     try transaction.requireRoom(budget, now: now)
+                    _ = try claim.factor(of: account)
                     try transaction.countTry(&pending, id: id, tenantID: tenantID)
                 }
                 let sessionID = pending.sessionID.isEmpty ? newID : pending.sessionID

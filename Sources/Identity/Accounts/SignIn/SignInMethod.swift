@@ -33,6 +33,12 @@ public protocol SignInMethod: Sendable {
     /// The email of which the answer tells whether it has an account, though the proof does not show that the user owns
     /// it. Nil if there is no such email, or if `throttle` charges the question already.
     func unprovedEmail(in proof: Proof, _ attempt: SignInAttempt) throws -> Email?
+
+    /// The failure for an end user who was proved, and whom the throttle then refused because of `unprovedEmail`. If
+    /// the credential counts only once, the failure says by what the end user can come back.
+    func refused(
+        _ failure: Failure, after proof: Proof, of credential: Credential, _ attempt: SignInAttempt
+    ) throws -> Failure
 }
 
 /// The result of proving an end user by a method.

@@ -77,13 +77,15 @@ public struct SignInPipeline: Sendable {
         return outcome(done.signedIn, done.proof, request)
     }
 
-    /// Makes an account. The toggle is checked before anything is looked up, and again in the transaction.
+    /// Makes an account. The toggle is checked before anything is looked up, and again in the transaction. The repeat
+    /// of a sign-up that was done makes nobody, so the toggle does not refuse it.
     public func create<Method: CreatingMethod>(
         _ method: Method, _ request: EndUserRequest
     ) async throws -> SignInOutcome<Method.Proof> {
         let attempt = attempt(.enter, request, try request.address())
         try method.checkOpen(request.settings)
-        if let toggle = SelfService.refusalOfSignUp(request.settings) {
+        // A key that came with another request changes nothing.
+        if let toggle = SelfService.refusalOfSignUp(request.settings), (try? attempt.isRepeated()) != true {
             throw await refusals.failure(by: toggle, of: method.refusedEndUser(resources.limits), request)
         }
         let reading = try method.read(attempt)

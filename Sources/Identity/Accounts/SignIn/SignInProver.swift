@@ -45,7 +45,7 @@ struct SignInProver: Sendable {
             let proof = if let kept { kept } else { try await method.prove(credential, attempt) }
             kept = proof
             do {
-                return try await charged(method, proof, attempt) {
+                return try await charged(method, credential, proof, attempt) {
                     (try await use(proof, FirstFactor(start: proof.start)), proof)
                 }
             } catch let moved as AccountMoved {
@@ -83,23 +83,33 @@ struct SignInProver: Sendable {
     }
 
     /// Runs the use of a proof; charges it where the answer tells whether an email has an account. Nothing has looked
-    /// for the email yet, so that a free and a taken email are refused alike. TOO_MANY_ATTEMPTS_TRY_LATER,
+    /// for the email yet, so that a free and a taken email are refused alike. It cannot be charged before the proof:
+    /// whoever has an account enters it for nothing, and only the proof shows that. TOO_MANY_ATTEMPTS_TRY_LATER,
     /// SERVER_OVERLOADED.
     private func charged<Method: SignInMethod>(
-        _ method: Method, _ proof: Method.Proof, _ attempt: SignInAttempt,
+        _ method: Method, _ credential: Method.Credential, _ proof: Method.Proof, _ attempt: SignInAttempt,
         _ body: () async throws -> (signedIn: SignedIn, proof: Method.Proof)
     ) async throws -> (signedIn: SignedIn, proof: Method.Proof) {
         guard let email = try method.unprovedEmail(in: proof, attempt) else { return try await body() }
-        return try await guesses.probing(
-            of: attempt.request, address: attempt.address,
-            isGivenBack: { result in
-                switch result {
-                case .success(let done): Email(stored: done.signedIn.user.email) == email
-                // The attempt begins again, and is charged again.
-                case .failure(is AccountMoved): true
-                case .failure: attempt.gaveEmail(result)
-                }
-            }, body)
+        var isAdmitted = false
+        do {
+            return try await guesses.probing(
+                of: attempt.request, address: attempt.address,
+                isGivenBack: { result in
+                    switch result {
+                    case .success(let done): Email(stored: done.signedIn.user.email) == email
+                    // The attempt begins again, and is charged again.
+                    case .failure(is AccountMoved): true
+                    case .failure: attempt.gaveEmail(result)
+                    }
+                },
+                {
+                    isAdmitted = true
+                    return try await body()
+                })
+        } catch let failure as Failure where !isAdmitted {
+            throw try method.refused(failure, after: proof, of: credential, attempt)
+        }
     }
 
     private func guessed<Proof>(

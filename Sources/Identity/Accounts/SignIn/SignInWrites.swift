@@ -13,6 +13,12 @@ struct SignInEntry {
     /// Nil for an account that the sign-in makes.
     let current: Account?
     let effect: AccountEffect
+
+    /// The address that becomes known by a sign-in without a second factor; nil where the user has one, because
+    /// somebody who has only the password must not get a budget of guesses at it for each address (decision 0058).
+    func newlyKnownAddress(_ device: Origin.Device) -> UInt64? {
+        effect.account.user.secondFactors.isEmpty ? device.addressHash : nil
+    }
 }
 
 extension StoredSession {

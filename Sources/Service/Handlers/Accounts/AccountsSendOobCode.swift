@@ -41,7 +41,7 @@ enum AccountsSendOobCode: SlowMethod {
         case .verifyAndChangeEmail:
             let isOwn = Email(stored: order.email) == Email(stored: order.newEmail)
             return isOwn ? .owner : .stranger(uid: order.uid)
-        default: return .anybody
+        default: return .anybody(order.type)
         }
     }
 

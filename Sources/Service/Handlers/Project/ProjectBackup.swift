@@ -8,7 +8,7 @@ enum ProjectBackup: ServerStreamMethod {
     static func handle(
         _ request: ProjectBackupRequest, _ call: StreamCall, _ replies: ReplyStream<ProjectBackupResponse>
     ) async throws {
-        let backup = try await call.project.backups.begin(.rpc, origin: call.origin)
+        let backup = try await call.charging { try await call.project.backups.begin(.rpc, origin: call.origin) }
         defer { backup.end() }
         var byteCount: Int64 = 0
         while let piece = try await backup.next() {

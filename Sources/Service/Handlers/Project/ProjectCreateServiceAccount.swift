@@ -1,5 +1,6 @@
 import Identity
 import Messages
+import Rules
 
 /// postern.v1.Project/CreateServiceAccount
 enum ProjectCreateServiceAccount: SlowMethod {
@@ -12,7 +13,7 @@ enum ProjectCreateServiceAccount: SlowMethod {
         change.scope = request.scope
         change.signsCustomTokens = request.customTokens
         change.trustsEndUserIP = request.trustedEndUserIP
-        change.quotas = request.quotas
+        change.quotas = request.quotas.map { CallerQuotasChange(all: $0) }
         let account = try await call.project.serviceAccounts.create(
             id: request.serviceAccountID, change, validateOnly: request.validateOnly, origin: call.origin)
         return ProjectCreateServiceAccountResponse(serviceAccount: account)

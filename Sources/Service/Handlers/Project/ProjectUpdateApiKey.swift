@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 
 /// postern.v1.Project/UpdateApiKey
 enum ProjectUpdateApiKey: SlowMethod {
@@ -9,7 +10,7 @@ enum ProjectUpdateApiKey: SlowMethod {
         let mask = try UpdateMask<ProjectUpdateApiKeyRequest>(request.updateMask?.paths)
         let key = try await call.project.callers.update(
             id: request.apiKeyID, displayName: mask.contains(.displayName) ? request.displayName : nil,
-            quotas: mask.contains(.quotas) ? request.quotas ?? CallerQuotas() : nil,
+            quotas: CallerQuotasChange(request.quotas, mask, at: .quotas),
             use: KeyUse(
                 expiresAtMicros: mask.contains(.expiresAtMicros) ? request.expiresAtMicros : nil,
                 allowedAddresses: mask.contains(.allowedAddresses) ? request.allowedAddresses : nil,

@@ -1,14 +1,16 @@
 import Base
 import Identity
 import Messages
+import Rules
 
 /// postern.v1.Project/UpdateServiceAccount
 enum ProjectUpdateServiceAccount: SlowMethod {
     static func handle(
         _ request: ProjectUpdateServiceAccountRequest, _ call: Call
     ) async throws -> ProjectUpdateServiceAccountResponse {
+        let mask = try UpdateMask<ProjectUpdateServiceAccountRequest>(request.updateMask?.paths)
         var change = ServiceAccountChange()
-        for path in try UpdateMask<ProjectUpdateServiceAccountRequest>(request.updateMask?.paths).paths {
+        for path in mask.paths {
             switch path {
             case .displayName: change.displayName = request.displayName
             case .role: change.role = request.role
@@ -16,7 +18,8 @@ enum ProjectUpdateServiceAccount: SlowMethod {
             case .scope: change.scope = request.scope ?? Scope()
             case .customTokens: change.signsCustomTokens = request.customTokens
             case .trustedEndUserIP: change.trustsEndUserIP = request.trustedEndUserIP
-            case .quotas: change.quotas = request.quotas ?? CallerQuotas()
+            case .quotas, .quotasMutationsPerSecond, .quotasWrittenBytesPerHour, .quotasSMSPerHour:
+                change.quotas = CallerQuotasChange(request.quotas, mask, at: .quotas)
             case .disabled: change.isDisabled = request.disabled
             }
         }

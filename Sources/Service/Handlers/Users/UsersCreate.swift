@@ -18,6 +18,7 @@ enum UsersCreate: SlowMethod {
         var account = Account(user: User(tenantID: call.tenantID, uid: uid))
         account.user.email = email?.address ?? .empty
         account.user.emailVerified = request.emailVerified && email != nil
+        account.noteEmailSetByAdmin(over: nil)
         account.user.displayName = request.displayName
         account.user.photoURL = request.photoURL
         account.user.phoneNumber = request.phoneNumber

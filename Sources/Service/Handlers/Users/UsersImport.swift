@@ -20,11 +20,17 @@ enum UsersImport: BidirectionalMethod {
         while let answer = try await answerNext(requests, &begun, call) { try await replies.send(answer) }
     }
 
-    /// Imports the next batch. A function of its own, so that nobody keeps the batch while its answer waits.
+    /// Imports the next batch. A function of its own, so that nobody keeps the batch, or its place, while its answer
+    /// waits.
     private static func answerNext(
         _ requests: RequestStream<UsersImportRequest>, _ begun: inout Begun?, _ call: StreamCall
     ) async throws -> UsersImportResponse? {
-        guard let request = try await requests.next() else { return nil }
+        var place: ImportPlace?
+        defer { place?.leave() }
+        let next = try await requests.next {
+            place = try await call.project.imports.places.take(call.settings.tenantID)
+        }
+        guard let request = next else { return nil }
         _ = try call.stillAdmitted()
         var present = if let begun { begun } else { try await begin(request, call) }
         guard request.tenantID.isEmpty || request.tenantID == present.tenantID else { throw Failure.tenantMismatch }

@@ -25,7 +25,7 @@ void   postern__store__v1__stored_email_config__init
   static const Postern__Store__V1__StoredEmailConfig init_value = POSTERN__STORE__V1__STORED_EMAIL_CONFIG__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field_descriptors[12] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field_descriptors[14] =
 {
   {
     "request_type",
@@ -171,6 +171,30 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "factor_ids",
+    31,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__Store__V1__StoredOobCode, n_factor_ids),
+    offsetof(Postern__Store__V1__StoredOobCode, factor_ids),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "lists_factors",
+    32,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredOobCode, lists_factors),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_oob_code__field_indices_by_name[] = {
   10,   /* field[10] = applied */
@@ -180,6 +204,8 @@ static const unsigned postern__store__v1__stored_oob_code__field_indices_by_name
   7,   /* field[7] = email_verified */
   5,   /* field[5] = expires_at_micros */
   11,   /* field[11] = factor_id */
+  12,   /* field[12] = factor_ids */
+  13,   /* field[13] = lists_factors */
   3,   /* field[3] = new_email */
   8,   /* field[8] = recovery_place */
   0,   /* field[0] = request_type */
@@ -191,7 +217,7 @@ static const ProtobufCIntRange postern__store__v1__stored_oob_code__number_range
   { 1, 0 },
   { 20, 8 },
   { 30, 11 },
-  { 0, 12 }
+  { 0, 14 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor =
 {
@@ -201,7 +227,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor
   "Postern__Store__V1__StoredOobCode",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredOobCode),
-  12,
+  14,
   postern__store__v1__stored_oob_code__field_descriptors,
   postern__store__v1__stored_oob_code__field_indices_by_name,
   3,  postern__store__v1__stored_oob_code__number_ranges,

@@ -103,7 +103,7 @@ void   postern__store__v1__event_record__init
   static const Postern__Store__V1__EventRecord init_value = POSTERN__STORE__V1__EVENT_RECORD__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_descriptors[6] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_descriptors[7] =
 {
   {
     "user",
@@ -154,6 +154,18 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_des
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "email_set_by_admin",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredUser, email_set_by_admin),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "tokens_revoked_for",
     10,
     PROTOBUF_C_LABEL_NONE,
@@ -180,18 +192,19 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_des
 };
 static const unsigned postern__store__v1__stored_user__field_indices_by_name[] = {
   3,   /* field[3] = email_link_sign_in */
-  5,   /* field[5] = known_addresses */
+  4,   /* field[4] = email_set_by_admin */
+  6,   /* field[6] = known_addresses */
   1,   /* field[1] = password_hash */
   2,   /* field[2] = password_updated_at_micros */
-  4,   /* field[4] = tokens_revoked_for */
+  5,   /* field[5] = tokens_revoked_for */
   0,   /* field[0] = user */
 };
 static const ProtobufCIntRange postern__store__v1__stored_user__number_ranges[3 + 1] =
 {
   { 1, 0 },
-  { 10, 4 },
-  { 20, 5 },
-  { 0, 6 }
+  { 10, 5 },
+  { 20, 6 },
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
 {
@@ -201,7 +214,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
   "Postern__Store__V1__StoredUser",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredUser),
-  6,
+  7,
   postern__store__v1__stored_user__field_descriptors,
   postern__store__v1__stored_user__field_indices_by_name,
   3,  postern__store__v1__stored_user__number_ranges,

@@ -33,6 +33,10 @@ public struct AnonymousSignUp: CreatingMethod {
 
     public func unprovedEmail(in proof: Proof, _ attempt: SignInAttempt) -> Email? { nil }
 
+    public func refused(
+        _ failure: Failure, after proof: Proof, of credential: Credential, _ attempt: SignInAttempt
+    ) -> Failure { failure }
+
     public func decide(_ proof: Proof, making account: Account, now: Timestamp) -> Account { account }
 
     public func refusedEndUser(_ limits: Limits) -> RefusedEndUser { RefusedEndUser() }

@@ -34,6 +34,11 @@ public struct CustomTokenSignIn: EnteringMethod, ReauthenticatingMethod {
 
     public func unprovedEmail(in proof: VerifiedCustomToken, _ attempt: SignInAttempt) -> Email? { nil }
 
+    public func refused(
+        _ failure: Failure, after proof: VerifiedCustomToken, of credential: VerifiedCustomToken,
+        _ attempt: SignInAttempt
+    ) -> Failure { failure }
+
     public func choose(
         _ proof: VerifiedCustomToken, known: Account?, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction

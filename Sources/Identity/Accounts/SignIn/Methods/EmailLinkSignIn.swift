@@ -62,6 +62,10 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
 
     public func unprovedEmail(in proof: Proof, _ attempt: SignInAttempt) -> Email? { nil }
 
+    public func refused(
+        _ failure: Failure, after proof: Proof, of credential: Email, _ attempt: SignInAttempt
+    ) -> Failure { failure }
+
     public func choose(
         _ proof: Proof, known: Account?, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction
@@ -89,9 +93,10 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         _ proof: Proof, linkingTo account: Account, _ moment: SignInMoment, in transaction: borrowing WriteTransaction
     ) throws -> AccountEffect {
         if account.user.email.isEmpty { try moment.settings.checkMayEnter(proof.email) }
-        try takeCode(moment, in: transaction)
         try transaction.checkLinkable(proof.email, to: account)
-        return AccountEffect(try account.linkingEmailLink(proof.email), kind: .providerLinked, detail: "emailLink")
+        let linked = try account.linkingEmailLink(proof.email)
+        try takeCode(moment, in: transaction)
+        return AccountEffect(linked, kind: .providerLinked, detail: "emailLink")
     }
 
     public func checkProof(

@@ -57,6 +57,15 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         }
     }
 
+    /// A provider takes an authorization code only once. So the identity comes back as a pending token.
+    public func refused(
+        _ failure: Failure, after proof: FederatedIdentity, of credential: IdpCredential?, _ attempt: SignInAttempt
+    ) throws -> Failure {
+        guard case .authorizationCode? = credential?.credential else { return failure }
+        let now = attempt.resources.clock.now()
+        return failure.with("pending_token", try pendingToken(for: proof, attempt.tenantID, now: now))
+    }
+
     public func choose(
         _ proof: FederatedIdentity, known: Account?, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction

@@ -59,6 +59,10 @@ public struct PasswordSignIn: EnteringMethod, ReauthenticatingMethod {
 
     public func unprovedEmail(in proof: Proof, _ attempt: SignInAttempt) -> Email? { nil }
 
+    public func refused(
+        _ failure: Failure, after proof: Proof, of credential: Credential, _ attempt: SignInAttempt
+    ) -> Failure { failure }
+
     public func choose(
         _ proof: Proof, known: Account?, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction

@@ -75,6 +75,10 @@ public struct PasswordSignUp: CreatingMethod, LinkingMethod {
 
     public func unprovedEmail(in proof: Proof, _ attempt: SignInAttempt) -> Email? { nil }
 
+    public func refused(
+        _ failure: Failure, after proof: Proof, of credential: Credential, _ attempt: SignInAttempt
+    ) -> Failure { failure }
+
     public func decide(_ proof: Proof, making account: Account, now: Timestamp) -> Account {
         var account = account
         account.user.email = proof.email.address

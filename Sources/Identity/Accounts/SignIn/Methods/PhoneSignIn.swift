@@ -78,6 +78,10 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
 
     public func unprovedEmail(in proof: Proof, _ attempt: SignInAttempt) -> Email? { nil }
 
+    public func refused(
+        _ failure: Failure, after proof: Proof, of credential: Credential, _ attempt: SignInAttempt
+    ) -> Failure { failure }
+
     public func choose(
         _ proof: Proof, known: Account?, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction
@@ -89,7 +93,7 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
         _ proof: Proof, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction
     ) throws -> AccountEffect {
-        try transaction.use(proof.proved, tenantID: moment.key.tenant)
+        try transaction.use(proof.proved, tenantID: moment.key.tenant, now: moment.now)
         if let account { return AccountEffect(account) }
         var account = Account.new(tenantID: moment.key.tenant, uid: moment.key.uid, now: moment.now)
         account.setPhoneNumber(proof.proved.number)
@@ -117,7 +121,7 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
         guard present.isEmpty || changesNumber && present != number.text else {
             throw Failure.providerAlreadyLinked(ProviderInfo.phone)
         }
-        try transaction.use(proof.proved, tenantID: moment.key.tenant)
+        try transaction.use(proof.proved, tenantID: moment.key.tenant, now: moment.now)
         var changed = account
         changed.setPhoneNumber(number)
         if present.isEmpty { return AccountEffect(changed, kind: .providerLinked, detail: ProviderInfo.phone) }
@@ -129,7 +133,7 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
         _ proof: Proof, of account: Account, _ moment: SignInMoment, in transaction: borrowing WriteTransaction
     ) throws {
         guard account.user.phoneNumber == proof.proved.number.text else { throw Failure.userMismatch }
-        try transaction.use(proof.proved, tenantID: moment.key.tenant)
+        try transaction.use(proof.proved, tenantID: moment.key.tenant, now: moment.now)
     }
 }
 

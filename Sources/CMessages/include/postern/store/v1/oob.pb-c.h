@@ -43,10 +43,13 @@ struct  Postern__Store__V1__StoredOobCode
   ProtobufCBinaryData twin_hash;
   protobuf_c_boolean applied;
   ProtobufCBinaryData factor_id;
+  size_t n_factor_ids;
+  ProtobufCBinaryData *factor_ids;
+  protobuf_c_boolean lists_factors;
 };
 #define POSTERN__STORE__V1__STORED_OOB_CODE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_oob_code__descriptor) \
-    , POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, 0, 0, 0, {0,NULL}, 0, {0,NULL} }
+    , POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, 0, 0, 0, {0,NULL}, 0, {0,NULL}, 0,NULL, 0 }
 
 
 struct  Postern__Store__V1__StoredOutboxMessage

@@ -1,0 +1,99 @@
+public import Base
+import Reactor
+import Synchronization
+
+/// The batches of imports that are decoded at a time, on all loops: a batch is decoded when it has a place, and waits
+/// until then as the bytes that came. These count as memory of their connection (`Connection.nextMessage`). What is
+/// made of them is counted nowhere, and takes many times as much: 500 users with nothing but an identifier are three
+/// kilobytes as they come.
+///
+/// A tenant takes another place only while it has fewer than are free, as in the writer's queue (`WriteLines`): one
+/// alone gets half of them, and a newcomer finds one. Any thread.
+///
+/// ```swift
+/// let place = try await places.take(tenantID)
+/// defer { place.leave() }
+/// ```
+public final class ImportPlaces: Sendable {
+    private struct Waiter: Sendable {
+        let tenantID: Text
+        let promise = Promise<Void>()
+    }
+
+    private struct State: Sendable {
+        var freeCount: Int
+        /// Without tenants that have none.
+        var counts: [Text: Int] = [:]
+        var waiters = FairQueue<Waiter>()
+
+        /// Whether there was room for the tenant.
+        mutating func take(_ tenantID: Text) -> Bool {
+            guard counts[tenantID, default: 0] < freeCount else { return false }
+            counts[tenantID, default: 0] += 1
+            freeCount -= 1
+            return true
+        }
+
+        /// Frees a place. Returns those who have a place now.
+        mutating func leave(_ tenantID: Text) -> [Waiter] {
+            let count = counts[tenantID, default: 0] - 1
+            counts[tenantID] = count > 0 ? count : nil
+            freeCount += 1
+            var next: [Waiter] = []
+            while let waiter = popFirst(), take(waiter.tenantID) { next.append(waiter) }
+            return next
+        }
+
+        private mutating func popFirst() -> Waiter? {
+            let (counts, freeCount) = (counts, freeCount)
+            return waiters.popFirst { waiter, _ in counts[waiter.tenantID, default: 0] < freeCount }
+        }
+    }
+
+    private let state: Mutex<State>
+
+    init(countMax: Int) { state = Mutex(State(freeCount: countMax)) }
+
+    /// The batches that wait for a place.
+    public var waitingCount: Int { state.withLock { $0.waiters.count } }
+
+    /// Returns when a batch of the tenant may be decoded. Throws `CancellationError`.
+    public func take(_ tenantID: Text) async throws -> ImportPlace {
+        let waiter = state.withLock { state -> Waiter? in
+            // Nobody of the tenant is overtaken: while one waits, there is no room for another.
+            if state.take(tenantID) { return nil }
+            let waiter = Waiter(tenantID: tenantID)
+            state.waiters.append(waiter, tenant: tenantID)
+            return waiter
+        }
+        if let waiter { try await wait(waiter) }
+        return ImportPlace(self, tenantID)
+    }
+
+    private func wait(_ waiter: Waiter) async throws {
+        do {
+            try await waiter.promise.cancellableValue()
+        } catch {
+            let isGone = state.withLock { state in
+                state.waiters.remove(tenant: waiter.tenantID) { $0.promise === waiter.promise } == nil
+            }
+            // The place came at the same time.
+            if isGone { leave(waiter.tenantID) }
+            throw error
+        }
+    }
+
+    fileprivate func leave(_ tenantID: Text) {
+        for waiter in state.withLock({ $0.leave(tenantID) }) { waiter.promise.succeed(()) }
+    }
+}
+
+/// A place that a batch has. `leave` is called once.
+public struct ImportPlace: Sendable {
+    private let places: ImportPlaces
+    private let tenantID: Text
+
+    fileprivate init(_ places: ImportPlaces, _ tenantID: Text) { (self.places, self.tenantID) = (places, tenantID) }
+
+    public func leave() { places.leave(tenantID) }
+}

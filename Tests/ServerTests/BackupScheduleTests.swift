@@ -1,0 +1,73 @@
+import Base
+import Glibc
+import TestSupport
+import Testing
+
+/// What /metrics says of scheduled backups.
+@Suite struct BackupScheduleTests {
+    /// Runs posternd with a directory for backups until its log holds `line`, and calls `body` with its HTTP port.
+    private static func run(
+        in directory: String, environment: [String] = [], until line: String, _ body: (UInt16) throws -> Void
+    ) throws {
+        let (port, httpPort) = (try freePort(), try freePort())
+        let process = try ChildProcess(
+            "/usr/bin/env",
+            environment + [
+                ChildProcess.built("posternd"), "--data-directory", "\(directory)/data",
+                "--listen-address", "127.0.0.1:\(port)", "--http-address", "127.0.0.1:\(httpPort)",
+                "--signing-algorithm", "ES256", "--backup-directory", "\(directory)/backups",
+            ], output: "\(directory)/log")
+        defer { process.kill() }
+        for _ in 0..<2_000 {
+            let log = String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self)
+            if log.contains(line) { return try body(httpPort) }
+            usleep(10_000)
+        }
+        Issue.record("posternd did not say \(line)")
+    }
+
+    /// When the last backup was complete, in seconds; nil if the page does not say it.
+    private static func lastSuccess(_ httpPort: UInt16) throws -> Double? {
+        let page = try FaultyServer.get("/metrics", port: httpPort)
+        let name = "postern_backup_last_success_timestamp_seconds "
+        return page.split(separator: "\n").first { $0.hasPrefix(name) }.flatMap { Double($0.dropFirst(name.count)) }
+    }
+
+    /// A full file server may take all bytes and say only at the sync that there was no room for them.
+    @Test func `A backup that could not be synced is a failure and no success`() throws {
+        try withTemporaryDirectory { directory in
+            #expect(mkdir("\(directory)/backups", 0o700) == 0)
+            writeFile("\(directory)/rules", [UInt8]("fail sync 1 0 ENOSPC\n".utf8))
+            let faults = [
+                "LD_PRELOAD=\(try FaultyServer.buildLibrary(in: directory))", "FAULTY_DISK_FILE=/unfinished.new",
+                "FAULTY_DISK_RULES=\(directory)/rules",
+            ]
+            try Self.run(in: directory, environment: faults, until: "no backup could be taken") { httpPort in
+                let page = try FaultyServer.get("/metrics", port: httpPort)
+                #expect(page.contains("\npostern_backup_failures_total 1\n"))
+                #expect(try Self.lastSuccess(httpPort) == 0)
+            }
+        }
+    }
+
+    /// Otherwise a server that is started again each day would never be without a backup for longer than a day.
+    @Test func `The newest backup from before a start counts after it`() throws {
+        try withTemporaryDirectory { directory in
+            #expect(mkdir("\(directory)/backups", 0o700) == 0)
+            let old = "\(directory)/backups/postern-000001-20200101T000000Z.backup"
+            writeFile(old, [0])
+            let made = time(nil) - 7_200
+            var times = [timespec(tv_sec: made, tv_nsec: 0), timespec(tv_sec: made, tv_nsec: 0)]
+            #expect(utimensat(AT_FDCWD, old, &times, 0) == 0)
+            try Self.run(in: directory, until: "\"serving\"") { httpPort in
+                // The thread of the schedule looks at the directory while the server begins to serve.
+                var found = try Self.lastSuccess(httpPort)
+                for _ in 0..<1_000 where found == 0 {
+                    usleep(10_000)
+                    found = try Self.lastSuccess(httpPort)
+                }
+                #expect(abs(try #require(found) - Double(made)) < 3_600)
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+import Base
+import Messages
+import Service
+import TestSupport
+import Testing
+import Transport
+
+/// What a client leaves waiting on one stream holds its other calls up no longer than it has to.
+@Suite struct HTTP2RoomTests {
+    private typealias Frame = RawHTTP2.Frame
+
+    private static let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+    /// Asks reflection for a file: answers of some KiB.
+    private static let question = GRPCServerReflectionRequest(
+        host: "", messageRequest: .fileContainingSymbol("postern.v1.Users")
+    ).encoded()
+
+    private static func authorization(_ server: TestServer) -> [(String, String)] {
+        [("authorization", server.adminKey.bearer.string)]
+    }
+
+    /// A unary call with an empty message.
+    private static func call(_ stream: UInt32, _ path: String, _ server: TestServer, timeout: String) -> [Frame] {
+        let fields = authorization(server) + [("grpc-timeout", timeout)]
+        return [RawHTTP2.request(stream, path, fields), RawHTTP2.message(stream)]
+    }
+
+    private static func window(_ byteCount: Int, stream: UInt32 = 0) -> Frame {
+        Frame(
+            type: RawHTTP2.windowUpdate, stream: stream, payload: RawHTTP2.bigEndian(UInt32(byteCount), 4))
+    }
+
+    /// Returns when the server has taken in what was sent before.
+    private static func catchUp(_ raw: RawHTTP2) throws {
+        try raw.send(Frame(type: RawHTTP2.ping, payload: Array(repeating: 7, count: 8)))
+        _ = try raw.read(RawHTTP2.ping)
+    }
+
+    // MARK: Answers that are taken back
+
+    /// The client has a small window: the answer on stream 1 waits, and the call on stream 3 waits for it. Then the
+    /// client takes the first call back, and sends nothing more.
+    private static func takeBack(_ raw: RawHTTP2, first: [Frame], second: [Frame]) throws {
+        try raw.send(first)
+        _ = try raw.read(RawHTTP2.headers, stream: 1)
+        try catchUp(raw)
+        try raw.send(second)
+        try catchUp(raw)
+        try raw.send(Frame(type: RawHTTP2.reset, stream: 1, payload: RawHTTP2.bigEndian(RawHTTP2.cancel, 4)))
+        // Only a failure has no message behind its headers.
+        let answer = try raw.read(RawHTTP2.headers, stream: 3)
+        #expect(answer.flags & RawHTTP2.endStream == 0)
+    }
+
+    @Test func `A call that was not begun because answers wait is begun when they are taken back`() async throws {
+        try await withServer(configure: { $0.limits.unreadOutputMax = 8 * 1_024 }) { server in
+            let raw = try RawHTTP2(server, settings: [(4, 100)])
+            let question = [
+                RawHTTP2.request(1, Self.reflection, Self.authorization(server)), RawHTTP2.message(1, Self.question),
+            ]
+            try Self.takeBack(
+                raw, first: question, second: Self.call(3, "/postern.v1.Project/ServerInfo", server, timeout: "3S"))
+        }
+    }
+
+    @Test func `A page that waits for an answer is made when that is taken back`() async throws {
+        try await withServer { server in
+            let raw = try RawHTTP2(server, settings: [(4, 0)])
+            let list = "/postern.v1.Users/List"
+            try Self.takeBack(
+                raw, first: Self.call(1, list, server, timeout: "20S"),
+                second: Self.call(3, list, server, timeout: "3S"))
+        }
+    }
+
+    // MARK: Windows
+
+    @Test func `A stream whose client takes its time holds up no other call`() async throws {
+        try await withServer(configure: { $0.limits.unreadOutputMax = 4 * 1_024 }) { server in
+            // The stream's first message is longer than its window: the rest waits, for as long as the client likes.
+            let raw = try RawHTTP2(server, settings: [(4, 1_000)])
+            try raw.send(
+                RawHTTP2.request(1, Self.reflection, Self.authorization(server)),
+                RawHTTP2.message(1, Self.question, flags: 0))
+            _ = try raw.read(RawHTTP2.data, stream: 1)
+            let calls: [(UInt32, String)] = [(3, "/postern.v1.Users/List"), (5, "/postern.v1.Project/ServerInfo")]
+            for (stream, path) in calls {
+                try raw.send(Self.call(stream, path, server, timeout: "3S"))
+                let answer = try raw.read(RawHTTP2.headers, stream: stream)
+                #expect(answer.flags & RawHTTP2.endStream == 0, "\(path)")
+            }
+        }
+    }
+
+    /// The answer on stream 1 is whole, and longer than its window. Those on stream 3 fill the socket.
+    @Test func `A client that reads again is heard, although an answer waits for the window it opens`() async throws {
+        try await withServer(configure: { $0.limits.unreadOutputMax = 8 * 1_024 }) { server in
+            let raw = try RawHTTP2(server, settings: [(4, 1_000)], receiveByteCount: 4_096)
+            let many = (0..<60).map { _ in RawHTTP2.message(3, Self.question, flags: 0) }
+            try raw.send(
+                [
+                    RawHTTP2.request(1, Self.reflection, Self.authorization(server)),
+                    RawHTTP2.message(1, Self.question),
+                    RawHTTP2.request(3, Self.reflection, Self.authorization(server)),
+                    Self.window(1 << 24, stream: 3), Self.window(1 << 24),
+                ] + many)
+            let metrics = server.instance.server.metrics
+            try await Self.untilStill { metrics.bytesSent.value }
+            let received = metrics.bytesReceived.value
+            try raw.send(Self.window(1 << 20, stream: 1))
+            for _ in 0..<2_000 where metrics.bytesReceived.value == received {
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            let end = try #require(try raw.readAnswer(1).last)
+            #expect(end.type == RawHTTP2.headers && end.flags & RawHTTP2.endStream != 0)
+        }
+    }
+
+    /// Returns when the number has not changed for a while.
+    private static func untilStill(_ value: () -> UInt64) async throws {
+        var (last, unchanged) = (value(), 0)
+        while unchanged < 5 {
+            try await Task.sleep(for: .milliseconds(50))
+            let now = value()
+            unchanged = now == last ? unchanged + 1 : 0
+            last = now
+        }
+    }
+}

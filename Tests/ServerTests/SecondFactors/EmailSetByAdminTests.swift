@@ -1,0 +1,130 @@
+import Base
+import Messages
+import TestSupport
+import Testing
+
+/// An admin gives a user with a second factor another email, or takes the proof from the email. The person who proves
+/// the email then is that user.
+@Suite struct EmailSetByAdminTests {
+    private static let (old, new): (Text, Text) = ("ada@example.com", "lovelace@example.com")
+
+    private static func run(_ body: (IdentityClient, AppUser) throws -> Void) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowEveryMethod()
+            try client.setFactors(.enabled)
+            try body(client, try client.appUser(old))
+        }
+    }
+
+    private static func userCount(_ client: IdentityClient) throws -> Int {
+        let page: UsersListResponse = try client.client.call("postern.v1.Users/List", UsersListRequest())
+        return page.users.count
+    }
+
+    /// Proves an email; returns the sign-in, which waits for a second factor.
+    private static func prove(_ email: Text, by way: String, _ client: IdentityClient) throws -> Secret {
+        switch way {
+        case "link":
+            try client.sendOob(.emailSignin, email: email)
+            let code = try EmailRecoveryTests.newestCode(client, .emailSignin)
+            return try client.pending { _ = try client.signIn(email, link: code) }
+        case "provider": return try client.pending { _ = try client.signIn(.google(email: email)) }
+        default:
+            try client.sendOob(.passwordReset, email: email)
+            let code = try EmailRecoveryTests.newestCode(client, .passwordReset)
+            _ = try client.resetPassword(code, "another horse")
+            return try client.pending { _ = try client.signIn(email, password: "another horse") }
+        }
+    }
+
+    /// For the former email: the admin takes the proof from it, and leaves it as it is.
+    @Test(arguments: ["reset", "link", "provider"], ["lovelace@example.com", "ada@example.com"] as [Text])
+    func `Who proves the email enters the account, with its factor`(way: String, email: Text) async throws {
+        try await Self.run { client, user in
+            if email == Self.old {
+                try client.update(user.uid, ["email_verified"]) { $0.emailVerified = false }
+            } else {
+                try client.update(user.uid, ["email"]) { $0.email = email }
+            }
+            let done = try client.finish(try Self.prove(email, by: way, client), user)
+            #expect(done.user?.uid == user.uid)
+            let account = try client.get(user.uid)
+            #expect(account.email == email && account.emailVerified)
+            #expect(account.secondFactors.map(\.factorID) == [user.factorID])
+            #expect(try Self.userCount(client) == 1)
+        }
+    }
+
+    @Test func `The same holds for a user of an import whose email is not proved`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let phone = ImportSecondFactor(factor: SecondFactor(kind: .phone, phoneNumber: "+14155550177"))
+            let row = ImportUser(uid: "u1", email: Self.old, secondFactors: [phone])
+            #expect(try ImportTests.importing(client.client, [row]).createdCount == 1)
+            _ = try Self.prove(Self.old, by: "reset", client)
+            let account = try client.find(Self.old)
+            #expect(account.uid == "u1" && account.emailVerified && account.secondFactors.count == 1)
+            #expect(try Self.userCount(client) == 1)
+        }
+    }
+
+    /// The user typed the email, and had no factor before the import.
+    @Test func `The same holds for a user to whom an import gives the first factor`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let uid = try #require(try client.signUp(Self.old).user).uid
+            let phone = ImportSecondFactor(factor: SecondFactor(kind: .phone, phoneNumber: "+14155550177"))
+            let row = ImportUser(uid: uid, email: Self.old, secondFactors: [phone])
+            #expect(try ImportTests.importing(client.client, [row], onConflict: .replace).replacedCount == 1)
+            _ = try Self.prove(Self.old, by: "reset", client)
+            let account = try client.find(Self.old)
+            #expect(account.uid == uid && account.emailVerified && account.secondFactors.count == 1)
+            #expect(try Self.userCount(client) == 1)
+        }
+    }
+
+    /// What an admin said about one address says nothing about the next, which the user only typed.
+    @Test func `It ends when the user moves on without a proof`() async throws {
+        try await Self.run { client, user in
+            try client.setTenant(["enable_email_privacy"]) { $0.enableEmailPrivacy = false }
+            try client.update(user.uid, ["email"]) { $0.email = Self.new }
+            let pending = try client.pending { _ = try client.signIn(Self.new) }
+            let token = try #require(try client.finish(pending, user).tokens).idToken
+            _ = try EmailRecoveryTests.move(client, to: "victim@example.com", token)
+            // An admin who writes the same email again has not looked whose it is.
+            try client.update(user.uid, ["email"]) { $0.email = "victim@example.com" }
+            try client.sendOob(.emailSignin, email: "victim@example.com")
+            let code = try EmailRecoveryTests.newestCode(client, .emailSignin)
+            let victim = try client.signIn("victim@example.com", link: code)
+            #expect(victim.isNewUser && victim.user?.uid != user.uid)
+            #expect(try client.get(user.uid).email.isEmpty)
+        }
+    }
+
+    @Test func `What was mailed to the former address is void`() async throws {
+        try await Self.run { client, user in
+            try client.sendOob(.emailSignin, email: Self.old)
+            let link = try EmailRecoveryTests.newestCode(client, .emailSignin)
+            try client.sendOob(.passwordReset, email: Self.old)
+            let reset = try EmailRecoveryTests.newestCode(client, .passwordReset)
+            try client.update(user.uid, ["email"]) { $0.email = Self.new }
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.signIn(Self.old, link: link) }
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.resetPassword(reset, "another horse") }
+            #expect(try Self.userCount(client) == 1)
+        }
+    }
+
+    @Test func `A sign-in link ends with its account`() async throws {
+        try await Self.run { client, user in
+            try client.sendOob(.emailSignin, email: Self.old)
+            let link = try EmailRecoveryTests.newestCode(client, .emailSignin)
+            let _: UsersDeleteResponse = try client.client.call(
+                "postern.v1.Users/Delete", UsersDeleteRequest(uid: user.uid))
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.signIn(Self.old, link: link) }
+            #expect(try Self.userCount(client) == 0)
+        }
+    }
+}
