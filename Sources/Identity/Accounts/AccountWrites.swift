@@ -100,7 +100,7 @@ extension WriteTransaction {
         let key = UserKey(account.user.tenantID, account.user.uid)
         try deleteIndexes(UniqueNames(account), key: key)
         try delete(Tables.userByCreation, account.user.creationKey)
-        try delete(Tables.users, key)
+        try deleteRows(of: key)
         try countPasswordHash(account.passwordHash, tenantID: key.tenant, by: -1)
         for sessionID in try reading.sessionIDs(of: key) { try removeSession(sessionID, of: key) }
         let newest = max(now, Timestamp(microseconds: account.user.tokensValidAfterMicros))
@@ -108,8 +108,6 @@ extension WriteTransaction {
         try revokeTokens(of: key, before: newest + .microseconds(1), now: newest)
         try removeOobCodes(of: key)
         try removeSignInLinks(toEmailOf: account)
-        try delete(Tables.secondFactors, key)
-        if account.hasNoWayIn { try delete(Tables.anonymousUsers, key) }
         try appendEvent(.userDeleted, tenantID: key.tenant, uid: key.uid, origin: origin, detail: detail, now: now)
     }
 

@@ -2,7 +2,8 @@ public import Messages
 import Signing
 public import Store
 
-/// Every table of the domain: what it maps, in the order of its id. An id or a name is never used for anything else.
+/// Every table of the domain: what it maps, roughly in the order of the ids. An id or a name is never used for another
+/// table.
 public enum Tables {
     /// (tenant, uid) → the account.
     public static let users = Table<UserKey, StoredUser>(

@@ -51,3 +51,12 @@ extension Tables {
         leases.declaration,
     ]
 }
+
+extension WriteTransaction {
+    /// Deletes the user's row of every table whose key is a user: nothing of it is found by the next user of that uid.
+    func deleteRows(of user: UserKey) throws {
+        try delete(Tables.users, user)
+        try delete(Tables.anonymousUsers, user)
+        try delete(Tables.secondFactors, user)
+    }
+}
