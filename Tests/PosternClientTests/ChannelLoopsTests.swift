@@ -28,11 +28,11 @@ import Testing
         return count
     }
 
-    /// Checks `condition` until it holds, 100,000 times at most.
+    /// Checks `condition` until it holds, 2,000 times at most, and leaves the processors to other threads in between.
     private static func look(until condition: () -> Bool) async -> Bool {
-        for _ in 0..<100_000 {
+        for _ in 0..<2_000 {
             if condition() { return true }
-            await Task.yield()
+            try? await Task.sleep(for: .milliseconds(5))
         }
         return condition()
     }
