@@ -1,5 +1,6 @@
 import Base
 import Store
+import TestSupport
 import Testing
 
 @testable import Identity
@@ -15,10 +16,23 @@ import Testing
         OobSubjectKey("acme", subject: [UInt8](repeating: 0, count: 32), kind: 3, codeHash: [4, 5]),
         OobSubjectKey("acme", subject: [UInt8](repeating: 1, count: 32)),
         OutboxDueKey(Timestamp(microseconds: 5), "acme", "mail"),
+        UserTimeKey("acme", Timestamp(microseconds: 5), "ann"),
     ]
 
     private func reread<Key: StoreKey>(_ key: Key, _ bytes: [UInt8]) -> [UInt8]? {
         bytes.withUnsafeBytes { Key(stored: $0)?.bytes }
+    }
+
+    @Test func `Each type of keys is in the list`() throws {
+        let root = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
+        let listed = Set(Self.keys.map { "\(type(of: $0))" })
+        for path in ["Identity/Tables/Keys", "Store/Keys"] {
+            let source = String(decoding: try #require(readFile("/\(root)/Sources/\(path).swift")), as: UTF8.self)
+            for text in source.split(separator: "\npublic struct ").dropFirst() {
+                let name = String(text.prefix { $0 != ":" })
+                #expect(listed.contains(name), "\(name): add a key to `keys`")
+            }
+        }
     }
 
     @Test func whatAKeyWroteIsReadAsThatKey() {
