@@ -42,8 +42,9 @@ extension Auth {
 
     private func add(_ listener: AuthListener) -> ListenerHandle {
         let id: Int = add(listener)
-        return ListenerHandle { [weak self] in
-            listener.remove()
+        // Weak: a closure that uses the object which keeps the handle would otherwise keep that object for ever.
+        return ListenerHandle { [weak self, weak listener] in
+            listener?.remove()
             self?.removeObserver(id)
         }
     }
@@ -62,9 +63,11 @@ extension Auth {
     }
 
     func removeObserver(_ id: Int) {
-        state.withLock { state in
-            state.observers[id] = nil
+        // The observer may be released here, and code of the application run at that: after the lock.
+        _ = state.withLock { state in
+            let removed = state.observers.removeValue(forKey: id)
             rearm(&state)
+            return removed
         }
     }
 }

@@ -59,7 +59,7 @@ public final class Channel: Sendable {
     deinit { mailbox.close() }
 
     /// Closes the connections, and returns when nothing of the channel is left. Calls in flight, and later ones, fail
-    /// with CHANNEL_CLOSED.
+    /// with CHANNEL_CLOSED. A second `shutdown` returns at once.
     public func shutdown() async {
         let isFirst = isShutDown.withLock { isShutDown in
             defer { isShutDown = true }

@@ -19,7 +19,7 @@ extension ChannelCore {
 
     private func failOverdue(now: Instant) {
         nextDeadline = .distantFuture
-        for call in waiting + unopened + connections.all.flatMap({ Array($0.inFlight) }) {
+        for call in waiting + unopened + connections.all.flatMap(\.unanswered) {
             if call.deadline <= now {
                 cancel(call, .deadlineExceeded, overdue(call, now: now))
             } else {

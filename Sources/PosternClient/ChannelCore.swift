@@ -196,7 +196,11 @@ final class ChannelCore: LoopWork {
                 continue
             }
             remove(connection, failure: failure)
-            if !connection.isWelcomed { balancer.failed(connection.endpoint, failure, now: now, using: &generator) }
+            if !connection.isWelcomed {
+                // The calls that get this failure were never sent, unlike those that were on the connection.
+                balancer.failed(
+                    connection.endpoint, .connectionFailed(failure.message), now: now, using: &generator)
+            }
             mustGoOn = mustGoOn || !waiting.isEmpty
         }
         return mustGoOn

@@ -92,7 +92,8 @@ final class ClientConnection {
     /// Nothing is in flight and nothing new will be.
     var isDone: Bool { isLeaving && calls.isEmpty }
 
-    var inFlight: some Collection<Call> { calls.values }
+    /// The calls that have no answer yet, with those that the server gave back in this turn.
+    var unanswered: [Call] { calls.values + unprocessed }
 
     func takeUnprocessed() -> [Call] {
         defer { unprocessed = [] }
@@ -108,13 +109,13 @@ final class ClientConnection {
         end(calls.isEmpty ? .connectionFailed("\(error)") : .connectionLost("\(error)"))
     }
 
-    /// Closes the socket and returns the calls that were in flight: the server may or may not have processed them.
+    /// Closes the socket and returns the calls that have no answer: the server may or may not have processed them.
     func close() -> [Call] {
         end(.connectionLost("The connection was closed."))
         _ = state.connectionLost()
         stream.close()
         defer { calls = [:] }
-        return Array(calls.values)
+        return calls.values + takeUnprocessed()
     }
 
     // Readiness
@@ -225,7 +226,8 @@ final class ClientConnection {
             case .frame(let header, let payload):
                 let action = state.received(header, payload: payload)
                 perform(action, payload: payload)
-                if !isWelcomed {
+                // A server whose first frame breaks the protocol is no better than one that cannot be reached.
+                if !isWelcomed, isOpen {
                     isWelcomed = true
                     for call in calls.values { drainOutbox(of: call) }
                 }

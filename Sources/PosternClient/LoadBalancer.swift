@@ -92,13 +92,20 @@ struct LoadBalancer {
         switch policy {
         case .pickFirst:
             if isServed { return nil }
-            return endpoints.firstIndex { $0.isDue(now: now) } ?? endpoints.firstIndex { $0.isLeft(before: nil) }
+            return firstDue(now: now) ?? endpoints.firstIndex { $0.isLeft(before: nil) }
         case .roundRobin:
             if connectionCount >= connectionsMax { return nil }
             return endpoints.firstIndex {
                 !names[$0.server].isRunning && ($0.isDue(now: now) || $0.isLeft(before: isServed ? now : nil))
             }
         }
+    }
+
+    /// The endpoint whose turn it is. Those that failed come again in the order in which they failed, after all others:
+    /// connecting to a dead address takes longer than the pause of another one, and would always come before the rest.
+    private func firstDue(now: Instant) -> Int? {
+        endpoints.indices.filter { endpoints[$0].isDue(now: now) }
+            .min { endpoints[$0].failedAt < endpoints[$1].failedAt }
     }
 
     private func mustLookUp(_ server: Int, now: Instant) -> Bool {
@@ -239,10 +246,22 @@ struct LoadBalancer {
         guard let index = endpoints.firstIndex(where: { $0.id == id }) else { return }
         endpoints[index].lost(now: now, using: &generator)
         names[endpoints[index].server].isStale = true
+        // From now on the order of the list counts again.
+        if !hasReady { for other in endpoints.indices { endpoints[other].forgetPause(before: now) } }
     }
 }
 
 extension Endpoint {
+    /// When the endpoint failed last. The distant past: nothing is known against it.
+    fileprivate var failedAt: Instant {
+        if case .pausing(let pause) = state { pause.since } else { Instant(nanoseconds: .min) }
+    }
+
+    /// Forgets a pause that is over. The back-off keeps its length.
+    fileprivate mutating func forgetPause(before now: Instant) {
+        if case .pausing(let pause) = state, pause.until <= now { state = .idle }
+    }
+
     /// True if the endpoint was left, and may be tried again at `now`. Nil: at any time.
     fileprivate func isLeft(before now: Instant?) -> Bool {
         guard case .left(let until) = state else { return false }

@@ -35,8 +35,8 @@ public final class TokenVerifier: Sendable {
     /// Fetches the keys and the first snapshot of revocations, then follows the feed until `stop` or until the verifier
     /// is dropped.
     ///
-    /// Throws UNAVAILABLE while the server cannot be reached, CALLER_UNAUTHENTICATED, INSUFFICIENT_PERMISSION,
-    /// TENANT_NOT_FOUND.
+    /// Throws UNAVAILABLE while the server cannot be reached or sends nothing on the feed, CALLER_UNAUTHENTICATED,
+    /// INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND.
     public init(channel: Channel, options: VerifierOptions = VerifierOptions()) async throws(Failure) {
         let source = VerifierSource(channel: channel, options: options)
         let project = try await source.project()

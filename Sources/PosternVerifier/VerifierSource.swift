@@ -4,10 +4,15 @@ import PosternClient
 
 /// The calls of a verifier to the server.
 struct VerifierSource: Sendable {
-    typealias Messages = ServerStream<TokensWatchRevocationsResponse>.Iterator
-
     let channel: Channel
     let options: VerifierOptions
+    /// The longest wait for the first message of a feed, connecting included. When a feed is asked for again, the
+    /// channel tries to connect at once, so that its own pauses do not count.
+    var firstMessageMax = Duration.seconds(10)
+
+    /// The longest wait for each later message.
+    private var silenceMax: Duration { max(firstMessageMax, .seconds(3 * heartbeatSeconds)) }
+    private var heartbeatSeconds: Int64 { Int64(Int32(clamping: max(1, options.heartbeat.components.seconds))) }
 
     private var tenantID: Text { if case .one(let tenantID) = options.tenants { tenantID } else { .empty } }
 
@@ -43,8 +48,8 @@ struct VerifierSource: Sendable {
     }
 
     /// Opens the feed and reads its snapshot.
-    func begin(_ followed: FollowedRevocations) async throws(Failure) -> Messages {
-        var messages = try await open(followed, waits: false)
+    func begin(_ followed: FollowedRevocations) async throws(Failure) -> FeedStream {
+        let messages = try await open(followed, waits: false)
         repeat {
             guard let message = try await messages.next() else { throw Self.ended }
             followed.apply(message, at: .nowWithSleep)
@@ -52,22 +57,23 @@ struct VerifierSource: Sendable {
         return messages
     }
 
-    private func open(_ followed: FollowedRevocations, waits: Bool) async throws(Failure) -> Messages {
+    private func open(_ followed: FollowedRevocations, waits: Bool) async throws(Failure) -> FeedStream {
         let request = TokensWatchRevocationsRequest(
             tenantID: tenantID, anyTenant: options.tenants == .any, cursor: followed.cursor,
-            heartbeatSeconds: Int32(clamping: max(1, options.heartbeat.components.seconds)),
+            heartbeatSeconds: Int32(clamping: heartbeatSeconds),
             sessionCookies: options.tokenKind == .sessionCookie)
-        return try await TokensClient(channel: channel).watchRevocations(
-            request, options: CallOptions(waitsForConnection: waits)
-        ).makeAsyncIterator()
+        let stream = try await TokensClient(channel: channel).watchRevocations(
+            request, options: CallOptions(waitsForConnection: waits))
+        return FeedStream(stream, firstMax: firstMessageMax, laterMax: silenceMax)
     }
 
-    /// Reads the feed until the task is cancelled. After a lost connection it continues where it was. A revoked key has
-    /// a successor: the keys are fetched again, so that the first token of the successor finds its key.
+    /// Reads the feed until the task is cancelled. After a lost connection, and when the feed is silent for three
+    /// heartbeats (10 s at least), it continues where it was. A revoked key has a successor: the keys are fetched
+    /// again, so that the first token of the successor finds its key.
     func keepFollowing(
-        _ followed: FollowedRevocations, _ first: Messages, onKeyRevoked: @Sendable () async -> Void
+        _ followed: FollowedRevocations, _ first: FeedStream, onKeyRevoked: @Sendable () async -> Void
     ) async {
-        var messages: Messages? = first
+        var messages: FeedStream? = first
         var failureCount = 0
         while !Task.isCancelled {
             do throws(Failure) {

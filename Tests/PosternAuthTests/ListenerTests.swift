@@ -171,6 +171,45 @@ import Testing
         }
     }
 
+    /// A part of an application that listens with a closure which uses it, and that keeps the handle.
+    private final class Screen: Sendable {
+        private let handle = Mutex<ListenerHandle?>(nil)
+        private let calls = Recording<Bool>()
+        private let isGone: Recording<Bool>
+
+        init(isGone: Recording<Bool>) { self.isGone = isGone }
+
+        deinit {
+            handle.withLock { $0 }?.remove()
+            isGone.append(true)
+        }
+
+        func open(_ auth: Auth) {
+            let added = auth.addStateDidChangeListener { _, _ in self.calls.append(true) }
+            handle.withLock { $0 = added }
+        }
+
+        func close() { handle.withLock { $0 }?.remove() }
+
+        var callCount: Int { calls.elements.count }
+    }
+
+    @Test func `Removing a listener, or dropping its Auth, frees what its closure uses`() async throws {
+        try await Application.run { application in
+            for isRemoved in [true, false] {
+                let isGone = Recording<Bool>()
+                var auth: Auth? = try application.auth()
+                var screen: Screen? = Screen(isGone: isGone)
+                if let auth { screen?.open(auth) }
+                try await eventually { screen?.callCount == 1 }
+                if isRemoved { screen?.close() } else { auth = nil }
+                screen = nil
+                try await eventually { isGone.elements == [true] }
+                #expect((auth?.observerCount ?? 0) == 0)
+            }
+        }
+    }
+
     @Test func `A listener does not keep its Auth alive`() async throws {
         try await Application.run { application in
             var auth: Auth? = try application.auth()

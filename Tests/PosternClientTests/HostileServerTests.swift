@@ -25,6 +25,40 @@ import Wire
         server.stop()
     }
 
+    @Test func `A server whose HELLO cannot be read is left alone for the channel's pause`() async throws {
+        let connections = Recording<Int>()
+        let server = ScriptedServer { peer, connection in
+            connections.append(connection)
+            _ = peer.receive()
+            peer.send { $0.appendHello(WireHello(protocolVersion: 0)) }
+            while peer.receive() != nil {}
+        }
+        var options = ChannelOptions()
+        options.reconnect.firstDelay = .minutes(10)
+        let channel = try Channel(address: server.address, credentials: .none, options: options)
+        let failure = await #expect(throws: Failure.self) {
+            try await callNumbered(1, on: channel, options: CallOptions(timeout: .seconds(1), waitsForConnection: true))
+        }
+        #expect(failure?.reason == "CONNECTION_FAILED")
+        await channel.shutdown()
+        server.stop()
+        #expect(connections.elements.count <= 1)
+    }
+
+    @Test func `A call that finds no connection was not sent, also where a proxy accepts and hangs up`() async throws {
+        let server = ScriptedServer { _, _ in }
+        var options = ChannelOptions()
+        options.reconnect.firstDelay = .minutes(10)
+        let channel = try Channel(address: server.address, credentials: .none, options: options)
+        // The first call is sent before the server has answered anything.
+        let first = await #expect(throws: Failure.self) { try await callNumbered(1, on: channel) }
+        #expect(first?.reason == "CONNECTION_LOST")
+        let second = await #expect(throws: Failure.self) { try await callNumbered(2, on: channel) }
+        #expect(second?.reason == "CONNECTION_FAILED")
+        await channel.shutdown()
+        server.stop()
+    }
+
     @Test func `A call that the server did not take is sent once more, also where no call is repeated`() async throws {
         let attempts = Recording<Text>()
         let server = ScriptedServer { peer, _ in

@@ -91,6 +91,25 @@ import Testing
         #expect(scene.begun() == [.connect(endpoint: 0)])
     }
 
+    @Test func `Pick first comes to every server, however long the dead ones take`() throws {
+        var scene = try Scene(Self.three) {
+            $0.reconnect.firstDelay = .milliseconds(500)
+            $0.reconnect.delayMax = .seconds(3)
+        }
+        // Connecting to a machine that is gone takes longer than any pause.
+        for id in [0, 1, 2, 0, 1, 2, 0] {
+            #expect(scene.begun() == [.connect(endpoint: id)])
+            scene.pass(.seconds(5))
+            scene.failed(id)
+        }
+        #expect(scene.begun() == [.connect(endpoint: 1)])
+        scene.balancer.connected(1)
+        scene.pass(.seconds(5))
+        scene.lost(1)
+        // The order of the list counts again.
+        #expect(scene.begun() == [.connect(endpoint: 0)])
+    }
+
     @Test func `When no server can be reached, the outage says until when none is tried`() throws {
         var scene = try Scene(Self.three)
         for id in 0..<3 {
