@@ -52,8 +52,10 @@ public final class SMTPClient: Sendable {
     private let lookups: NameLookups
     private let certificateFile: String?
 
-    /// The longest time for one mail, from looking up the server's name to the server's last answer.
+    /// The longest time for one mail, from looking up the server's name to the server's answer to the mail.
     static let timeout = Duration.seconds(30)
+    /// How long the server's answer to QUIT is waited for. It changes nothing. libcurl looks at it once a second.
+    static let quitTimeout = Duration.seconds(2)
     /// The longest time for looking up the server's name, and again for connecting.
     static let connectTimeout = Duration.seconds(10)
 
@@ -97,6 +99,14 @@ private final class SMTPExchange {
     private let message: Secret
     private let server: SMTPServer
     private var sentByteCount = 0
+    /// Whether libcurl has got the end of the message.
+    private var isWhole = false
+    /// Whether the server took the user name and password, or there is no user name.
+    private var isLoggedIn: Bool
+    /// When the answer came that decides about the mail: to the whole message, or a refusal before.
+    private var answeredAt: Instant?
+    /// When the time for the mail is over, except for QUIT.
+    private var end = Instant.now
     private var isAddressRefused = false
     /// Whether an address is not ASCII. libcurl asks for SMTPUTF8 if the server offers it, and goes on if it does not.
     private let needsUTF8: Bool
@@ -109,6 +119,7 @@ private final class SMTPExchange {
         self.server = server
         self.sender = sender
         self.recipient = recipient
+        self.isLoggedIn = server.username.isEmpty
         self.needsUTF8 = (sender.bytes + recipient.bytes).contains { $0 >= 0x80 }
     }
 
@@ -133,28 +144,42 @@ private final class SMTPExchange {
                 handle.reset(certificateFile: certificateFile)
                 defer { curl_easy_reset(handle.pointer) }
                 configure(handle, recipients: recipients)
+                end = Instant.now.advanced(by: remaining)
                 handle.check(postern_curl_set_opener(handle.pointer, opener), CURLOPT_OPENSOCKETFUNCTION)
-                handle.set(CURLOPT_READDATA, pointer: context)
-                handle.set(CURLOPT_READFUNCTION) { buffer, size, count, context in
-                    guard let context, let buffer else { return 0 }
-                    let exchange = Unmanaged<SMTPExchange>.fromOpaque(context).takeUnretainedValue()
-                    // A mail that ends before its last line is not delivered (RFC 5321 §4.1.1.4).
-                    if exchange.lacksUTF8 { return Int(CURL_READFUNC_ABORT) }
-                    return exchange.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: size * count))
-                }
-                // libcurl passes every line the server answers to the header function.
-                handle.set(CURLOPT_HEADERDATA, pointer: context)
-                handle.set(CURLOPT_HEADERFUNCTION) { line, size, count, context in
-                    guard let context, let line else { return 0 }
-                    let bytes = UnsafeRawBufferPointer(start: line, count: size * count)
-                    Unmanaged<SMTPExchange>.fromOpaque(context).takeUnretainedValue().capabilities.received(bytes)
-                    return size * count
-                }
+                setCallbacks(handle, context)
                 let code = try handle.perform(
                     port: server.port, timeout: remaining, connectTimeout: SMTPClient.connectTimeout, lookUp: lookUp)
                 try finish(code, handle)
             }
         }
+    }
+
+    private func setCallbacks(_ handle: CurlHandle, _ context: UnsafeMutableRawPointer) {
+        handle.set(CURLOPT_READDATA, pointer: context)
+        handle.set(CURLOPT_READFUNCTION) { buffer, size, count, context in
+            guard let context, let buffer else { return 0 }
+            let exchange = Unmanaged<SMTPExchange>.fromOpaque(context).takeUnretainedValue()
+            // A mail that ends before its last line is not delivered (RFC 5321 §4.1.1.4).
+            if exchange.lacksUTF8 { return Int(CURL_READFUNC_ABORT) }
+            return exchange.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: size * count))
+        }
+        // libcurl passes every line the server answers to the header function.
+        handle.set(CURLOPT_HEADERDATA, pointer: context)
+        handle.set(CURLOPT_HEADERFUNCTION) { line, size, count, context in
+            guard let context, let line else { return 0 }
+            let bytes = UnsafeRawBufferPointer(start: line, count: size * count)
+            Unmanaged<SMTPExchange>.fromOpaque(context).takeUnretainedValue().received(bytes)
+            return size * count
+        }
+        // libcurl's own limits do not hold for its QUIT: it would wait 120 seconds for the answer (libcurl 7.88.1).
+        handle.check(
+            postern_curl_set_progress(
+                handle.pointer,
+                { context, _, _, _, _ in
+                    guard let context else { return 1 }
+                    return Unmanaged<SMTPExchange>.fromOpaque(context).takeUnretainedValue().isOverdue ? 1 : 0
+                }, context),
+            CURLOPT_XFERINFOFUNCTION)
     }
 
     private func configure(_ handle: CurlHandle, recipients: CurlList) {
@@ -166,11 +191,29 @@ private final class SMTPExchange {
         handle.set(CURLOPT_MAIL_FROM, "<\(sender)>")
         handle.set(CURLOPT_MAIL_RCPT, recipients)
         handle.set(CURLOPT_UPLOAD, 1)
+        // libcurl says QUIT while the transfer's callbacks still hold, and not when the handle is freed.
+        handle.set(CURLOPT_FORBID_REUSE, 1)
         if !server.username.isEmpty {
             handle.set(CURLOPT_USERNAME, server.username.string)
             let password = server.password.withBytes { String(decoding: $0, as: UTF8.self) }
             handle.set(CURLOPT_PASSWORD, password)
         }
+    }
+
+    private func received(_ line: UnsafeRawBufferPointer) {
+        capabilities.received(line)
+        if line.starts(with: "235".utf8) { isLoggedIn = true }
+        // A hyphen behind the code means that more lines follow (RFC 5321 §4.2.1).
+        guard answeredAt == nil, line.count > 3, line[3] != UInt8(ascii: "-") else { return }
+        // Before the login, libcurl may try something else after a refusal: HELO, or another mechanism of AUTH.
+        let isRefusal = capabilities.isKnown && isLoggedIn && [0x34, 0x35].contains(line[0])
+        if isWhole || isRefusal { answeredAt = .now }
+    }
+
+    /// Whether nothing but the answer to QUIT can be missing, and the server had its time for that.
+    private var isOverdue: Bool {
+        let quitBegan = min(answeredAt ?? end, end)
+        return Instant.now >= quitBegan.advanced(by: SMTPClient.quitTimeout)
     }
 
     private var lacksUTF8: Bool { needsUTF8 && capabilities.isKnown && !capabilities.hasUTF8 }
@@ -192,6 +235,7 @@ private final class SMTPExchange {
             let count = min(room.count, bytes.count - sentByteCount)
             room.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[sentByteCount..<sentByteCount + count]))
             sentByteCount += count
+            if count == 0 { isWhole = true }
             return count
         }
     }

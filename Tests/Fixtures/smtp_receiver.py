@@ -1,12 +1,14 @@
 """A mail server for tests: takes mail on 127.0.0.1 and writes what it read of each, one JSON object a line.
 
 usage: smtp_receiver.py PORT FILE [--refuse CODE] [--certificate PEM] [--tls] [--login USER PASSWORD] [--utf8]
+                        [--hold-quit]
 
 --refuse       refuses every recipient with this code
 --certificate  certificate and key: offers STARTTLS, and takes no mail without it
 --tls          speaks TLS from the first byte instead
 --login        takes mail only from who knows these
 --utf8         takes international mail (SMTPUTF8)
+--hold-quit    answers QUIT after a minute, and writes `{"quit": true}` if the client has waited for that
 """
 import argparse
 import asyncio
@@ -19,8 +21,8 @@ from aiosmtpd.smtp import SMTP, AuthResult
 
 
 class Handler:
-    def __init__(self, path, code):
-        self.path, self.code = path, code
+    def __init__(self, path, code, holds_quit):
+        self.path, self.code, self.holds_quit = path, code, holds_quit
 
     async def handle_RCPT(self, server, session, envelope, address, options):
         if self.code:
@@ -40,9 +42,19 @@ class Handler:
             "sender_address": mail["From"].addresses[0].addr_spec, "recipient_header": mail["To"],
             "is_utf8": envelope.smtp_utf8, "is_authenticated": bool(session.authenticated),
         }
+        self.write(record)
+        return "250 OK"
+
+    async def handle_QUIT(self, server, session, envelope):
+        if self.holds_quit:
+            # Cancelled when the client closes the connection.
+            await asyncio.sleep(60)
+            self.write({"quit": True})
+        return "221 Bye"
+
+    def write(self, record):
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
-        return "250 OK"
 
 
 def options_of(arguments):
@@ -65,7 +77,7 @@ def options_of(arguments):
 
 
 async def main(arguments):
-    handler = Handler(arguments.file, arguments.refuse)
+    handler = Handler(arguments.file, arguments.refuse, arguments.hold_quit)
     options, context = options_of(arguments)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: SMTP(handler, **options), "127.0.0.1", arguments.port, ssl=context)
@@ -82,4 +94,5 @@ parser.add_argument("--certificate")
 parser.add_argument("--tls", action="store_true")
 parser.add_argument("--login", nargs=2)
 parser.add_argument("--utf8", action="store_true")
+parser.add_argument("--hold-quit", action="store_true")
 asyncio.run(main(parser.parse_args()))

@@ -61,6 +61,26 @@ import Testing
         }
     }
 
+    /// The mail server took or refused the mail, and keeps the connection. The outcome does not wait for its goodbye,
+    /// which would hold a thread.
+    @Test(arguments: [(nil, .sent), ("550", .dead)] as [(String?, OutboxState)])
+    func aMailIsSettledWithoutTheAnswerToQuit(_ refusal: String?, _ state: OutboxState) async throws {
+        try await withTemporaryDirectory { directory in
+            let options = ["--hold-quit"] + (refusal.map { ["--refuse", $0] } ?? [])
+            let mailServer = try MailServer(directory, port: try CrashTests.freePort(), options)
+            try await withServer { server in
+                let client = try IdentityClient(server)
+                try client.deliverBySMTP(port: mailServer.port)
+                _ = try client.signUp("ada@example.com")
+                try client.sendOob(.passwordReset, email: "ada@example.com")
+                let settled = try await client.newestMail(becomes: state)
+                #expect(settled.attempts == 1)
+                // The server writes a line more once it has answered QUIT.
+                #expect(try mailServer.mails().count == (refusal == nil ? 1 : 0))
+            }
+        }
+    }
+
     @Test func `A mail without a place on its way out waits and loses no attempt`() async throws {
         try await withTemporaryDirectory { directory in
             let silent = try SilentServer()
