@@ -61,10 +61,11 @@ final class Environment: @unchecked Sendable {
         try lock.lockDataFile()
         guard let file = try DataFile(path: configuration.directory + "/data.mdb") else { throw .missing }
         self.metaAtStart = try file.check()
+        self.tables = Schema.tables(with: configuration.tables)
+        try file.checkNames(of: tables, authenticator)
         self.raw = try Self.openRaw(configuration)
         self.handles = .allocate(capacity: 256)
         handles.initialize(repeating: 0, count: 256)
-        self.tables = Schema.tables(with: configuration.tables)
         var owners = [RowOwner](repeating: .nobody, count: 256)
         var tellers = [TableDeclaration?](repeating: nil, count: 256)
         for table in tables {

@@ -106,6 +106,18 @@ final class PageWalk {
         return true
     }
 
+    /// The tables whose records the tree of all tables holds.
+    func tables(_ main: Tree) -> [Tree] {
+        var tables: [Tree] = []
+        walk(main) { row in
+            guard row.value.count == Tree.byteCount else {
+                return findings.add("tables: row that is no table", at: "page \(row.page)")
+            }
+            tables.append(Tree(name: String(decoding: row.key, as: UTF8.self), bytes: row.value))
+        }
+        return tables
+    }
+
     /// Visits every row of `tree` in order.
     func walk(_ tree: Tree, _ body: (Row) -> Void) {
         var counts = Counts()

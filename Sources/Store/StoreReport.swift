@@ -68,8 +68,8 @@ extension StoreReport {
     private mutating func readPages(
         _ walk: PageWalk, _ configuration: StoreConfiguration, _ authenticator: any RecordAuthenticator
     ) throws(StoreError) {
-        let ids = Dictionary(
-            uniqueKeysWithValues: Schema.tables(with: configuration.tables).map { ($0.name.description, $0.id) })
+        let declared = Schema.tables(with: configuration.tables)
+        let ids = Dictionary(uniqueKeysWithValues: declared.map { ($0.name.description, $0.id) })
         let (free, main) = try walk.roots()
         var freeCount: UInt64 = 0
         var newest: UInt64 = 0
@@ -79,17 +79,15 @@ extension StoreReport {
         if newest != walk.meta.transactionID, walk.meta.transactionID > 1 {
             walk.findings.add("free pages: not those of the newest transaction", at: "root")
         }
-        var tables: [PageWalk.Tree] = []
-        walk.walk(main) { row in
-            guard row.value.count == PageWalk.Tree.byteCount else {
-                return walk.findings.add("tables: row that is no table", at: "page \(row.page)")
-            }
-            tables.append(PageWalk.Tree(name: String(decoding: row.key, as: UTF8.self), bytes: row.value))
-        }
+        let tables = walk.tables(main)
+        let lost = LostTables(declared: declared, found: tables, authenticator: authenticator)
         for table in tables {
             guard let id = ids[table.name] else {
                 lines.append("\(table.name): a table that this version does not know; only its pages are checked")
-                walk.walk(table) { _ in }
+                walk.walk(table) { row in
+                    guard let name = lost.table(of: row) else { return }
+                    walk.findings.add("\(name): rows under another name", at: "page \(row.page)")
+                }
                 continue
             }
             walk.walk(table) { row in

@@ -114,9 +114,9 @@ import Testing
         }
     }
 
-    /// Flips every bit that LMDB trusts without a MAC: in meta pages, headers of pages and rows, the tables' records,
-    /// and lists of free pages. Of similar rows in one page, only the first and the last are tried; of empty tables,
-    /// only one.
+    /// Flips every bit that LMDB trusts without a MAC: in meta pages, headers of pages and rows, the tables' names and
+    /// records, and lists of free pages. Of similar rows in one page, only the first and the last are tried; of empty
+    /// tables, only one.
     @Test func noBitOfTheLayoutIsCalledSoundThatChangesAnAnswer() throws {
         try withTemporaryDirectory { directory in
             let store = try openTestStore(at: directory, tables: testTables)
@@ -130,7 +130,8 @@ import Testing
             store.close()
             let trial = try DamageTrial(self, directory)
             let layout = trial.layout()
-            for part in ["free pages: leaf, list", "table: branch, row", "table: leaf, value's page"] {
+            let named = ["free pages: leaf, list", "tables: leaf, name", "table: branch, row", "table: leaf, value's page"]
+            for part in named {
                 #expect(layout.contains { $0.name == part })
             }
             for part in layout {
@@ -275,7 +276,10 @@ private final class DamageTrial {
                 }
             }
             // Of the tables without rows, one is enough.
-            if kind == 2, index == 0 || number(keyEnd + 6, 2) > 0 { addTree("table", recordAt: keyEnd, to: &parts) }
+            if kind == 2, index == 0 || number(keyEnd + 6, 2) > 0 {
+                parts.append(Part(name: "\(name), name", range: node + 8..<keyEnd))
+                addTree("table", recordAt: keyEnd, to: &parts)
+            }
             if !isLeaf { addPage(tree, (number(node, 4) | number(node + 4, 2) << 32) * 4_096, to: &parts) }
         }
     }
