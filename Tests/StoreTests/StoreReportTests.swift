@@ -130,9 +130,11 @@ import Testing
             store.close()
             let trial = try DamageTrial(self, directory)
             let layout = trial.layout()
-            let named = ["free pages: leaf, list", "tables: leaf, name", "table: branch, row", "table: leaf, value's page"]
-            for part in named {
-                #expect(layout.contains { $0.name == part })
+            for (tree, part) in [
+                ("free pages: leaf", "list"), ("tables: leaf", "name"), ("table: branch", "row"),
+                ("table: leaf", "value's page"),
+            ] {
+                #expect(layout.contains { $0.name == "\(tree), \(part)" })
             }
             for part in layout {
                 for byte in part.range {
