@@ -37,6 +37,17 @@ public struct Failure: Error, Sendable, Equatable {
         }
     }
 
+    /// What a refusal rests on: whether a node of a cluster may give it without asking for the newest state. It is not
+    /// sent.
+    package enum Ground: Sendable {
+        /// The rows of the store, which other nodes change.
+        case state
+        /// A key that this node does not know, and another node may have made. Anybody can name such a key.
+        case unknownKey
+        /// The request, the clock and what never changes: no node answers otherwise.
+        case request
+    }
+
     public var code: StatusCode
     public var reason: String
     public var message: String
@@ -44,6 +55,7 @@ public struct Failure: Error, Sendable, Equatable {
     public var violations: [FieldViolation]
     public var retryAfter: Duration?
     public var guidance: Guidance?
+    package var ground = Ground.state
 
     /// `code` is for a reason that comes with more than one status. Without `code`, the reason's usual status is used.
     public init(
@@ -80,6 +92,13 @@ public struct Failure: Error, Sendable, Equatable {
 
     /// The `Reason` of this name, or nil if only a newer server knows it.
     public var knownReason: Reason? { Reason(name: reason) }
+
+    /// The same failure with another ground.
+    package func resting(on ground: Ground) -> Failure {
+        var copy = self
+        copy.ground = ground
+        return copy
+    }
 
     public func with(_ key: String, _ value: String) -> Failure {
         var copy = self

@@ -102,10 +102,12 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         if begins([0x00, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0]) { return Self.reach(ofIPv4: bytes[12...]) }
         if begins([0x20, 0x02]) { return Self.reach(ofIPv4: bytes[2..<6]) }
         if bytes[0] & 0xFE == 0xFC { return .privateNetwork }
-        // Only 2000::/3 is allocated; in it, 2001::/23 is for protocols (Teredo), 2001:db8::/32 for documentation.
+        // Documentation: 2001:db8::/32 and 3fff::/20.
+        let isDocumentation =
+            begins([0x20, 0x01, 0x0D, 0xB8]) || (begins([0x3F, 0xFF]) && bytes[2] & 0xF0 == 0)
+        // Only 2000::/3 is allocated; in it, 2001::/23 is for protocols (Teredo).
         let isGlobal =
-            bytes[0] & 0xE0 == 0x20 && !(begins([0x20, 0x01]) && bytes[2] & 0xFE == 0)
-            && !begins([0x20, 0x01, 0x0D, 0xB8])
+            bytes[0] & 0xE0 == 0x20 && !(begins([0x20, 0x01]) && bytes[2] & 0xFE == 0) && !isDocumentation
         return isGlobal ? .global : .special
     }
 }

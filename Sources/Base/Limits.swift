@@ -23,7 +23,7 @@ public struct Limits: Sendable {
     public var streamWindow = 256 * 1024
     /// Cancels of unfinished work per connection and second, before the connection is closed.
     public var cancelsPerSecondMax = 200
-    /// Pings per connection and second, before the connection is closed.
+    /// Pings per connection and second, before the connection is closed; by gRPC, of those that follow no output.
     public var pingsPerSecondMax = 100
 
     // gRPC over HTTP/2
@@ -35,7 +35,7 @@ public struct Limits: Sendable {
     /// The bytes that a client without a credential may send on one stream before the server takes them. With a
     /// credential, it is `streamWindow`.
     public var streamWindowUnauthenticated = 16 * 1024
-    /// SETTINGS, PRIORITY, RST_STREAM, empty DATA and unknown frames per connection and second, before it is closed.
+    /// Frames that carry nothing (docs/grpc.md lists them) per connection and second, before the connection is closed.
     public var idleFramesPerSecondMax = 1_000
 
     // Memory of connections: docs/decisions/0038-memory-of-connections.md

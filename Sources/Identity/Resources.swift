@@ -17,6 +17,7 @@ public struct Resources: Sendable {
     public var limits: Limits { sharedLimits.values }
     public let log: Log
     public let changes: ChangeHub
+    let damagedTenants: DamagedTenants
 
     public init(
         store: Store, time: ServerClock, random: RandomSource, limits: Limits, log: Log
@@ -29,5 +30,6 @@ public struct Resources: Sendable {
         self.random = random
         self.sharedLimits = SharedLimits(limits)
         self.log = log
+        self.damagedTenants = DamagedTenants(log: log, steadyClock: time.steadyClock)
     }
 }

@@ -197,8 +197,14 @@ private final class SMTPExchange {
             handle.set(CURLOPT_USERNAME, server.username.string)
             let password = server.password.withBytes { String(decoding: $0, as: UTF8.self) }
             handle.set(CURLOPT_PASSWORD, password)
+            // The mechanisms that prove the password. Where a server offers Kerberos (GSSAPI), libcurl prefers that for
+            // a user name with a domain: it would log in as the operator of this process, and fails without a ticket.
+            handle.set(CURLOPT_LOGIN_OPTIONS, Self.mechanisms)
         }
     }
+
+    private static let mechanisms = ["CRAM-MD5", "DIGEST-MD5", "NTLM", "PLAIN", "LOGIN"].map { "AUTH=\($0)" }
+        .joined(separator: ";")
 
     private func received(_ line: UnsafeRawBufferPointer) {
         capabilities.received(line)

@@ -35,8 +35,7 @@ struct RevocationCommand {
         }
         raiseFileLimit()
         let hashes = try population.originAsFound(over: admin).hashes
-        let process = target.process
-        let before = try process?.usage()
+        let process = target.process, before = try process?.usage()
         let followers = try Followers(target, tenantID: population.tenantID, count: verifiers)
         // The server frees what a connection needed in its first moments, once the connection is quiet.
         usleep(7_000_000)
@@ -57,6 +56,7 @@ struct RevocationCommand {
         let latency = try revokeInTurn(population, followers, admin)
         let seconds = max(1e-3, Double(Instant.now.nanoseconds(since: begin)) / 1e9)
         let wakeAfter = try process?.usage()
+        if let reason = verifications.failure { throw BenchError(.failed, "VerifyIdToken: \(reason)") }
         var report = RevocationReport(
             hashes: hashes, verifiers: verifiers, rounds: rounds, latency: latency,
             verificationsPerSecond: Double(verifications.answeredCount - verifiedBefore) / seconds)

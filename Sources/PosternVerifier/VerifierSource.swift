@@ -25,11 +25,24 @@ struct VerifierSource: Sendable {
         }
     }
 
+    /// The newest keys: a node of a cluster asks the others first, because a token may be of a key that was made a
+    /// moment ago. A node that cannot ask gives the keys that it has.
+    ///
     /// `waits`: for a connection, instead of failing during the channel's pauses between attempts to connect.
     func jwks(waits: Bool) async throws(Failure) -> [UInt8] {
+        let newest = CallOptions(timeout: .seconds(2), waitsForConnection: waits, readsLatest: true)
+        do throws(Failure) {
+            return try await jwks(newest)
+        } catch {
+            guard error.code == .unavailable || error.code == .deadlineExceeded else { throw error }
+            return try await jwks(CallOptions(waitsForConnection: waits))
+        }
+    }
+
+    private func jwks(_ call: CallOptions) async throws(Failure) -> [UInt8] {
         let use: TokenUse = options.tokenKind == .idToken ? .idToken : .sessionCookie
         return try await TokensClient(channel: channel).listKeys(
-            TokensListKeysRequest(tokenUse: use), options: CallOptions(waitsForConnection: waits)
+            TokensListKeysRequest(tokenUse: use), options: call
         ).jwksJSON
     }
 

@@ -8,17 +8,33 @@ package import Base
 ///   Choudhury and Hahne, 1998). So its share shrinks as more tenants want workers, and a tenant that comes late still
 ///   finds one.
 /// - All slow tenants together have at most half of the workers. A tenant is slow while one of its works has run for
-///   longer than `timeFree`, and afterwards in proportion to the time that its works took beyond that.
-/// - All patient works together have at most half of the workers. Such a work may take longer than the others, and
-///   nobody waits for it: a mail. So works for which somebody waits find a worker as soon as one of their own ends.
+///   longer than `timeFree`, and afterwards in proportion to the time that its works took beyond that. If its last work
+///   hung, it stays slow until one ends in time: a server that hangs may do so for days, and is tried now and then.
+/// - All patient works together have at most half of the workers, and those of slow tenants half of these. Such a work
+///   may take longer than the others, and nobody waits for it: a mail. So works for which somebody waits find a worker
+///   as soon as one of their own ends, and mail servers that hang leave workers to the mails of other tenants.
+///
+/// A tenant's patient works and its other works are judged apart: they go to different servers.
 ///
 /// The server's own work (`Work.ownTenant`) takes any worker that is free.
 package struct WorkerShares: Sendable {
-    private struct Running {
-        let id: ObjectIdentifier
+    /// The works of a tenant that are judged together.
+    fileprivate struct Line: Hashable {
         let tenant: Text
         let isPatient: Bool
+    }
+
+    private struct Running {
+        let id: ObjectIdentifier
+        let line: Line
         let begun: Instant
+    }
+
+    private struct Slowness {
+        /// The time until which the slow works count.
+        var until: Instant
+        /// Whether the last work took so long that it has consequences by itself.
+        var hasHung: Bool
     }
 
     /// The time of each work that is never held against its tenant.
@@ -28,20 +44,22 @@ package struct WorkerShares: Sendable {
     static let slowMax = Duration.minutes(10)
     /// A tenant may be slow for so much time without consequences: one answer that came a little late says nothing.
     static let slowFree = Duration.seconds(20)
-    static let slowTenantsMax = 4_096
+    static let slowLinesMax = 4_096
 
     private let workers: Int
     /// The workers that slow tenants may have, and also those that patient works may have.
     private let halfOfWorkers: Int
+    /// The workers that patient works of slow tenants may have.
+    private let quarterOfWorkers: Int
     private var running: [Running] = []
-    /// The time until which each tenant's slow works count.
-    private var slowUntil: [Text: Instant] = [:]
+    private var slowness: [Line: Slowness] = [:]
 
     package var runningCount: Int { running.count }
 
     package init(workers: Int) {
         self.workers = workers
         self.halfOfWorkers = max(1, workers / 2)
+        self.quarterOfWorkers = max(1, workers / 4)
     }
 
     /// Says which works may begin now.
@@ -49,40 +67,45 @@ package struct WorkerShares: Sendable {
         fileprivate let freeCount: Int
         fileprivate let hasRoomForSlow: Bool
         fileprivate let hasRoomForPatient: Bool
-        fileprivate let isSlow: (Text) -> Bool
+        fileprivate let hasRoomForSlowPatient: Bool
+        fileprivate let isSlow: (Line) -> Bool
 
         /// `runningCount`: how many workers the tenant has already.
         func admits(_ tenant: Text, isPatient: Bool = false, runningCount: Int) -> Bool {
             if tenant == Work.ownTenant { return true }
             if isPatient && !hasRoomForPatient { return false }
-            return 2 * runningCount < freeCount && (hasRoomForSlow || !isSlow(tenant))
+            guard 2 * runningCount < freeCount else { return false }
+            let hasRoomIfSlow = hasRoomForSlow && (!isPatient || hasRoomForSlowPatient)
+            return hasRoomIfSlow || !isSlow(Line(tenant: tenant, isPatient: isPatient))
         }
     }
 
     func admission(now: Instant) -> Admission {
-        let slowNow = Set(running.filter { Self.isOverdue($0.begun, now) }.map(\.tenant))
-        let slowUntil = slowUntil
-        let isSlow = { (tenant: Text) in
-            guard tenant != Work.ownTenant else { return false }
-            let isStillPaying = slowUntil[tenant].map { $0 > now.advanced(by: Self.slowFree) } ?? false
-            return isStillPaying || slowNow.contains(tenant)
+        let slowNow = Set(running.filter { Self.isOverdue($0.begun, now) }.map(\.line))
+        let slowness = slowness
+        let isSlow = { (line: Line) in
+            guard line.tenant != Work.ownTenant else { return false }
+            if slowNow.contains(line) { return true }
+            guard let known = slowness[line] else { return false }
+            return known.hasHung || known.until > now.advanced(by: Self.slowFree)
         }
-        let (slowCount, patientCount) = (running.count { isSlow($0.tenant) }, running.count { $0.isPatient })
+        let slow = running.filter { isSlow($0.line) }
         return Admission(
-            freeCount: workers - running.count, hasRoomForSlow: slowCount < halfOfWorkers,
-            hasRoomForPatient: patientCount < halfOfWorkers, isSlow: isSlow)
+            freeCount: workers - running.count, hasRoomForSlow: slow.count < halfOfWorkers,
+            hasRoomForPatient: running.count { $0.line.isPatient } < halfOfWorkers,
+            hasRoomForSlowPatient: slow.count { $0.line.isPatient } < quarterOfWorkers, isSlow: isSlow)
     }
 
     private static func isOverdue(_ begun: Instant, _ now: Instant) -> Bool { now > begun.advanced(by: timeFree) }
 
     /// `id`: of an object that lives until its work has ended.
     mutating func began(_ id: ObjectIdentifier, of tenant: Text, isPatient: Bool = false, now: Instant) {
-        running.append(Running(id: id, tenant: tenant, isPatient: isPatient, begun: now))
+        running.append(Running(id: id, line: Line(tenant: tenant, isPatient: isPatient), begun: now))
     }
 
     /// As `began`, for works without a queue. Returns false if the work may not begin now.
     package mutating func begin(_ id: ObjectIdentifier, of tenant: Text, now: Instant) -> Bool {
-        let runningCount = running.count { $0.tenant == tenant }
+        let runningCount = running.count { $0.line.tenant == tenant }
         guard running.count < workers, admission(now: now).admits(tenant, runningCount: runningCount) else {
             return false
         }
@@ -94,20 +117,25 @@ package struct WorkerShares: Sendable {
     package mutating func ended(_ id: ObjectIdentifier, nanoseconds: Int64) {
         guard let index = running.firstIndex(where: { $0.id == id }) else { return }
         let ended = running.remove(at: index)
-        let (tenant, now) = (ended.tenant, ended.begun.advanced(by: .nanoseconds(nanoseconds)))
+        let (line, now) = (ended.line, ended.begun.advanced(by: .nanoseconds(nanoseconds)))
         let slow = min(.nanoseconds(nanoseconds) - Self.timeFree, Self.slowMax)
-        guard slow > .zero else { return }
+        guard slow > .zero else { return endedInTime(line, now: now) }
         let added = slow * Self.secondsPerSlowSecond
-        let until = max(slowUntil[tenant] ?? now, now).advanced(by: added)
-        slowUntil[tenant] = min(until, now.advanced(by: Self.slowMax))
-        if slowUntil.count > Self.slowTenantsMax { forget(now: now) }
+        let until = max(slowness[line]?.until ?? now, now).advanced(by: added)
+        slowness[line] = Slowness(until: min(until, now.advanced(by: Self.slowMax)), hasHung: added > Self.slowFree)
+        if slowness.count > Self.slowLinesMax { forget(now: now) }
     }
 
-    /// Forgets the tenants that have paid, and if all have not, the half that has least to pay.
+    private mutating func endedInTime(_ line: Line, now: Instant) {
+        guard let known = slowness[line] else { return }
+        slowness[line] = known.until > now ? Slowness(until: known.until, hasHung: false) : nil
+    }
+
+    /// Forgets those that have paid and did not hang last, and if all have not, the half that has least to pay.
     private mutating func forget(now: Instant) {
-        slowUntil = slowUntil.filter { $0.value > now }
-        guard slowUntil.count > Self.slowTenantsMax else { return }
-        let middle = slowUntil.values.sorted()[slowUntil.count / 2]
-        slowUntil = slowUntil.filter { $0.value > middle }
+        slowness = slowness.filter { $0.value.hasHung || $0.value.until > now }
+        guard slowness.count > Self.slowLinesMax else { return }
+        let middle = slowness.values.map(\.until).sorted()[slowness.count / 2]
+        slowness = slowness.filter { $0.value.until > middle }
     }
 }

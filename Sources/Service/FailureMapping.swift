@@ -68,7 +68,8 @@ extension Failure {
     /// Whether a node with a newer state might answer otherwise: the subject of the call was missing, old or switched
     /// off.
     var mayBeOutdated: Bool {
-        switch code {
+        if ground == .request { return false }
+        return switch code {
         case .unauthenticated, .permissionDenied, .notFound, .alreadyExists, .failedPrecondition, .aborted: true
         default: false
         }

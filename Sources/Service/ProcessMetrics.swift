@@ -39,8 +39,10 @@ struct ProcessMetrics {
         guard let folder = opendir("/proc/self/fd") else { return 0 }
         defer { closedir(folder) }
         var count = 0
+        errno = 0
         while readdir(folder) != nil { count += 1 }
-        return max(0, count - 3)
+        // readdir(3) gives nil at the end and after an error, which alone sets errno.
+        return errno == 0 ? max(0, count - 3) : 0
     }
 }
 

@@ -51,6 +51,8 @@ extension Router {
         _ prepare: PrepareStream, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {
         if let stream = try await firstMessage(prepare, exchange, on: carrier) {
+            // The message may have come long after the stream was opened, and is admitted only now.
+            if isInCluster { try await reachEnd(for: nil, exchange.caller) }
             let call = try streamCall(stream, exchange, on: carrier)
             exchange.trace?.note(tenantID: carrier.connectionContext.admittedTenantID)
             try await run(stream, call, exchange, on: carrier)

@@ -1,5 +1,6 @@
 import Base
 import Identity
+import Messages
 import Rules
 import Store
 import Wire
@@ -36,7 +37,7 @@ extension Router {
     ) throws {
         try checkLength(incoming, of: method)
         let exchange = exchange(incoming, of: method, by: caller)
-        if try beginsAtEnd(incoming, body) {
+        if try beginsAtEnd(incoming, of: method, body) {
             return try start(.atEnd(try owned(incoming.request)), exchange, on: carrier)
         }
         let work = try work(body, incoming.request, exchange, on: carrier)
@@ -51,8 +52,12 @@ extension Router {
         throw Failure(.frameTooLarge, "The request of such a stream may have \(most) bytes at most; ask for less.")
     }
 
-    private func beginsAtEnd(_ incoming: IncomingCall, _ body: WaitingBody) throws -> Bool {
-        guard isInCluster else { return false }
+    private func beginsAtEnd(
+        _ incoming: IncomingCall, of method: RegisteredMethod, _ body: WaitingBody
+    ) throws -> Bool {
+        // Methods for which no credential is needed tell this node's health, and no row of the store. They are answered
+        // without the engine, too.
+        guard isInCluster, method.descriptor.role != .unspecified else { return false }
         if case .page = body { return try mustReachEnd(incoming) }
         return true
     }
@@ -75,13 +80,16 @@ extension Router {
 
     /// Tries a call again that this node refused before it was at the end of the journal: the key, user or session that
     /// it did not find may have been made on another node a moment ago. Nil: the call goes on. Otherwise the error to
-    /// answer: the refusal itself, or NODE_BEHIND if strangers ask too much.
+    /// answer: the refusal itself, or NODE_BEHIND if strangers ask too much. A token of an unknown key counts as a
+    /// stranger's, whoever brings it.
     func answersAtEnd<Carrier: CallCarrier>(
         _ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, refused error: any Error,
         on carrier: isolated Carrier
     ) -> (any Error)? {
-        guard isInCluster, Failure(mapping: error).mayBeOutdated else { return error }
-        guard mayAsk(for: caller) else { return Failure.nodeBehind }
+        guard isInCluster else { return error }
+        let failure = Failure(mapping: error)
+        guard failure.mayBeOutdated else { return error }
+        guard mayAsk(for: failure.ground == .unknownKey ? nil : caller) else { return Failure.nodeBehind }
         let again = exchange(incoming, of: method, by: caller)
         do {
             try start(.atEnd(try owned(incoming.request)), again, on: carrier)

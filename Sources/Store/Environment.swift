@@ -62,7 +62,7 @@ final class Environment: @unchecked Sendable {
         guard let file = try DataFile(path: configuration.directory + "/data.mdb") else { throw .missing }
         self.metaAtStart = try file.check()
         self.tables = Schema.tables(with: configuration.tables)
-        try file.checkNames(of: tables, authenticator)
+        try file.checkTables(of: tables, authenticator)
         self.raw = try Self.openRaw(configuration)
         self.handles = .allocate(capacity: 256)
         handles.initialize(repeating: 0, count: 256)

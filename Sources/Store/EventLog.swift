@@ -67,10 +67,30 @@ extension WriteTransaction {
 
     /// Deletes up to `limit` of a deleted tenant's events, and returns whether there may be more. The checkpoint stays,
     /// so that nobody can pass other events off as the tenant's.
-    public func deleteEvents(ofDeletedTenant tenant: Text, limit: Int, now: Timestamp) throws -> Bool {
-        if try deleteEvents(tenant: tenant, limit: limit, now: now, while: { _ in true }) == limit { return true }
-        try delete(Schema.eventHeads, TenantPrefix(tenant))
+    ///
+    /// Damaged events are deleted, too; they are told to `onDamage` by the table's name.
+    public func deleteEvents(
+        ofDeletedTenant tenant: Text, limit: Int, now: Timestamp, onDamage: (String) -> Void = { _ in }
+    ) throws -> Bool {
+        let count: Int
+        do {
+            count = try deleteEvents(tenant: tenant, limit: limit, now: now, while: { _ in true })
+        } catch StoreError.corrupt {
+            onDamage(Schema.events.name.description)
+            count = try deleteAll(Schema.events, evenDamagedOf: tenant, limit: limit)
+        }
+        if count == limit { return true }
+        try endLog(ofDeletedTenant: tenant, now: now)
         return false
+    }
+
+    /// Deletes the head of a log without events. If the last events were damaged, the checkpoint is made from the head.
+    private func endLog(ofDeletedTenant tenant: Text, now: Timestamp) throws {
+        let checkpoint = try? reading.eventCheckpoint(tenant: tenant)
+        if let head = try? reading.eventHead(tenant: tenant), head != checkpoint?.head ?? .empty {
+            try put(Schema.eventCheckpoints, TenantPrefix(tenant), EventCheckpoint(head: head, cutAt: now).encoded)
+        }
+        try delete(Schema.eventHeads, TenantPrefix(tenant))
     }
 }
 
@@ -89,11 +109,11 @@ extension ReadTransaction {
         return checkpoint
     }
 
-    /// The next tenant with events after `last`; nil if there is none.
+    /// The next tenant with events after `last`, also one whose head is damaged; nil if there is none.
     public func tenantWithEvents(after last: Text?) throws -> Text? {
         var tenant: Text?
-        try scan(Schema.eventHeads, from: last.map { .after(TenantPrefix($0)) } ?? .first, limit: 1) { row in
-            tenant = try row.key.tenant
+        try scanKeys(of: Schema.eventHeads, from: last.map { .after(TenantPrefix($0)) } ?? .first) { key in
+            tenant = key.tenant
             return false
         }
         return tenant
@@ -102,10 +122,19 @@ extension ReadTransaction {
     /// The tenant's newest event, or the checkpoint if the tenant was deleted.
     public func eventHead(tenant: Text) throws(StoreError) -> EventHead {
         guard let bytes = try get(Schema.eventHeads, TenantPrefix(tenant)) else {
+            // With a lost head, the next event would take the place of an old one.
+            guard try !hasEvents(tenant: tenant) else { throw corrupt(Schema.eventHeads.id) }
             return try eventCheckpoint(tenant: tenant)?.head ?? .empty
         }
         guard let head = EventHead(bytes) else { throw corrupt(Schema.eventHeads.id) }
         return head
+    }
+
+    private func hasEvents(tenant: Text) throws(StoreError) -> Bool {
+        try withBytes(of: TenantPrefix(tenant)) { prefix throws(StoreError) in
+            let cursor = try Cursor(self, tableID: Schema.events.id)
+            return try cursor.first(of: prefix, .first)?.key.starts(with: prefix) ?? false
+        }
     }
 
     /// The tenant's events from `sequence` on, in order, until `body` returns false or `limit` is reached. A `reversed`
@@ -129,12 +158,14 @@ extension ReadTransaction {
     }
 
     /// Follows the tenant's chain from `place`, which it moves, by up to `limit` events. If it followed fewer than
-    /// `limit`, the chain ends at the tenant's head, as it should.
+    /// `limit`, the chain ends at the tenant's head, as it should. Throws `.corrupt` for a damaged record; `place` then
+    /// is before it.
     public func followEvents(tenant: Text, from place: inout EventHead, limit: Int) throws -> EventChainStatus {
         let start = place
         var reached = start
         var broken: UInt64?
         var count = 0
+        defer { place = reached }
         try scanEvents(tenant: tenant, from: start.sequence + 1, limit: limit) { event in
             guard event.sequence == reached.sequence + 1, event.previousHash == reached.hash else {
                 // A wrong reference means that the event before it was altered, unless none was read before it.
@@ -146,7 +177,6 @@ extension ReadTransaction {
             count += 1
             return true
         }
-        place = reached
         if let broken { return .broken(sequence: broken) }
         guard count < limit else { return .intact(count: count) }
         let head = try eventHead(tenant: tenant)

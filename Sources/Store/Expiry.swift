@@ -70,9 +70,15 @@ extension WriteTransaction {
         return due.count
     }
 
-    /// Lets the first record that is due wait for another day. Returns how many records that were: 1, or 0 if none is
-    /// due any more.
+    /// Lets the first record that is due wait for another day. If the row that says when is damaged, the row is
+    /// dropped, and its record stays: it may name a record whose time has not come. Returns how many rows that were: 1,
+    /// or 0 if none is due any more.
     fileprivate func putOffFirstExpiry(now: Timestamp) throws -> Int {
+        let (keys, areDamaged) = try reading.firstKeys(tableID: Schema.expiry.id, prefix: [], limit: 1)
+        if areDamaged || keys.contains(where: { key in key.withUnsafeBytes { ExpiryKey(stored: $0) } == nil }) {
+            try delete(tableID: Schema.expiry.id, keys)
+            return 1
+        }
         let end = UInt64(max(0, now.microseconds))
         var first: ExpiryKey?
         try scan(Schema.expiry, limit: 1) { row in
@@ -92,7 +98,8 @@ extension Store {
     /// If it returns `limit`, more may be due: sweep again, with other writes in between. If a record throws, the whole
     /// slice is undone. In a full store, the slice is smaller.
     ///
-    /// A damaged record stays, and is told to `onDamage` once a day. It does not keep the others.
+    /// A damaged record stays, and is told to `onDamage` once a day. A damaged row that says when a record expires is
+    /// dropped, and told once. Neither keeps the others.
     public func sweep(
         now: Timestamp, limit: Int, onDamage: @Sendable (StoreError) -> Void = { _ in }
     ) async throws -> Int {

@@ -22,20 +22,17 @@ struct LostTables {
     }
 }
 
-extension DataFile {
-    /// Throws `.damaged` if the rows of a declared table lie under another name. Reads the names, and no more, if none
-    /// is missing.
-    consuming func checkNames(
-        of declared: [TableDeclaration], _ authenticator: any RecordAuthenticator
+extension PageWalk {
+    /// Throws `.damaged` if the rows of a declared table lie under another name. Reads nothing if no table is missing.
+    func checkNames(
+        of declared: [TableDeclaration], in found: [Tree], _ authenticator: any RecordAuthenticator
     ) throws(StoreError) {
-        let walk = try PageWalk(self)
-        let found = walk.tables(try walk.roots().main)
         let lost = LostTables(declared: declared, found: found, authenticator: authenticator)
         guard !lost.isEmpty else { return }
         let names = Set(declared.map(\.name.description))
         for table in found where !names.contains(table.name) {
             var isLost = false
-            walk.walk(table) { row in isLost = isLost || lost.table(of: row) != nil }
+            walk(table) { row in isLost = isLost || lost.table(of: row) != nil }
             if isLost { throw .damaged(operation: "name of a table") }
         }
     }

@@ -29,6 +29,13 @@ extension Store {
     /// because only deletions make room. The next start tries again.
     public var isUpgradePutOff: Bool { isUpgradePending.load(ordering: .relaxed) }
 
+    /// Refuses a store that has rows and no version. Each store gets its version first. As a new store, it would get
+    /// this version without the steps of its upgrade, or in the place of a newer one. The writer does not run yet.
+    func requireVersion() throws(StoreError) {
+        let isLost = try atStart { try read { try $0.hasLostVersion() } }
+        if isLost { throw .damaged(operation: "version of the store") }
+    }
+
     /// Marks a new store with this version, refuses a store of a newer version, and upgrades a store of an older one.
     /// Reading the mark checks the master key as well.
     func upgrade() throws(StoreError) {
@@ -79,6 +86,15 @@ extension Store {
 extension ReadTransaction {
     fileprivate func version(_ key: [UInt8]) throws(StoreError) -> UInt32? {
         try get(Schema.meta, key).map { $0.reduce(0) { $0 << 8 | UInt32($1) } }
+    }
+
+    /// Whether the store has rows and no version.
+    func hasLostVersion() throws(StoreError) -> Bool {
+        guard try version(Migration.schemaKey) == nil else { return false }
+        for table in environment.tables {
+            if try !isEmpty(tableID: table.id) { return true }
+        }
+        return false
     }
 
     /// The version that the store was upgraded to, if its mark is `schema`.

@@ -106,6 +106,10 @@ final class PageWalk {
         return true
     }
 
+    func isClaimed(_ page: UInt64) -> Bool {
+        page <= meta.lastPage && claimedBits[Int(clamping: page / 64)] & (UInt64(1) << (page % 64)) != 0
+    }
+
     /// The tables whose records the tree of all tables holds.
     func tables(_ main: Tree) -> [Tree] {
         var tables: [Tree] = []
@@ -146,6 +150,29 @@ final class PageWalk {
 // MARK: - Pages
 
 extension PageWalk {
+    /// Claims the pages on the way to the first row of `tree`. There must be as many as the tree is deep.
+    func claimFirstPages(of tree: Tree) {
+        guard (1...DataFile.depthMax).contains(tree.depth) else {
+            return findings.add("\(tree.name): impossible depth", at: "root")
+        }
+        var number = tree.root
+        for level in 1...tree.depth {
+            let isLeaf = level == tree.depth
+            guard claim(number, for: tree.name, at: number) else { return }
+            guard let bytes = try? file.bytes(at: number * meta.pageByteCount, count: pageByteCount) else {
+                return findings.add("\(tree.name): page cannot be read", at: "page \(number)")
+            }
+            let next = bytes.withUnsafeBytes { bytes -> UInt64? in
+                guard let page = TreePage(bytes, number: number, isLeaf: isLeaf) else { return nil }
+                return isLeaf ? number : page.child(0)
+            }
+            guard let next else {
+                return findings.add("\(tree.name): page is no \(isLeaf ? "leaf" : "branch")", at: "page \(number)")
+            }
+            number = next
+        }
+    }
+
     private typealias Bounds = (low: [UInt8]?, high: [UInt8]?)
 
     private func visit(

@@ -113,6 +113,53 @@ extension ReadTransaction {
         return keys
     }
 
+    /// Calls `body` with the keys under `prefix` in their order until it returns false, without a look at the records:
+    /// for work that one damaged row must not end.
+    ///
+    /// A row whose key is damaged may be left out, or come with a key that nobody put there.
+    public func scanKeys<Key: StoreKey, Record>(
+        of table: Table<Key, Record>, prefix: some KeyPrefix = EmptyPrefix(), from start: ScanStart = .first,
+        reversed: Bool = false, _ body: (Key) throws -> Bool
+    ) throws {
+        try prefix.bytes.withUnsafeBytes { prefix throws -> Void in
+            let cursor = try Cursor(self, tableID: table.id)
+            beginBorrow()
+            defer { endBorrow() }
+            var entry = try reversed ? cursor.last(of: prefix, start) : cursor.first(of: prefix, start)
+            while let (bytes, _) = entry, bytes.starts(with: prefix) {
+                if let key = Key(stored: bytes), try !body(key) { return }
+                entry = try cursor.move(reversed ? MDB_PREV : MDB_NEXT)
+            }
+        }
+    }
+
+    /// The bytes of the first keys under `prefix`, at most `limit`, those of damaged rows too; and whether one of these
+    /// rows is damaged.
+    func firstKeys(tableID: UInt8, prefix: [UInt8], limit: Int) throws -> (keys: [[UInt8]], areDamaged: Bool) {
+        try prefix.withUnsafeBytes { prefix throws -> (keys: [[UInt8]], areDamaged: Bool) in
+            let cursor = try Cursor(self, tableID: tableID)
+            var keys: [[UInt8]] = []
+            var areDamaged = false
+            var entry = try cursor.first(of: prefix, .first)
+            while let (key, value) = entry, keys.count < limit, key.starts(with: prefix) {
+                keys.append([UInt8](key))
+                if (try? verified(value, tableID: tableID, key: key)) == nil { areDamaged = true }
+                entry = try cursor.move(MDB_NEXT)
+            }
+            return (keys, areDamaged)
+        }
+    }
+
+    /// Whether the table has no rows. It looks for one: `count` believes a number of LMDB's that has no MAC.
+    public func isEmpty<Key: StoreKey, Record>(_ table: Table<Key, Record>) throws(StoreError) -> Bool {
+        try isEmpty(tableID: table.id)
+    }
+
+    func isEmpty(tableID: UInt8) throws(StoreError) -> Bool {
+        let cursor = try Cursor(self, tableID: tableID)
+        return try cursor.move(MDB_FIRST) == nil
+    }
+
     @usableFromInline
     func scan(
         tableID: UInt8, prefix: UnsafeRawBufferPointer, from start: ScanStart, reversed: Bool, limit: Int,

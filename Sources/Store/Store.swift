@@ -46,6 +46,7 @@ public final class Store: Sendable {
         }
         do throws(StoreError) {
             try requireJournal()
+            try requireVersion()
             start()
             try upgrade()
             if let rollback = try atStart(compareWithWitness) {

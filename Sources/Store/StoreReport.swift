@@ -43,6 +43,7 @@ public struct StoreReport: Sendable {
         do {
             let reader = try StoreReader(environment: environment)
             try reader.read { transaction in
+                if try transaction.hasLostVersion() { findings.add("meta: no version of the store", at: "meta") }
                 if !isBackup { try Self.compareWitness(transaction, &findings) }
                 try Self.followEvents(transaction, &findings)
                 try Self.addUp(transaction, &findings)
@@ -151,6 +152,25 @@ extension StoreReport {
             if case .broken(let sequence) = try transaction.verifyEvents(tenant: tenant) {
                 findings.add("events: broken chain", at: "tenant \(index) in order, event \(sequence)")
             }
+        }
+        try findEventsWithoutHead(transaction, Set(tenants), &findings)
+    }
+
+    private static func findEventsWithoutHead(
+        _ transaction: borrowing ReadTransaction, _ tenants: Set<Text>, _ findings: inout Findings
+    ) throws {
+        var start = ScanStart.first
+        while true {
+            var found: EventKey?
+            try transaction.scan(Schema.events, from: start, limit: 1) { row in
+                found = try row.key
+                return false
+            }
+            guard let first = found else { return }
+            if !tenants.contains(first.tenant) {
+                findings.add("events: log without its head", at: "event \(first.sequence)")
+            }
+            start = .behind(TenantPrefix(first.tenant))
         }
     }
 

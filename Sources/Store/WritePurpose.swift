@@ -9,7 +9,7 @@
 /// | `growth` | creating a user | the whole reserve |
 /// | `session` | signing in a known user, refreshing | half of the reserve |
 /// | `relief` | revoking, disabling, a new password by an admin | an eighth of the reserve |
-/// | `removal` | deleting, signing out; the sweep | nothing |
+/// | `removal` | deleting, signing out; the sweep; a key for an operator who has none; a restore | nothing |
 ///
 /// A write that takes no more pages than the store had before is admitted whatever its purpose.
 public enum WritePurpose: UInt8, Sendable, Comparable {

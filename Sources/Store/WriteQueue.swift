@@ -1,5 +1,4 @@
 import Base
-import Glibc
 import Synchronization
 
 /// The bounded queue in front of the writer: fair between tenants, first in, first out within one (`WriteLines`), a
@@ -61,18 +60,6 @@ final class WriteQueue: Sendable {
             return state.countAwaited != nil
         }
         if mustWake { wake() }
-    }
-
-    /// Waits for callers that were answered just now to come back before the next batch is taken, so that `count` of
-    /// them share one commit instead of alternating between two. Ends when they are there, or after `patience`, which
-    /// is too short to sleep.
-    func gather(_ count: Int, patience: Duration) {
-        let deadline = Instant.now.advanced(by: patience)
-        while true {
-            let present = state.withLock { $0.refusal == nil ? $0.waiting.count : .max }
-            if present >= count || Instant.now >= deadline { return }
-            sched_yield()
-        }
     }
 
     var isClosed: Bool { state.withLock { $0.refusal != nil } }

@@ -79,15 +79,37 @@ public struct WriteTransaction: ~Copyable {
         try deleteAll(tableID: table.id, prefix: prefix.bytes, limit: limit)
     }
 
-    /// Deletes up to `limit` rows of each table with `RowPurge.withTenant`. Returns whether there may be more.
-    public func deleteRows(ofTenant tenantID: Text, limit: Int) throws -> Bool {
-        let prefix = TenantPrefix(tenantID).bytes
+    /// Deletes up to `limit` rows of each table with `RowPurge.withTenant`. Returns whether there may be more. Damaged
+    /// rows are deleted, too; their tables' names are told to `onDamage`.
+    public func deleteRows(
+        ofTenant tenantID: Text, limit: Int, onDamage: (String) -> Void = { _ in }
+    ) throws -> Bool {
         var isMore = false
         for table in reading.environment.tables {
             guard case .withTenant = table.purge else { continue }
-            if try deleteAll(tableID: table.id, prefix: prefix, limit: limit) == limit { isMore = true }
+            let count = try deleteAll(
+                tableID: table.id, evenDamagedOf: tenantID, limit: limit, name: table.name, onDamage: onDamage)
+            if count == limit { isMore = true }
         }
         return isMore
+    }
+
+    /// Deletes up to `limit` rows of a deleted tenant, also damaged ones, and returns how many.
+    public func deleteAll<Key: StoreKey, Record>(
+        _ table: Table<Key, Record>, evenDamagedOf tenantID: Text, limit: Int, onDamage: (String) -> Void = { _ in }
+    ) throws -> Int {
+        try deleteAll(
+            tableID: table.id, evenDamagedOf: tenantID, limit: limit, name: table.name, onDamage: onDamage)
+    }
+
+    private func deleteAll(
+        tableID: UInt8, evenDamagedOf tenantID: Text, limit: Int, name: StaticString, onDamage: (String) -> Void
+    ) throws -> Int {
+        let prefix = TenantPrefix(tenantID).bytes
+        let (keys, areDamaged) = try reading.firstKeys(tableID: tableID, prefix: prefix, limit: limit)
+        if areDamaged { onDamage(name.description) }
+        try delete(tableID: tableID, keys)
+        return keys.count
     }
 
     private func deleteAll(tableID: UInt8, prefix: [UInt8], limit: Int) throws -> Int {
@@ -98,10 +120,14 @@ public struct WriteTransaction: ~Copyable {
                 return true
             }
         }
+        try delete(tableID: tableID, keys)
+        return keys.count
+    }
+
+    func delete(tableID: UInt8, _ keys: [[UInt8]]) throws(StoreError) {
         for key in keys {
             try key.span.withUnsafeBytes { key throws(StoreError) in _ = try delete(tableID: tableID, key: key) }
         }
-        return keys.count
     }
 }
 

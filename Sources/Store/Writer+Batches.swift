@@ -25,11 +25,10 @@ extension Writer {
     }
 
     /// Runs and commits the first of `requests`, as many as there is time and room for, and gives the others back to
-    /// the queue. Returns how many it finished.
-    func perform(_ requests: [WriteRequest]) -> Int {
+    /// the queue.
+    func perform(_ requests: [WriteRequest]) {
         let done = performFirst(of: requests[...])
         queue.putBack(requests[done.endIndex...])
-        return done.count
     }
 
     private func performFirst(of requests: ArraySlice<WriteRequest>) -> ArraySlice<WriteRequest> {
@@ -67,6 +66,8 @@ extension Writer {
             refuse(done, purpose)
             return .shorter(done)
         case .failed(let done, .full) where done.count > 1: return .shorter(firstHalf(of: done))
+        // At its end a batch met a damaged record, of one tenant's log for example: the others' writes go on.
+        case .failed(let done, .corrupt) where done.count > 1: return .shorter(firstHalf(of: done))
         case .failed(let done, let error):
             counters.failures.add()
             if error == .full { counters.refusals.add(UInt64(done.count)) }

@@ -25,10 +25,7 @@ final class Writer: @unchecked Sendable {
     var fatal: StoreError?
     private var lastSync = Instant.now
     var isSyncDue = false
-    private var countExpected = 1
-    private var patience = Duration.zero
 
-    private static let patienceMax = Duration.milliseconds(1)
     private static let spareTimeMax = Duration.milliseconds(5)
 
     /// `commitOutcome` lets a test turn the result of mdb_txn_commit into that of a failing disk, `allocate` into that
@@ -74,13 +71,10 @@ final class Writer: @unchecked Sendable {
     private func runUntilClosed() {
         let limits = environment.limits
         while true {
-            gather()
+            putOff()
             switch queue.take(countMax: limits.writeBatchMax, deadline: isSyncDue ? nextSync : nil) {
             case .batch(let requests):
-                let begin = Instant.now
-                let finishedCount = perform(requests)
-                patience = min(.nanoseconds(Instant.now.nanoseconds(since: begin) / 8), Self.patienceMax)
-                countExpected = min(finishedCount + queue.count, limits.writeBatchMax)
+                perform(requests)
                 if isSyncDue, Instant.now >= nextSync { sync() }
             case .timedOut:
                 sync()
@@ -91,15 +85,11 @@ final class Writer: @unchecked Sendable {
         }
     }
 
-    /// Lets more writes into the next batch: writes of callers that are likely to come back at once, because the last
-    /// batch was just answered; and all writes that come while there is time to spare.
-    private func gather() {
+    /// Lets the writes that come while there is time to spare into the next batch. Without such time nothing is waited
+    /// for: while a batch is committed, the next one gathers (docs/decisions/0146).
+    private func putOff() {
         let spareTime = min(environment.configuration.spareTime(), Self.spareTimeMax)
-        if spareTime > patience {
-            queue.putOff(spareTime, orUntil: environment.limits.writeBatchMax)
-        } else if countExpected > 1 {
-            queue.gather(countExpected, patience: patience)
-        }
+        if spareTime > .zero { queue.putOff(spareTime, orUntil: environment.limits.writeBatchMax) }
     }
 }
 

@@ -53,6 +53,8 @@ public final class VerifiedToken: Sendable {
 /// The reason why a token was not accepted.
 public enum TokenError: Error, Sendable, Equatable {
     case invalid
+    /// The token is well formed and in time, and names a key that is not known here.
+    case unknownKey
     case expired
 }
 
@@ -87,7 +89,12 @@ public final class IssuedTokenVerifier: Sendable {
         if let known = cache.find(token, key, in: keySetNumber, at: now) {
             return try checkTimes(known, now: now, allowsExpired: allowsExpired)
         }
-        guard let entry = keys.current.entry(of: token, at: now),
+        let keySet = keys.current
+        guard let entry = keySet.entry(of: token, at: now) else {
+            let isUnknown = namesUnknownKey(token, keySet, at: now, allowsExpired: allowsExpired)
+            throw isUnknown ? TokenError.unknownKey : TokenError.invalid
+        }
+        guard
             let payload = Self.signedPayload(of: token, entry, signedByteCount: key.signedByteCount),
             let verified = VerifiedToken(payload: payload, keyID: entry.id, issuer: issuer, audience: audience)
         else { throw .invalid }
@@ -109,6 +116,24 @@ public final class IssuedTokenVerifier: Sendable {
             })
         else { return nil }
         return Base64.url.decode(token[payloadStart..<payloadEnd])
+    }
+
+    /// Whether the token might be accepted if its key were known. The signature cannot be checked without the key.
+    private func namesUnknownKey(
+        _ token: [UInt8], _ keySet: KeySet, at now: Timestamp, allowsExpired: Bool
+    ) -> Bool {
+        guard let jwt = JWT(token, byteCountMax: tokenMax), let keyID = jwt.keyID,
+            keyID.byteCount == VerificationKey.keyIDByteCount, !keySet.entries.contains(where: { $0.id == keyID }),
+            let algorithm = SigningAlgorithm(jwt.algorithm),
+            token.starts(with: KeySet.Entry.tokenPrefix(keyID, algorithm)),
+            let claims = VerifiedToken(payload: jwt.payload, keyID: keyID, issuer: issuer, audience: audience)
+        else { return false }
+        do throws(TokenError) {
+            _ = try checkTimes(claims, now: now, allowsExpired: allowsExpired)
+            return true
+        } catch {
+            return false
+        }
     }
 
     private func checkTimes(

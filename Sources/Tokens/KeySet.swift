@@ -24,13 +24,17 @@ public final class KeySet: Sendable {
             self.id = id
             self.publicKey = publicKey
             self.times = times
+            self.tokenPrefix = Self.tokenPrefix(id, publicKey.algorithm)
+        }
+
+        static func tokenPrefix(_ id: Text, _ algorithm: SigningAlgorithm) -> [UInt8] {
             var json = JSONWriter()
             json.beginObject()
-            json.member("alg", text: Text(publicKey.algorithm.rawValue))
+            json.member("alg", text: Text(algorithm.rawValue))
             json.member("kid", text: id)
             json.member("typ", text: "JWT")
             json.endObject()
-            self.tokenPrefix = Base64.url.encode(json.bytes) + [UInt8(ascii: ".")]
+            return Base64.url.encode(json.bytes) + [UInt8(ascii: ".")]
         }
 
         package func isRetired(at now: Timestamp) -> Bool { times.isRetired(at: now) }

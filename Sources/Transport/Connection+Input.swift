@@ -190,6 +190,13 @@ extension Connection {
     /// Whether more is waiting than the client may leave waiting.
     private var isFull: Bool { isAbove(1) }
 
+    /// Whether calls that wait in the session may wait for memory alone, which others have to give back. Such a
+    /// connection is read from if its session `readsWhileFull`; but its client may wait for these calls, and send
+    /// nothing. If there is room already, memory was given back after the connection was found full.
+    var callsMayAwaitMemory: Bool {
+        !isReadDue && session.hasWaitingCalls && (share.memory.pressure >= .scarce || !isAbove(2))
+    }
+
     func resumeReadingIfDrained() {
         guard readingPausedSince != nil || session.hasWaitingCalls, !isDecoding, phase == .open || phase == .peerClosed
         else { return }

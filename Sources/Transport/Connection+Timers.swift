@@ -23,11 +23,9 @@ extension Connection {
             limit(partialFrameDeadline)
             if let deadline = session.deadline { limit(deadline) }
             if !isAuthenticated { limit(credentialDeadline) }
-            if let pausedDeadline {
-                limit(pausedDeadline)
-                // No event tells that others have given memory back.
-                limit(now.advanced(by: Self.lookAgainAfter))
-            }
+            if let pausedDeadline { limit(pausedDeadline) }
+            // No event tells that others have given memory back.
+            if pausedDeadline != nil || callsMayAwaitMemory { limit(now.advanced(by: Self.lookAgainAfter)) }
         // The limits above do not count any more: the limit that ended the connection has passed, and a timer set to it
         // would fire in every turn.
         case .closing, .lingering: limit(lingersUntil)

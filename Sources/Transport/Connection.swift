@@ -152,8 +152,9 @@ public actor Connection {
         self.keepalive = Keepalive(heardAt: now)
     }
 
-    /// Begins to read. On the loop.
+    /// Begins to read, unless the connection was closed before. On the loop.
     public func start() {
+        guard phase != .closed else { return }
         watch = FileWatch(on: loop, fileDescriptor: byteStream.descriptor, handler: self)
         watch?.setReading(true)
         timer = Timer(on: loop) { [weak self] in

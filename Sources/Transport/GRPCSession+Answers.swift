@@ -100,6 +100,7 @@ extension GRPCSession {
     }
 
     private func addHeaders(requestID: UnsafeRawBufferPointer?) {
+        flood.sent()
         engine.fields.add(":status", "200")
         engine.fields.add("content-type", "application/grpc")
         engine.fields.add("grpc-accept-encoding", "identity,gzip")
@@ -199,6 +200,7 @@ extension GRPCSession {
             if count > 0 { heldProgressAt = now }
             noteHeld(stream)
         }
+        if count > 0 { flood.sent() }
         if isEmpty, stream.state.answer == .ended { return stream.isPage ? .last(count) : .lastBeforeTrailers(count) }
         return count > 0 ? .bytes(count) : .none
     }

@@ -48,7 +48,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     var isRefusing = false
 
     private var scanner = HTTP2FrameScanner()
-    private var flood: HTTP2FloodGuard
+    var flood: HTTP2FloodGuard
     private(set) var partialSince: Instant?
     var request = RequestEnvelope.none
     var cancelRate: EventRate
@@ -56,6 +56,8 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     var blockFieldsByteCount = 0
     /// The client's violation in the bytes that are being read.
     var violation: CloseReason?
+    /// The PING of `beginDrain` was sent and not answered.
+    private var awaitsEcho = false
 
     var streams: [UInt32: GRPCStream] = [:]
     var spareStreams: [GRPCStream] = []
@@ -197,7 +199,8 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
         }
         pump(&output)
         if !isHTTP2 || engine.isOver {
-            if !isClosed { metrics.framesRefused.add() }
+            // After a GOAWAY of either side and the last stream, the connection is over in good order.
+            if !isClosed, !isHTTP2 || !isRefusing { metrics.framesRefused.add() }
             isClosed = true
             notices.append(.close)
         }
@@ -246,6 +249,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
         // GOAWAY.
         pump(&output)
         engine.ping(Self.drainPing)
+        awaitsEcho = true
         pump(&output)
         return .none
     }
@@ -266,7 +270,10 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     }
 
     func pingAcknowledged(_ opaque: UInt64) {
-        if opaque == Self.drainPing { notices.append(.echo) }
+        if opaque == Self.drainPing, awaitsEcho {
+            awaitsEcho = false
+            notices.append(.echo)
+        }
         if opaque == Self.probePing { notices.append(.probeAnswered) }
     }
 

@@ -14,12 +14,17 @@ struct HTTP2FloodGuard: Sendable {
     }
     private static let ack: UInt8 = 0x1
     private static let endStream: UInt8 = 0x1
+    private static let padded: UInt8 = 0x8
+    /// Padding, with the byte that tells its length (RFC 9113 §6.1).
+    private static let paddingMax = 256
     private static let endHeaders: UInt8 = 0x4
 
     private let headerFramesMax: Int
     private let headerBlockMax: Int
     private var idleRate: EventRate
     private var pingRate: EventRate
+    /// Whether headers or data were sent since the last PING.
+    private var hasSent = false
     private var blockFrames = 0
     private var blockByteCount = 0
     /// A block of headers has begun and not ended.
@@ -39,13 +44,36 @@ struct HTTP2FloodGuard: Sendable {
             (blockFrames, blockByteCount) = (0, 0)
             return admitBlock(frame)
         case FrameType.continuation: return admitBlock(frame)
-        case FrameType.ping: return pingRate.note(at: now) ? nil : .tooManyPings
-        case FrameType.data where frame.payloadByteCount > 0 || frame.flags & Self.endStream != 0: return nil
+        // The answer to a PING of the server.
+        case FrameType.ping where frame.flags & Self.ack != 0: break
+        case FrameType.ping: return admitPing(at: now)
+        case FrameType.data where hasContent(frame) || frame.flags & Self.endStream != 0: return nil
+        // nghttp2 ends a connection for an answer to SETTINGS that were not sent.
         case FrameType.settings where frame.flags & Self.ack != 0: return nil
         // A client that reads much sends WINDOW_UPDATE often.
         case FrameType.windowUpdate: return nil
-        default: return idleRate.note(at: now) ? nil : .tooManyIdleFrames
+        default: break
         }
+        return idleRate.note(at: now) ? nil : .tooManyIdleFrames
+    }
+
+    /// Headers or data were sent to the client.
+    mutating func sent() { hasSent = true }
+
+    /// Clients measure the path with a PING while they receive; grpc-go sends the next one as soon as the last one was
+    /// answered. So a PING is not counted if the server has sent headers or data since the one before, as in the
+    /// servers of grpc-go and of gRPC's C core.
+    private mutating func admitPing(at now: Instant) -> CloseReason? {
+        if hasSent {
+            hasSent = false
+            return nil
+        }
+        return pingRate.note(at: now) ? nil : .tooManyPings
+    }
+
+    /// A padded frame may be padding only.
+    private func hasContent(_ frame: HTTP2FrameHeader) -> Bool {
+        frame.payloadByteCount > (frame.flags & Self.padded != 0 ? Self.paddingMax : 0)
     }
 
     private mutating func admitBlock(_ frame: HTTP2FrameHeader) -> CloseReason? {

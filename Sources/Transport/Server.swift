@@ -6,8 +6,10 @@ import Synchronization
 public final class Server: Sendable, ConnectionOwner {
     private static let visitedPerTurn = 64
 
-    private struct State {
+    struct State {
         var places: ConnectionPlaces
+        /// The number of connections that have got a place and are not among `connections` yet.
+        var enteringCount = 0
         /// All open connections, including those that lost their place, until they are closed.
         var connections: [UInt64: Connection] = [:]
         /// The listeners that are paused until connections that lost their place are closed.
@@ -15,23 +17,26 @@ public final class Server: Sendable, ConnectionOwner {
         var handshakes: HandshakePlaces
         /// The TLS of the ports, for /metrics.
         var tls: ServerTLS?
-        var isDraining = false
+        var stop = Stop.none
         /// When a connection of no known protocol was last logged: at most one a second is logged.
         var refusalLoggedAt: Instant?
+        /// Succeeds when the last connection of a stopping server is closed.
         var emptied: Promise<Void>?
+
+        var isEmpty: Bool { connections.isEmpty && enteringCount == 0 }
     }
 
     public let metrics = TransportMetrics()
-    private let loops: EventLoopGroup
+    let loops: EventLoopGroup
     private let dispatcher: any Dispatcher
-    private let limits: Limits
+    let limits: Limits
     private let log: Log
     private let protocols: ServerProtocols
-    private let state: Mutex<State>
+    let state: Mutex<State>
     public let memory: ConnectionMemory
     private let sharesByLoop: [ObjectIdentifier: LoopShare]
     private let relief: MemoryRelief
-    private let proxyIntake: ProxyIntake
+    let proxyIntake: ProxyIntake
 
     /// The first connection has the number after `lastConnectionID`.
     public init(
@@ -122,9 +127,10 @@ public final class Server: Sendable, ConnectionOwner {
         let peer = peer ?? Peer(of: stream.descriptor)
         let peers = peer.group
         let (admission, displaced) = state.withLock { state -> (ConnectionPlaces.Admission, [Connection]) in
-            guard !state.isDraining else { return (.refused, []) }
+            guard state.stop == .none else { return (.refused, []) }
             let admission = state.places.admit(from: peers)
             guard case .admitted(_, let ids) = admission else { return (admission, []) }
+            state.enteringCount += 1
             return (admission, ids.compactMap { state.connections[$0] })
         }
         displace(displaced)
@@ -140,20 +146,37 @@ public final class Server: Sendable, ConnectionOwner {
         let connection = Connection(
             owning: stream, from: peer, acceptedAt: acceptedAt, speaking: protocols, id: id, on: loop,
             dispatcher: dispatcher, metrics: metrics, share: share, owner: self)
-        state.withLock { $0.connections[id] = connection }
+        enter(connection)
+    }
+
+    /// Starts a connection that has a place. If the server has begun to stop since it gave the place, the connection is
+    /// told what the others were told.
+    private func enter(_ connection: Connection) {
+        let stop = state.withLock { state in
+            state.enteringCount -= 1
+            state.connections[connection.id] = connection
+            return state.stop
+        }
         metrics.connectionsOpen.add(1)
-        loop.run { connection.assumeIsolated { $0.start() } }
+        connection.loop.run {
+            connection.assumeIsolated {
+                $0.start()
+                stop.tell($0)
+            }
+        }
     }
 
     /// Runs `body` for each connection, on its loop; a few of each loop at a time, so that calls are served between
     /// them. Returns when it has run for all, or when the task is cancelled.
     public func visitConnections(_ body: @escaping @Sendable (isolated Connection) -> Void) async {
-        for ended in beginVisits(body) { try? await ended.cancellableValue() }
+        let connections = state.withLock { Array($0.connections.values) }
+        for ended in beginVisits(of: connections, body) { try? await ended.cancellableValue() }
     }
 
     /// A promise for each loop, which succeeds when `body` has run for all its connections.
-    private func beginVisits(_ body: @escaping @Sendable (isolated Connection) -> Void) -> [Promise<Void>] {
-        let connections = state.withLock { Array($0.connections.values) }
+    func beginVisits(
+        of connections: [Connection], _ body: @escaping @Sendable (isolated Connection) -> Void
+    ) -> [Promise<Void>] {
         let byLoop = Dictionary(grouping: connections) { ObjectIdentifier($0.loop) }
         return byLoop.values.map { connections in
             let ended = Promise<Void>()
@@ -227,7 +250,7 @@ public final class Server: Sendable, ConnectionOwner {
             state.connections[connection.id] = nil
             var listeners: [Listener] = []
             if hasRoom(state) { swap(&listeners, &state.waitingListeners) }
-            guard state.isDraining, state.connections.isEmpty else { return (nil, listeners) }
+            guard state.stop != .none, state.isEmpty else { return (nil, listeners) }
             return (state.emptied.take(), listeners)
         }
         for listener in listeners { listener.resume() }
@@ -236,56 +259,4 @@ public final class Server: Sendable, ConnectionOwner {
 
     /// Connections that have shown no credential.
     public var unauthenticatedCount: Int { state.withLock { $0.places.unauthenticatedCount } }
-
-    /// Tells every client to go elsewhere, lets calls in flight end, and returns when all connections are closed or
-    /// `Limits.drainTimeout` is over. The loops tell their clients side by side, however busy another loop is.
-    public func drain() async {
-        proxyIntake.close()
-        let emptied = Promise<Void>()
-        state.withLock { state in
-            state.isDraining = true
-            if state.connections.isEmpty { emptied.succeed(()) } else { state.emptied = emptied }
-        }
-        let moment: Duration = min(.milliseconds(200), limits.drainTimeout)
-        loops.loops[0].callOnce(after: moment + limits.drainTimeout) { emptied.succeed(()) }
-        for ended in beginVisits({ $0.beginDrain() }) { try? await ended.value() }
-        // Calls that clients sent before they knew are still on their way. A client that answers PING shows when they
-        // have come. The others get a moment; then no new call is taken.
-        await pause(moment)
-        for ended in beginVisits({ $0.finishDrain() }) { try? await ended.value() }
-        try? await emptied.value()
-        await closeAll()
-    }
-
-    /// Ends every connection, whatever is in flight.
-    public func closeAll() async {
-        proxyIntake.close()
-        state.withLock { $0.isDraining = true }
-        for ended in beginVisits({ $0.closeNow() }) { try? await ended.value() }
-    }
-
-    private func pause(_ duration: Duration) async {
-        let passed = Promise<Void>()
-        loops.loops[0].callOnce(after: duration) { passed.succeed(()) }
-        try? await passed.value()
-    }
-}
-
-extension EventLoop {
-    /// Calls `body` on the loop once, after `delay`; from any thread.
-    func callOnce(after delay: Duration, _ body: @escaping @Sendable () -> Void) {
-        run { [self] in
-            let holder = TimerHolder()
-            holder.timer = Timer(on: self) {
-                body()
-                holder.timer = nil
-            }
-            holder.timer?.arm(after: delay)
-        }
-    }
-}
-
-/// Keeps a one-shot timer alive until it fired.
-private final class TimerHolder {
-    var timer: Timer?
 }

@@ -49,8 +49,19 @@ public final class ServerTLS: Sendable {
         var contexts: Contexts
         /// The stamps of the files when they were last read, whether the files were good or not.
         var stamps: [FileStamp?]
+        /// Nil while the files are good.
+        var fault: Fault?
         var proxyLoggedAt: Instant?
     }
+
+    /// Why the files were no good when they were last read, and when they are read again, changed or not: an error of
+    /// the moment, such as EMFILE or EIO, leaves no trace in their stamps.
+    private struct Fault {
+        let reason: String
+        let retryAt: Instant
+    }
+    private static let retryAfter = Duration.seconds(30)
+
     private let state: Mutex<State>
 
     /// Reads the files. Throws what is wrong with them.
@@ -106,25 +117,35 @@ public final class ServerTLS: Sendable {
         }
     }
 
-    /// Reads the files again. With `onlyIfChanged`, only if one of them has changed since the last time. If they are
-    /// faulty, the fault is logged and counted, and the former contexts stay in use. Blocks while it reads.
+    /// Reads the files again. With `onlyIfChanged`, only if one of them has changed since the last time, or if they
+    /// were faulty half a minute ago. If they are faulty, the fault is counted, and the former contexts stay in use.
+    /// The log gets a line unless the files are unchanged and the fault is the same. Blocks while it reads.
     @available(*, noasync, message: "reads files")
-    public func reload(onlyIfChanged: Bool) {
+    public func reload(onlyIfChanged: Bool, now: Instant = .now) {
         let stamps = settings.files.map { FileStamp($0) }
-        let hasChanged = state.withLock { state in
+        let (hasChanged, isRetry) = state.withLock { state in
             defer { state.stamps = stamps }
-            return state.stamps != stamps
+            return (state.stamps != stamps, state.fault.map { $0.retryAt <= now } ?? false)
         }
-        guard hasChanged || !onlyIfChanged else { return }
+        guard hasChanged || isRetry || !onlyIfChanged else { return }
         do throws(TLSError) {
             let contexts = try Self.load(settings, limits)
-            state.withLock { $0.contexts = contexts }
+            state.withLock { state in
+                state.contexts = contexts
+                state.fault = nil
+            }
             let expiresAt = contexts.rpc.certificate?.expiresAt ?? 0
             metrics.certificateExpiry.set(expiresAt)
             metrics.reloads.add()
             log.notice("the TLS certificate was read again", ["expires_at": .integer(expiresAt)])
         } catch {
             metrics.reloadFailures.add()
+            let fault = Fault(reason: "\(error)", retryAt: now.advanced(by: Self.retryAfter))
+            let isOther = state.withLock { state in
+                defer { state.fault = fault }
+                return state.fault?.reason != fault.reason
+            }
+            guard isOther || hasChanged || !onlyIfChanged else { return }
             log.error("the TLS certificate on disk is no good, the one before stays", ["error": .text("\(error)")])
         }
     }

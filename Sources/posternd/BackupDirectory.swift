@@ -35,8 +35,7 @@ struct BackupDirectory: Sendable {
         let name: String
     }
 
-    /// Writes a backup to its end, then deletes backups beyond `keptCount`. An unfinished file never has the name of a
-    /// backup.
+    /// Writes a backup to its end. An unfinished file never has the name of a backup.
     func take(_ backup: Backup, while goesOn: () -> Bool) throws -> (path: String, byteCount: Int) {
         // Proof: `entries` takes numbers of at most 18 digits.
         let number = (try entries().last?.number ?? 0) + 1
@@ -52,8 +51,19 @@ struct BackupDirectory: Sendable {
         let name = "\(path)/\(Self.prefix)\(Self.padded(number))-\(Self.timeNow())\(Self.suffix)"
         guard rename(temporary, name) == 0 else { throw FileError(path: temporary, call: "rename", code: errno) }
         try PrivateFile.syncDirectory(path)
-        for old in try entries().dropLast(keptCount) { unlink("\(path)/\(old.name)") }
         return (name, byteCount)
+    }
+
+    /// Deletes the oldest backups, all but `keptCount`. Throws the first error after it has tried all.
+    func removeOld() throws {
+        var failure: FileError?
+        for old in try entries().dropLast(keptCount) {
+            let name = "\(path)/\(old.name)"
+            // Another node with the same directory may have been faster.
+            guard unlink(name) != 0, errno != ENOENT else { continue }
+            failure = failure ?? FileError(path: name, call: "unlink", code: errno)
+        }
+        if let failure { throw failure }
     }
 
     /// Each node of a cluster has a name of its own for unfinished files, so that two nodes that share a directory do
@@ -74,16 +84,9 @@ struct BackupDirectory: Sendable {
 
     /// The backups, in the order in which they were made.
     func entries() throws -> [Entry] {
-        guard let directory = opendir(path) else { throw FileError(path: path, call: "opendir", code: errno) }
-        defer { closedir(directory) }
-        var entries: [Entry] = []
-        while let entry = readdir(directory) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if let number = Self.number(in: name) { entries.append(Entry(number: number, name: name)) }
-        }
-        return entries.sorted { $0.number < $1.number }
+        try DirectoryNames.list(path)
+            .compactMap { name in Self.number(in: name).map { Entry(number: $0, name: name) } }
+            .sorted { $0.number < $1.number }
     }
 
     static func number(in name: String) -> Int? {

@@ -50,6 +50,16 @@ final class BackupSchedule: Sendable {
         }
     }
 
+    /// The backup that was taken is a success, whether older ones could be deleted or not.
+    private func removeOld() {
+        do {
+            try directory.removeOld()
+        } catch {
+            log.error(
+                "old backups could not be deleted", ["directory": .text(directory.path), "error": .text("\(error)")])
+        }
+    }
+
     private func take() throws {
         let backups = backups
         let backup = try waitFor { try await backups.begin(.schedule, origin: .server) }
@@ -58,5 +68,6 @@ final class BackupSchedule: Sendable {
         backup.kept()
         log.notice(
             "took a backup", ["path": .text(taken.path), "bytes": .integer(Int64(taken.byteCount))])
+        removeOld()
     }
 }

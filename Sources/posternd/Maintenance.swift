@@ -16,12 +16,15 @@ enum Maintenance {
         defer { instance.close() }
         let path = DataDirectory(configuration).adminKeyPath
         // The new key has a name of its own until the store has it: until then, the earlier key stays where it is.
-        _ = try waitFor {
-            _ = try await instance.project.start()
-            return try await instance.project.callers.create(
-                role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "recovered admin key",
-                trustsEndUserIP: false, validateOnly: false, origin: .server, event: .adminRecovered,
-                keep: { try PrivateFile.replace("\(path).recovered", with: AdminKeyFile.line($0)) })
+        try waitFor {
+            // A full store takes this, too: its last pages let the operator in.
+            try await WritePurpose.$current.withValue(.removal) {
+                _ = try await instance.project.start()
+                _ = try await instance.project.callers.create(
+                    role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "recovered admin key",
+                    trustsEndUserIP: false, validateOnly: false, origin: .server, event: .adminRecovered,
+                    keep: { try PrivateFile.replace("\(path).recovered", with: AdminKeyFile.line($0)) })
+            }
         }
         if Files.mode(of: path) != nil { _ = rename(path, "\(path).old") }
         guard rename("\(path).recovered", path) == 0 else {
@@ -41,7 +44,10 @@ enum Maintenance {
         guard let rollback = instance.project.store.rollback else {
             return print("The store is what its witness says it is: there is nothing to accept.")
         }
-        _ = try waitFor { try await instance.project.start() }
+        try waitFor {
+            // On a full store, too: the server has to start for anybody to make room.
+            try await WritePurpose.$current.withValue(.removal) { _ = try await instance.project.start() }
+        }
         print("Accepted, and written to the event log: \(rollback).")
         print("Tokens and keys that were revoked since may be good again: docs/operations.md, \"After a rollback\".")
     }

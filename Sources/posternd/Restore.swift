@@ -147,9 +147,12 @@ struct Restore {
         defer { instance.close() }
         let header = backup.header
         try waitFor {
-            _ = try await instance.project.start(restoredFrom: header)
-            // A cluster's journal still holds what came after the backup: the restored store is none of its nodes.
-            try await instance.project.store.write { try $0.setJournalPlace(nil) }
+            // A full store is restored, too: these writes may take its last pages.
+            try await WritePurpose.$current.withValue(.removal) {
+                _ = try await instance.project.start(restoredFrom: header)
+                // A cluster's journal still holds what came after the backup: the restored store is none of its nodes.
+                try await instance.project.store.write { try $0.setJournalPlace(nil) }
+            }
         }
     }
 

@@ -19,7 +19,7 @@ import Testing
         ("::ffff:127.0.0.1", .loopback), ("::ffff:10.0.0.1", .privateNetwork), ("::ffff:169.254.169.254", .special),
         ("::ffff:8.8.8.8", .global), ("64:ff9b::7f00:1", .loopback), ("64:ff9b::a9fe:a9fe", .special),
         ("64:ff9b:1::1", .special), ("2002:7f00:1::", .loopback), ("2002:a00:1::", .privateNetwork),
-        ("4000::1", .special),
+        ("3fff::1", .special), ("3fff:fff::1", .special), ("3fff:1000::1", .global), ("4000::1", .special),
     ])
     func anAddressReaches(_ text: String, _ reach: IPAddress.Reach) throws {
         #expect(try #require(IPAddress(text)).reach == reach)

@@ -11,12 +11,13 @@
  *   fail <calls> <from> <count> <how>
  *                                    of the calls of a kind, counted from 1 since the program began, those from
  *                                    <from> on fail, <count> of them (0: all)
- *   <calls>: write (pages), meta (LMDB's two first pages), sync, grow, all
- *   <how>:   ENOSPC, EDQUOT, EIO, EROFS, or short (half is written; a sync or grow with "short" fails with ENOSPC)
+ *   <calls>: write (pages), meta (LMDB's two first pages), sync, grow, list (readdir of a directory), all
+ *   <how>:   ENOSPC, EDQUOT, EIO, EROFS, or short (half is written; other calls with "short" fail with ENOSPC)
  *
  * Example: "fail sync 3 1 EIO" lets the third sync fail. Counts of a kind go on while there are no rules.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,9 +31,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum kind { WRITE, META, SYNC, GROW, KINDS };
+enum kind { WRITE, META, SYNC, GROW, LIST, KINDS };
 
-static const char *const kind_names[KINDS] = {"write", "meta", "sync", "grow"};
+static const char *const kind_names[KINDS] = {"write", "meta", "sync", "grow", "list"};
 static unsigned long counts[KINDS], all_count;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -44,6 +45,7 @@ static int (*real_fdatasync)(int);
 static int (*real_fsync)(int);
 static int (*real_fallocate)(int, int, off_t, off_t);
 static int (*real_ftruncate)(int, off_t);
+static struct dirent *(*real_readdir)(DIR *);
 
 __attribute__((constructor)) static void find_real_calls(void) {
     real_pwrite = dlsym(RTLD_NEXT, "pwrite");
@@ -54,6 +56,7 @@ __attribute__((constructor)) static void find_real_calls(void) {
     real_fsync = dlsym(RTLD_NEXT, "fsync");
     real_fallocate = dlsym(RTLD_NEXT, "fallocate");
     real_ftruncate = dlsym(RTLD_NEXT, "ftruncate");
+    real_readdir = dlsym(RTLD_NEXT, "readdir");
 }
 
 static int is_ours(int file) {
@@ -98,8 +101,8 @@ static int fault(enum kind kind, long long *space) {
     if (counted) {
         FILE *out = fopen(counted, "we");
         if (out) {
-            fprintf(out, "all %lu write %lu meta %lu sync %lu grow %lu\n", all_count, counts[WRITE], counts[META],
-                    counts[SYNC], counts[GROW]);
+            fprintf(out, "all %lu write %lu meta %lu sync %lu grow %lu list %lu\n", all_count, counts[WRITE],
+                    counts[META], counts[SYNC], counts[GROW], counts[LIST]);
             fclose(out);
         }
     }
@@ -196,3 +199,15 @@ int ftruncate(int file, off_t length) {
     return real_ftruncate(file, length);
 }
 int ftruncate64(int file, off_t length) { return ftruncate(file, length); }
+
+struct dirent *readdir(DIR *directory) {
+    long long space;
+    if (!real_readdir) find_real_calls();
+    int before = errno;
+    int error = is_ours(dirfd(directory)) ? fault(LIST, &space) : 0;
+    /* At the end of a directory errno stays what it was: callers tell the end from an error by it. */
+    errno = error ? error : before;
+    return error ? NULL : real_readdir(directory);
+}
+/* The same on machines of 64 bits. */
+struct dirent64 *readdir64(DIR *directory) { return (struct dirent64 *)readdir(directory); }

@@ -1,13 +1,14 @@
 """A mail server for tests: takes mail on 127.0.0.1 and writes what it read of each, one JSON object a line.
 
 usage: smtp_receiver.py PORT FILE [--refuse CODE] [--certificate PEM] [--tls] [--login USER PASSWORD] [--utf8]
-                        [--hold-quit]
+                        [--hold-quit] [--kerberos]
 
 --refuse       refuses every recipient with this code
 --certificate  certificate and key: offers STARTTLS, and takes no mail without it
 --tls          speaks TLS from the first byte instead
 --login        takes mail only from who knows these
 --utf8         takes international mail (SMTPUTF8)
+--kerberos     offers to log in with Kerberos, too, and refuses that
 --hold-quit    answers QUIT after a minute, and writes `{"quit": true}` if the client has waited for that
 """
 import argparse
@@ -57,6 +58,12 @@ class Handler:
             file.write(json.dumps(record) + "\n")
 
 
+class KerberosHandler(Handler):
+    # aiosmtpd offers a mechanism of AUTH for each method with such a name.
+    async def auth_GSSAPI(self, server, args):
+        return AuthResult(success=False, handled=False)
+
+
 def options_of(arguments):
     options = {"enable_SMTPUTF8": arguments.utf8}
     context = None
@@ -77,7 +84,8 @@ def options_of(arguments):
 
 
 async def main(arguments):
-    handler = Handler(arguments.file, arguments.refuse, arguments.hold_quit)
+    kind = KerberosHandler if arguments.kerberos else Handler
+    handler = kind(arguments.file, arguments.refuse, arguments.hold_quit)
     options, context = options_of(arguments)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: SMTP(handler, **options), "127.0.0.1", arguments.port, ssl=context)
@@ -95,4 +103,5 @@ parser.add_argument("--tls", action="store_true")
 parser.add_argument("--login", nargs=2)
 parser.add_argument("--utf8", action="store_true")
 parser.add_argument("--hold-quit", action="store_true")
+parser.add_argument("--kerberos", action="store_true")
 asyncio.run(main(parser.parse_args()))

@@ -22,6 +22,20 @@ import Testing
         #expect(throws: BenchError.self) { try report(slow).check(slowestMilliseconds: 250) }
     }
 
+    @Test func `A canary without a request proves nothing`() {
+        #expect(throws: BenchError.self) { try report([]).check(slowestMilliseconds: 250) }
+    }
+
+    @Test func `Each part of a choice of attacks has to choose one`() throws {
+        let names = ["app key flood", "long passwords", "tenant admin flood"]
+        #expect(try HostileCommand.chosen("", among: names) == Set(names))
+        #expect(try HostileCommand.chosen("flood,long", among: names) == Set(names))
+        #expect(try HostileCommand.chosen("long", among: names) == ["long passwords"])
+        for wrong in ["floods", "flood,passwrods", ",", "long,"] {
+            #expect(throws: UsageError.self) { try HostileCommand.chosen(wrong, among: names) }
+        }
+    }
+
     @Test func `The report shows the canary by operation and the answers to each attack`() {
         let table = report([10], errors: ["UNANSWERED": 2]).printed(as: .table)
         #expect(table.contains("get: UNANSWERED 2"))

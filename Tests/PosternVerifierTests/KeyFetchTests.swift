@@ -1,6 +1,7 @@
 import Base
 import Messages
 import PosternClient
+import Synchronization
 import TestSupport
 import Testing
 
@@ -49,6 +50,43 @@ import Testing
             // The server counts a call after its answer. A task that began late finds the key.
             try await Task.sleep(for: .milliseconds(200))
             #expect(try Self.fetchCount(server) - before == 1)
+            await channel.shutdown()
+        }
+    }
+
+    private static func rotateAndSignUp(_ server: TestServer) throws -> AccountsSignUpResponse {
+        let admin = try server.connect()
+        let _: ProjectRotateSigningKeyResponse = try admin.call(
+            "postern.v1.Project/RotateSigningKey", ProjectRotateSigningKeyRequest(algorithm: "EdDSA"))
+        return try admin.call(
+            "postern.v1.Accounts/SignUp",
+            AccountsSignUpRequest(email: "ada@example.com", password: Secret("correct horse")))
+    }
+
+    @Test func `A key that another node made a moment ago is fetched`() async throws {
+        try await withTwoServers { first, second in
+            let channel = try Channel(address: "127.0.0.1:\(second.port)", credentials: .apiKey(second.adminKey))
+            var options = VerifierOptions()
+            options.keyRefreshFloor = .zero
+            let verifier = try await TokenVerifier(channel: channel, options: options)
+            let signedUp = try Self.rotateAndSignUp(first)
+            let verified = try await verifier.verify(try #require(signedUp.tokens).idToken.string)
+            #expect(verified.uid == signedUp.user?.uid)
+            await channel.shutdown()
+        }
+    }
+
+    @Test func `A node that cannot ask the others gives the keys that it has`() async throws {
+        try await withTwoNodes(configure: { $0.limits.journal.patience = .milliseconds(50) }) { nodes in
+            let server = nodes.second
+            let channel = try Channel(address: "127.0.0.1:\(server.port)", credentials: .apiKey(server.adminKey))
+            var options = VerifierOptions()
+            options.keyRefreshFloor = .zero
+            let verifier = try await TokenVerifier(channel: channel, options: options)
+            let signedUp = try Self.rotateAndSignUp(server)
+            nodes.journals.second.isAway.store(true, ordering: .relaxed)
+            let verified = try await verifier.verify(try #require(signedUp.tokens).idToken.string)
+            #expect(verified.uid == signedUp.user?.uid)
             await channel.shutdown()
         }
     }

@@ -71,11 +71,34 @@ import Testing
         #expect(scene.running.count == 8)
         scene.submit("quick", 2, at: later)
         #expect(scene.count(of: "quick") == 2)
-        // Ten minutes later they have paid.
-        let muchLater = later.advanced(by: .minutes(11))
+    }
+
+    @Test func `A tenant whose work hung is slow until one has ended in time`() {
+        var scene = Scene()
+        for number in 0..<16 { scene.submit(Self.tenant(number), 1, at: start) }
+        for number in 0..<16 { scene.end(Self.tenant(number), afterSeconds: 30) }
+        // They have paid long ago, and nothing shows that their servers answer.
+        let later = start.advanced(by: .minutes(60))
+        for number in 0..<16 { scene.submit(Self.tenant(number), 1, at: later) }
+        #expect(scene.running.count == 8)
         for number in 0..<16 { scene.end(Self.tenant(number), afterSeconds: 0) }
-        scene.begin(at: muchLater)
-        #expect(scene.running.count > 8)
+        scene.begin(at: later)
+        #expect(scene.running.count == 8)
+        for number in 0..<16 { scene.end(Self.tenant(number), afterSeconds: 0) }
+        for number in 0..<16 { scene.submit(Self.tenant(number), 1, at: later) }
+        #expect(scene.running.count == 16)
+    }
+
+    @Test func `A quick work does not pay for a slow one`() {
+        var scene = Scene()
+        for number in 0..<8 { scene.submit(Self.tenant(number), 1, at: start) }
+        for number in 0..<8 { scene.end(Self.tenant(number), afterSeconds: 30) }
+        let later = start.advanced(by: .seconds(30))
+        for number in 0..<8 { scene.submit(Self.tenant(number), 1, at: later) }
+        for number in 0..<8 { scene.end(Self.tenant(number), afterSeconds: 0) }
+        let shortlyAfter = later.advanced(by: .minutes(9))
+        for number in 0..<8 { scene.submit(Self.tenant(number), 2, at: shortlyAfter) }
+        #expect(scene.running.count == 8)
     }
 
     @Test func `A tenant whose works run for long counts as slow while they run`() {
@@ -98,6 +121,26 @@ import Testing
         scene.end(Self.tenant(0), afterSeconds: 1)
         scene.begin(at: start.advanced(by: .seconds(1)))
         #expect(scene.running.count { $0.isPatient } == 8)
+    }
+
+    @Test func `Mail servers that hang leave workers to the mails of others`() {
+        var scene = Scene()
+        for number in 0..<8 { scene.submit(Self.tenant(number), 1, isPatient: true, at: start) }
+        for number in 0..<8 { scene.end(Self.tenant(number), afterSeconds: 30) }
+        let later = start.advanced(by: .minutes(20))
+        for number in 0..<8 { scene.submit(Self.tenant(number), 1, isPatient: true, at: later) }
+        #expect(scene.running.count == 4)
+        scene.submit("quick", 2, isPatient: true, at: later)
+        #expect(scene.count(of: "quick") == 2)
+    }
+
+    @Test func `A mail server that hangs does not make the hooks of its tenant slow`() {
+        var scene = Scene()
+        for number in 0..<8 { scene.submit(Self.tenant(number), 1, isPatient: true, at: start) }
+        for number in 0..<8 { scene.end(Self.tenant(number), afterSeconds: 30) }
+        let later = start.advanced(by: .seconds(30))
+        for number in 0..<8 { scene.submit(Self.tenant(number), 2, at: later) }
+        #expect(scene.running.count > 8)
     }
 
     @Test func `Works that have no queue share as those that have one`() {

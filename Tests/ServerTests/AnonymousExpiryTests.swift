@@ -1,10 +1,11 @@
 import Base
-import Identity
 import Messages
 import Service
-import Store
 import TestSupport
 import Testing
+
+@testable import Identity
+@testable import Store
 
 /// Unused anonymous users are deleted when their tenant says so: no other users, and never all at once.
 @Suite struct AnonymousExpiryTests {
@@ -93,6 +94,50 @@ import Testing
                 #expect(try count() == expected)
                 server.clock.advance(by: .minutes(1))
             }
+        }
+    }
+
+    /// The table as one of bytes, to put something into it that is none of its records.
+    private static func bytes<Key, Record>(_ table: Table<Key, Record>) -> Table<Key, [UInt8]> {
+        Table<Key, [UInt8]>(id: table.id, name: table.name, owner: table.owner, purge: table.purge)
+    }
+
+    /// Makes a tenant whose unused anonymous users are deleted after 30 days, and an anonymous user in it.
+    private static func makeUser(in tenantID: Text, _ server: TestServer) throws -> UserKey {
+        let client = try server.connect()
+        let _: TenantsCreateResponse = try client.call(
+            "postern.v1.Tenants/Create",
+            TenantsCreateRequest(
+                tenantID: tenantID,
+                tenant: Messages.Tenant(enableAnonymousUser: true, anonymousUserExpirySeconds: 30 * 86_400),
+                updateMask: ProtobufFieldMask(paths: ["enable_anonymous_user", "anonymous_user_expiry_seconds"])))
+        let made: AccountsSignUpResponse = try client.call(
+            "postern.v1.Accounts/SignUp", AccountsSignUpRequest(tenantID: tenantID))
+        return UserKey(tenantID, made.user?.uid ?? .empty)
+    }
+
+    @Test func `A damaged user or tenant does not keep the users of others`() async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            let uids = try (0..<4).map { _ in try #require(try scene.identity.signUp().user?.uid) }.sorted()
+            let damaged = UserKey(.empty, try #require(uids.first))
+            let ofBroken = try Self.makeUser(in: "broken", server)
+            let ofUncounted = try Self.makeUser(in: "uncounted", server)
+            let ofWhole = try Self.makeUser(in: "whole", server)
+            try await server.project.store.write { transaction in
+                // The length of a field that is not there. The last one is damage that only a write meets.
+                try transaction.put(Self.bytes(Tables.users), damaged, [0x0A, 0x7F])
+                try transaction.put(Self.bytes(Tables.tenants), TenantPrefix("broken"), [0x0A, 0x7F])
+                try transaction.put(Self.bytes(Schema.tenantUsage), TenantPrefix("uncounted"), [0x0A, 0x7F])
+            }
+            await scene.sweep(after: .zero)
+            await scene.sweep(after: .days(31))
+            for uid in uids.dropFirst() { #expect(!scene.exists(uid)) }
+            let exist = try server.project.store.read { transaction in
+                try [damaged, ofBroken, ofUncounted, ofWhole].map { try transaction.exists(Tables.users, $0) }
+            }
+            #expect(exist == [true, true, true, false])
+            #expect(server.project.anonymousExpiry.expiredCount.value == 4)
         }
     }
 

@@ -50,6 +50,49 @@ import Testing
         }
     }
 
+    private static func name(_ number: Int) -> String { "postern-00000\(number)-20200101T000000Z.backup" }
+
+    private static func faultyDirectory(_ directory: String, _ rule: String) throws -> [String] {
+        writeFile("\(directory)/rules", [UInt8]("\(rule)\n".utf8))
+        return [
+            "LD_PRELOAD=\(try FaultyServer.buildLibrary(in: directory))", "FAULTY_DISK_FILE=/backups",
+            "FAULTY_DISK_RULES=\(directory)/rules",
+        ]
+    }
+
+    /// Otherwise the next backup would get a number that makes it look older than those that there are.
+    @Test func `A directory that cannot be read to its end is not taken for an empty one`() throws {
+        try withTemporaryDirectory { directory in
+            let backups = "\(directory)/backups"
+            #expect(mkdir(backups, 0o700) == 0)
+            for number in 1...3 { writeFile("\(backups)/\(Self.name(number))", [0]) }
+            let faults = try Self.faultyDirectory(directory, "fail list 1 0 EIO")
+            try Self.run(in: directory, environment: faults, until: "no backup could be taken") { httpPort in
+                let names = try DirectoryNames.list(backups).sorted()
+                #expect(names == [1, 2, 3].map { Self.name($0) })
+                let lastSuccess = try Self.lastSuccess(httpPort)
+                #expect(lastSuccess == 0)
+            }
+            let log = String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self)
+            #expect(log.contains("readdir: Input/output error"))
+        }
+    }
+
+    @Test func `A backup is a success though the old ones cannot be looked at`() throws {
+        try withTemporaryDirectory { directory in
+            #expect(mkdir("\(directory)/backups", 0o700) == 0)
+            // The directory is empty but for its two own names: it is read to its end by three calls, at the start and
+            // for the new backup's number. The call after these looks for old backups.
+            let faults = try Self.faultyDirectory(directory, "fail list 7 1 EIO")
+            try Self.run(in: directory, environment: faults, until: "old backups could not be deleted") { httpPort in
+                #expect(try DirectoryNames.list("\(directory)/backups").count == 1)
+                #expect(try Self.lastSuccess(httpPort) ?? 0 > 0)
+                let page = try FaultyServer.get("/metrics", port: httpPort)
+                #expect(page.contains("\npostern_backup_failures_total 0\n"))
+            }
+        }
+    }
+
     /// Otherwise a server that is started again each day would never be without a backup for longer than a day.
     @Test func `The newest backup from before a start counts after it`() throws {
         try withTemporaryDirectory { directory in

@@ -85,7 +85,7 @@ final class FaultyServer {
         rename("\(directory)/rules.new", "\(directory)/rules")
     }
 
-    /// How many calls of a kind ("all", "write", "meta", "sync", "grow") there were so far.
+    /// How many calls of a kind ("all", "write", "meta", "sync", "grow", "list") there were so far.
     func count(of kind: String) -> Int {
         let words = Self.text(of: "\(directory)/count").split(whereSeparator: \.isWhitespace)
         guard let place = words.firstIndex(of: kind[...]), place + 1 < words.count else { return 0 }

@@ -120,6 +120,97 @@ import Testing
         }
     }
 
+    private static func isRefused<Response: Message>(
+        _ client: RawClient, _ method: String, _ request: some Message, _: Response.Type
+    ) throws -> Bool {
+        do {
+            _ = try client.call("postern.v1.\(method)", request, returning: Response.self)
+            return false
+        } catch let failure as Failure {
+            #expect(failure.reason == "STORE_FULL")
+            return true
+        }
+    }
+
+    /// Makes users with a page each, then keys like the one that a recovery makes, until neither fits.
+    private static func fill(_ client: RawClient) throws {
+        // By default, one tenant fills an eighth of the map.
+        let wide = Tenant(tenantID: .empty, quotas: TenantQuotas(storedBytes: 1 << 40))
+        _ = try client.call(
+            "postern.v1.Tenants/Update",
+            TenantsUpdateRequest(tenant: wide, updateMask: ProtobufFieldMask(paths: ["quotas.stored_bytes"])),
+            returning: TenantsUpdateResponse.self)
+        let photoURL = Text("https://example.com/" + String(repeating: "x", count: 1_980))
+        var userCount = 0
+        while try !isRefused(
+            client, "Users/Create", UsersCreateRequest(uid: Text("u\(userCount)"), photoURL: photoURL),
+            UsersCreateResponse.self)
+        {
+            userCount += 1
+        }
+        let key = ProjectCreateApiKeyRequest(
+            role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "recovered admin key")
+        var refusedCount = 0
+        for _ in 0..<1_000 where refusedCount < 20 {
+            let isRefused = try isRefused(client, "Project/CreateApiKey", key, ProjectCreateApiKeyResponse.self)
+            refusedCount = isRefused ? refusedCount + 1 : 0
+        }
+        #expect(userCount > 100 && refusedCount == 20)
+    }
+
+    /// An operator without a key could make no room.
+    @Test func `A lost admin key is recovered on a full store`() throws {
+        try withTemporaryDirectory { directory in
+            let (data, port) = ("\(directory)/data", try freePort())
+            #expect(mkdir(data, 0o700) == 0)
+            let small = ["--map-bytes", "\(4 << 20)"]
+            let server = try CrashTests.start(data, port, settings: small)
+            let client = try RawClient(port: port)
+            client.apiKey = try CrashTests.adminKey(data)
+            try Self.fill(client)
+            server.kill()
+            for _ in 0..<3 {
+                let recovered = try BackupTests.posternd(data, ["--recover-admin"] + small)
+                #expect(recovered.status == 0, "\(recovered.said)")
+            }
+        }
+    }
+
+    /// Takes a backup of a stopped server's store; returns its path.
+    private static func takeBackup(of data: String, into directory: String, settings: [String]) throws -> String {
+        #expect(mkdir(directory, 0o700) == 0)
+        let server = try CrashTests.start(data, try freePort(), settings: settings + ["--backup-directory", directory])
+        defer { server.kill() }
+        for _ in 0..<1_000 {
+            if let name = try DirectoryNames.list(directory).first(where: { $0.hasSuffix(".backup") }) {
+                return "\(directory)/\(name)"
+            }
+            usleep(20_000)
+        }
+        throw Failure(.notFound, "NO_BACKUP", "posternd took no backup")
+    }
+
+    @Test func `A rollback is accepted on a full store, and a full store is restored`() throws {
+        try withTemporaryDirectory { directory in
+            let (data, port) = ("\(directory)/data", try freePort())
+            #expect(mkdir(data, 0o700) == 0)
+            let small = ["--map-bytes", "\(4 << 20)"]
+            let server = try CrashTests.start(data, port, settings: small)
+            let client = try RawClient(port: port)
+            client.apiKey = try CrashTests.adminKey(data)
+            try Self.fill(client)
+            server.kill()
+            let backup = try Self.takeBackup(of: data, into: "\(directory)/backups", settings: small)
+            for _ in 0..<3 {
+                unlink("\(data)/witness")
+                let accepted = try BackupTests.posternd(data, ["--accept-rollback"] + small)
+                #expect(accepted.status == 0 && accepted.said.contains("Accepted"), "\(accepted.said)")
+                let restored = try BackupTests.posternd(data, ["--restore-backup", backup] + small)
+                #expect(restored.status == 0 && restored.said.contains("Restored."), "\(restored.said)")
+            }
+        }
+    }
+
     @Test func `A data directory that is removed is not written to`() throws {
         try withFaultyServer { server throws in
             #expect(try server.create("before") == nil)

@@ -61,6 +61,23 @@ import Testing
         }
     }
 
+    @Test func aDamagedRowOfTheQueueDoesNotHoldUpTheMessagesBehindIt() async throws {
+        let receiver = FakeHTTPServer { _ in .response(HTTPResponse(status: 200, body: [])) }
+        defer { receiver.close() }
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+            try client.deliverByWebhook(url: "\(receiver.url)/mail")
+            // A key without a time, which comes before all others.
+            let table = Tables.outboxDue
+            let asBytes = Table<TenantPrefix, [UInt8]>(
+                id: table.id, name: table.name, owner: table.owner, purge: table.purge)
+            try await server.project.store.write { try $0.put(asBytes, TenantPrefix(.empty), []) }
+            try client.sendOob(.emailSignin, email: "ada@example.com")
+            Self.waitUntil("a mail waits behind a damaged row") { receiver.requestCount("/mail") == 1 }
+        }
+    }
+
     /// The mail server took or refused the mail, and keeps the connection. The outcome does not wait for its goodbye,
     /// which would hold a thread.
     @Test(arguments: [(nil, .sent), ("550", .dead)] as [(String?, OutboxState)])

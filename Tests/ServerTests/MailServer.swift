@@ -69,15 +69,16 @@ extension IdentityClient {
             EmailConfigsUpdateRequest(tenantID: tenantID, config: config, updateMask: ProtobufFieldMask(paths: paths)))
     }
 
-    /// `password`: with the user name "postern".
+    /// `username` counts only with a password.
     func deliverBySMTP(
-        port: UInt16, security: SmtpSecurity = .none, senderName: Text = "Ünïcode, \"Inc\" <x>", password: Text = .empty
+        port: UInt16, security: SmtpSecurity = .none, senderName: Text = "Ünïcode, \"Inc\" <x>",
+        password: Text = .empty, username: Text = "postern"
     ) throws {
         try configureMail(["delivery", "smtp", "sender_name", "sender_address", "allow_private_addresses"]) {
             $0.delivery = .smtp
             $0.smtp = SmtpConfig(
                 host: "127.0.0.1", port: Int32(port), security: security,
-                username: password.isEmpty ? .empty : "postern", password: Secret(password.bytes))
+                username: password.isEmpty ? .empty : username, password: Secret(password.bytes))
             $0.senderName = senderName
             $0.senderAddress = "no-reply@example.com"
             $0.allowPrivateAddresses = true

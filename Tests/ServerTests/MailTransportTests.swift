@@ -58,6 +58,19 @@ import Testing
         }
     }
 
+    /// libcurl prefers Kerberos where a server offers it and the user name has a domain, and fails without a ticket.
+    @Test func `A server that also offers Kerberos gets user name and password`() async throws {
+        let login = ["--kerberos", "--login", "postern@example.com", Self.password.string]
+        try await Self.withMailServer(login) { mailServer, client in
+            try client.deliverBySMTP(
+                port: mailServer.port, security: .starttls, password: Self.password, username: "postern@example.com")
+            try client.sendOob(.passwordReset, email: "ada@example.com")
+            let sent = try await client.newestMail(becomes: .sent)
+            #expect(sent.attempts == 1)
+            #expect(try mailServer.mails().first?["is_authenticated"] == .bool(true))
+        }
+    }
+
     /// A server with an untrusted certificate, or without TLS, gets to see neither the mail nor the password.
     @Test(arguments: [
         (SmtpSecurity.starttls, [String](), true), (.tls, ["--tls"], true), (.starttls, [], false), (.tls, [], false),

@@ -75,6 +75,23 @@ import Testing
         }
     }
 
+    @Test func aDamagedRowOfTheScheduleIsDroppedAndDoesNotKeepTheOthers() async throws {
+        try await withTemporaryStore(tables: testTables) { store in
+            for id in 1...3 as ClosedRange<UInt8> { try put(store, id, at: 100 * Int64(id)) }
+            // A key without a time, which comes before all others.
+            let schedule = Table<[UInt8], [UInt8]>(id: 1, name: "expiry", owner: .nobody, purge: .noTenant)
+            try await store.write { try $0.put(schedule, [0], []) }
+            let damaged = Counter()
+            let count = try await store.sweep(now: Timestamp(microseconds: 1_000), limit: 100) { error in
+                #expect(error == .corrupt(table: "expiry"))
+                damaged.add()
+            }
+            #expect(count == 4 && damaged.value == 1)
+            #expect(try store.read { try $0.count(ending) } == 0)
+            #expect(try await sweep(store, 1_000) == 0)
+        }
+    }
+
     @Test func aRecordMayScheduleItselfAgain() async throws {
         try await withTemporaryStore(tables: testTables) { store in
             try put(store, 1, at: 100, EndingRecord(.isPutOff(until: Timestamp(microseconds: 500))))

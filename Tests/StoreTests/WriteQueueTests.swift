@@ -40,25 +40,22 @@ import Testing
         return false
     }
 
-    @Test func gatheringEndsWithTheLastOneThatIsExpected() throws {
+    @Test func puttingOffEndsWithTheLastOneThatIsWanted() throws {
         let queue = WriteQueue(countMax: 16)
         #expect(try sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 3) }) { try fill(queue, 3) })
-        queue.gather(3, patience: Self.longTime)
         #expect(count(queue.take(countMax: 16, deadline: nil)) == 3)
     }
 
     @Test func whatIsThereIsNotWaitedFor() throws {
         let queue = WriteQueue(countMax: 16)
         try fill(queue, 3)
-        queue.gather(2, patience: Self.longTime)
         queue.putOff(Self.longTime, orUntil: 2)
         #expect(queue.count == 3)
     }
 
-    @Test func gatheringEndsWithItsPatience() throws {
+    @Test func puttingOffEndsWithItsTime() throws {
         let queue = WriteQueue(countMax: 16)
         try fill(queue, 1)
-        queue.gather(2, patience: .milliseconds(1))
         queue.putOff(.milliseconds(1), orUntil: 2)
         #expect(count(queue.take(countMax: 16, deadline: nil)) == 1)
     }
@@ -82,7 +79,6 @@ import Testing
     @Test func closingWakesTheWriter() throws {
         let queue = WriteQueue(countMax: 16)
         #expect(sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 2) }) { queue.close(with: .closed) })
-        queue.gather(2, patience: Self.longTime)
         queue.putOff(Self.longTime, orUntil: 2)
         #expect(throws: StoreError.closed) { try fill(queue, 1) }
     }

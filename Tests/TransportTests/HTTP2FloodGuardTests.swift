@@ -36,6 +36,31 @@ import Wire
         }
     }
 
+    /// Type 6 is PING: a client that receives much sends one after each answer, to measure the path.
+    @Test func `PINGs between answers are not counted, and answers to PINGs not as PINGs`() {
+        let limits = Limits()
+        var flood = HTTP2FloodGuard(limits: limits)
+        let ping = HTTP2FrameHeader(payloadByteCount: 8, type: 6)
+        for _ in 0..<10 * limits.pingsPerSecondMax {
+            flood.sent()
+            #expect(flood.admit(ping, now: Self.now) == nil)
+        }
+        for _ in 0..<limits.pingsPerSecondMax { #expect(flood.admit(ping, now: Self.now) == nil) }
+        #expect(flood.admit(ping, now: Self.now) == .tooManyPings)
+        let answer = HTTP2FrameHeader(payloadByteCount: 8, type: 6, flags: 1)
+        let (all, oneMore) = admitted(limits.idleFramesPerSecondMax, answer)
+        #expect(all && oneMore == .tooManyIdleFrames)
+    }
+
+    /// Flag 8 is PADDED: up to 256 bytes may be padding.
+    @Test func `A padded frame that may be padding only carries nothing`() {
+        let most = Limits().idleFramesPerSecondMax
+        let (all, oneMore) = admitted(most, HTTP2FrameHeader(payloadByteCount: 256, type: 0, flags: 8))
+        #expect(all && oneMore == .tooManyIdleFrames)
+        #expect(admitted(most, HTTP2FrameHeader(payloadByteCount: 257, type: 0, flags: 8)).oneMore == nil)
+        #expect(admitted(most, HTTP2FrameHeader(payloadByteCount: 1, type: 0, flags: 9)).oneMore == nil)
+    }
+
     @Test func `A block of headers has so many frames and bytes`() {
         let limits = Limits()
         let (first, more) = (

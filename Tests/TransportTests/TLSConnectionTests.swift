@@ -185,6 +185,27 @@ import Wire
         }
     }
 
+    /// What kept a file from being read may pass without a trace in the file: a lack of descriptors, for example.
+    @Test func `Faulty files are read again, changed or not, and the same fault is logged once`() async throws {
+        let lines = Counter()
+        try await TLSServer.run(log: Log(level: .error, sink: { _ in lines.add() })) { server in
+            let failures = server.tls.metrics.reloadFailures
+            writeFile(server.certificates.certificateFile, [UInt8]("nonsense".utf8))
+            let start = Instant.now
+            for (seconds, count) in [(0, 1), (29, 1), (31, 2), (40, 2), (62, 3)] as [(Int64, UInt64)] {
+                await server.reload(now: start.advanced(by: .seconds(seconds)))
+                #expect(failures.value == count && lines.value == 1, "after \(seconds) s")
+            }
+            // The log answers an operator who asks.
+            await server.reload(onlyIfChanged: false, now: start.advanced(by: .seconds(63)))
+            #expect(failures.value == 4 && lines.value == 2)
+            try server.certificates.replaceServer(days: 60)
+            for seconds in [64, 128] as [Int64] { await server.reload(now: start.advanced(by: .seconds(seconds))) }
+            #expect(failures.value == 4 && lines.value == 2 && server.tls.metrics.reloads.value == 1)
+            _ = try server.client()
+        }
+    }
+
     @Test func `What is wrong with the files is said at the start`() throws {
         try withTemporaryDirectory { directory in
             let certificates = try TestCertificates(in: directory)

@@ -41,10 +41,10 @@ struct TLSServer {
     }
 
     /// Reads the files again, on a thread that may block.
-    func reload(onlyIfChanged: Bool = true) async {
+    func reload(onlyIfChanged: Bool = true, now: Instant = .now) async {
         let done = Promise<Void>()
         let thread = OSThread(name: "reload") {
-            tls.reload(onlyIfChanged: onlyIfChanged)
+            tls.reload(onlyIfChanged: onlyIfChanged, now: now)
             done.succeed(())
         }
         try? await done.value()

@@ -81,6 +81,6 @@ def rows(figures):
         of = figures.values["scale revocation"][0]
         load = f'{of["verifiers"]:,} verifiers, {of["verifications_per_second"]:,.0f} verifications/s'
         for share in ["p50", "p99"]:
-            add("scale revocation", f"a revocation, from acknowledged to refused, {load}: {share}",
+            add("scale revocation", f"a revocation, from acknowledged to known by a verifier, {load}: {share}",
                 lambda value: value["latency_milliseconds"][share] * 1000, "µs")
     return made

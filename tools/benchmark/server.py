@@ -43,6 +43,20 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def covers(background, measured):
+    """Whether a load ran during all of the time in which another one counted.
+
+    >>> long = {"started_at_microseconds": 1_000_000, "seconds": 4.0}
+    >>> covers(long, {"started_at_microseconds": 2_000_000, "seconds": 3.0})
+    True
+    >>> covers(long, {"started_at_microseconds": 2_100_000, "seconds": 3.0})
+    False
+    """
+    begins, ends = zip(*((said["started_at_microseconds"], said["started_at_microseconds"] + said["seconds"] * 1e6)
+                         for said in (background, measured)))
+    return begins[0] <= begins[1] and ends[1] <= ends[0]
+
+
 class Server:
     """`failures` collects what load tools say about answers that failed."""
 
@@ -134,7 +148,10 @@ class Server:
             except BaseException:
                 load.kill()
                 raise
-        return self.checked(subprocess.CompletedProcess(command, load.returncode, said, errors)), measured
+        background = self.checked(subprocess.CompletedProcess(command, load.returncode, said, errors))
+        if not covers(background, measured):
+            self.failures.append(f"{mix}: did not run during all of what was measured beside it")
+        return background, measured
 
     def checked(self, done):
         """The result of a load. Failed answers and unsent requests are added to `failures`, and the run goes on."""
@@ -153,4 +170,4 @@ class Server:
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) * 1024
-        return 0
+        sys.exit("bench: the system does not say how much memory is the server's own")

@@ -11,7 +11,9 @@ import sys
 import listed
 from swift_source import code_of
 
-TARGETS = ["Outbound", "Tokens", "Signing", "Federation", "Identity", "Service"]
+TARGETS = ["Cluster", "Outbound", "Tokens", "Signing", "Federation", "Identity", "Service", "posternd"]
+# The store itself, and what cannot reach it. Rules declare the fields of pure values: the owner of such a value is listed.
+LEFT_OUT = ["Base", "JSON", "Messages", "Crypto", "TLS", "Journal", "Store", "Reactor", "Wire", "HTTP2", "Transport", "Rules"]
 
 SITES = re.compile(r"^\s*(?:(?:public|package|private|fileprivate|nonisolated|static|weak|lazy)(?:\(set\))? )*(?:let|var) \w+"
                    r"(?::[^={]*\b(?:Mutex|Atomic)<| = (?:Mutex|Atomic)\b|: \[[^=\]]*:[^=]*\] = \[:\])")
@@ -33,8 +35,7 @@ def sites(text):
 
 
 def main():
-    # Rules declare the fields of pure values: the owner of such a value is listed.
-    faults = list(listed.faults("memory.txt", TARGETS, sites, "kept in memory"))
+    faults = list(listed.faults("memory.txt", TARGETS, LEFT_OUT, sites, "kept in memory"))
     print(*faults, sep="\n", end="\n" if faults else "")
     if faults:
         print("A copy of rows is a RowCopies, a TableMark or follows its tables (docs/decisions/0054). Say of anything else "

@@ -14,8 +14,10 @@ import sys
 import listed
 from swift_source import code_of
 
-TARGETS = ["Base", "JSON", "Messages", "Crypto", "TLS", "Store", "Wire", "Transport", "Outbound", "Tokens", "Signing",
-           "Rules", "Federation", "Identity", "Service", "PosternVerifier", "PosternAuth"]
+TARGETS = ["Base", "JSON", "Messages", "Crypto", "TLS", "Journal", "Store", "Cluster", "Wire", "HTTP2", "Transport", "Outbound",
+           "Tokens", "Signing", "Rules", "Federation", "Identity", "Service", "PosternVerifier", "PosternAuth"]
+# These read no text but what the operator wrote.
+LEFT_OUT = ["Reactor", "posternd"]
 
 SITES = re.compile("|".join([
     r"\bCharacter\b", r"\.(?:lowercased|uppercased|hasPrefix|hasSuffix)\(",
@@ -42,7 +44,7 @@ def sites(text):
 
 
 def main():
-    faults = list(listed.faults("texts.txt", TARGETS, sites, "text that is no bytes"))
+    faults = list(listed.faults("texts.txt", TARGETS, LEFT_OUT, sites, "text that is no bytes"))
     print(*faults, sep="\n", end="\n" if faults else "")
     if faults:
         print("Compare bytes or scalars, or say in a comment `// Not bytes: …` on the line above why it does not matter.")

@@ -29,7 +29,7 @@ class Filler:
     def begin(self, expects_relief):
         """Returns when the store is full, or after a few seconds."""
         self.stop, self.filled, self.expects_relief = threading.Event(), threading.Event(), expects_relief
-        self.thread = threading.Thread(target=self._run)
+        self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
         self.filled.wait(10.0)
 

@@ -69,7 +69,8 @@ class Attackers:
 
     def __init__(self, server, choices, report):
         self.stop, self.report = threading.Event(), report
-        self.threads = [threading.Thread(target=self._run, args=(server, seeded(choices.random()))) for _ in range(2)]
+        self.threads = [threading.Thread(target=self._run, args=(server, seeded(choices.random())), daemon=True)
+                        for _ in range(2)]
         for thread in self.threads:
             thread.start()
 

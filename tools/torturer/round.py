@@ -92,7 +92,8 @@ class Round:
             worker.is_time_right = WrongClockAtStart not in picked
             worker.has_reserve = not issubclass(ending_kind, FailingDisk)
         stop = threading.Event()
-        threads = [threading.Thread(target=worker.run, args=(stop, pause)) for worker in self.workers]
+        # Daemons: SIGTERM and Ctrl-C end the process while they work.
+        threads = [threading.Thread(target=worker.run, args=(stop, pause), daemon=True) for worker in self.workers]
         for thread in threads:
             thread.start()
         died_early = self.server.wait(length)
@@ -158,7 +159,7 @@ class Round:
         self.must_work()
         for worker in self.workers:
             worker.is_clock_right = worker.is_time_right = True
-        threads = [threading.Thread(target=verify, args=(worker,)) for worker in self.workers]
+        threads = [threading.Thread(target=verify, args=(worker,), daemon=True) for worker in self.workers]
         for thread in threads:
             thread.start()
         for thread in threads:

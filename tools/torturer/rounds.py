@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -16,12 +17,31 @@ def release_build():
     return Path(built.stdout.strip()) / "posternd"
 
 
+def watch_threads(report):
+    """Makes it a finding when an exception ends a thread: its work, or what it had to check, was not done.
+
+    >>> report = Report()
+    >>> watch_threads(report)
+    >>> thread = threading.Thread(target=lambda: [][1])
+    >>> thread.start()
+    >>> thread.join()
+    >>> report.findings
+    ['a thread of the torture ended: IndexError: list index out of range']
+    """
+    def hook(ended):
+        report.find(f"a thread of the torture ended: {ended.exc_type.__name__}: {ended.exc_value}")
+        threading.__excepthook__(ended)  # prints the stack
+
+    threading.excepthook = hook
+
+
 def run(kind, options, folder, command):
     """Runs rounds of `kind` for as long as the options say, or until the first finding. Returns the exit status. `command`
     is the program that repeats a round."""
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**9)
     seconds = options.seconds or options.minutes * 60 or (60 if not options.rounds else 10**6)
     began, rounds, report, kept = time.monotonic(), 0, Report(), None
+    watch_threads(report)
     while time.monotonic() < began + seconds and not report.findings and rounds < (options.rounds or 10**6):
         print(f"round {rounds + 1}, seed {seed + rounds}", flush=True)
         place = folder / f"round-{rounds}"

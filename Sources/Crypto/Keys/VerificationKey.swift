@@ -47,6 +47,9 @@ public final class VerificationKey: Sendable {
     /// The first 128 bits of the thumbprint in base64url, which Postern uses as `kid`.
     public var keyID: Text { Text(unchecked: Base64.url.encode(thumbprint.prefix(16))) }
 
+    /// The length of every `keyID`: 128 bits in base64url.
+    package static let keyIDByteCount = 22
+
     /// DER SubjectPublicKeyInfo, as `init(spki:)` reads it.
     public func exportSPKI() -> [UInt8] { jwk.spki }
 

@@ -35,36 +35,76 @@ public final class AnonymousExpiry: Sendable {
         let last = state.withLock { $0.place }
         let (found, next) = try candidates(after: last, now: now)
         state.withLock { $0.place = next }
-        guard !found.isEmpty else { return }
-        let isDeleted = try await users.changing(each: found, key: { $0 }) { transaction, key in
-            try transaction.expireAnonymousUser(key, now: now)
+        try await expire(found, now: now)
+    }
+
+    /// Deletes the users that are unused. A damaged record keeps its own user, and no other one.
+    private func expire(_ keys: [UserKey], now: Timestamp) async throws {
+        var rest = keys[...]
+        var sliceMax = resources.limits.sliceItemsMax
+        while let first = rest.first {
+            let slice = rest.prefix(max(1, sliceMax))
+            do {
+                let isDeleted = try await users.changing(Array(slice)) {
+                    try await resources.store.write(firstOf: slice) { transaction, key in
+                        try transaction.expireAnonymousUser(key, now: now)
+                    }
+                }
+                expiredCount.add(UInt64(clamping: isDeleted.count { $0 }))
+                rest = rest.dropFirst(isDeleted.count)
+            } catch StoreError.corrupt where slice.count > 1 {
+                // From here on one by one.
+                sliceMax = 1
+            } catch StoreError.corrupt(let table) {
+                resources.damagedTenants.passOver(first, table: table)
+                rest = rest.dropFirst()
+            }
         }
-        expiredCount.add(UInt64(clamping: isDeleted.count { $0 }))
     }
 
     /// Rows whose user seems to be unused or no longer anonymous, and the row after which to look next.
     private func candidates(after last: UserKey?, now: Timestamp) throws -> (keys: [UserKey], next: UserKey?) {
         try resources.store.read { transaction in
-            var found: [UserKey] = []
+            var (found, next, rowCount): ([UserKey], UserKey?, Int) = ([], nil, 0)
             var expiries: [Text: Duration] = [:]
-            var next: UserKey?
-            var rowCount = 0
-            try transaction.scan(Tables.anonymousUsers, from: last.map { .after($0) } ?? .first) { row in
+            try transaction.scanKeys(of: Tables.anonymousUsers, from: last.map { .after($0) } ?? .first) { key in
                 guard rowCount < Self.rowsMax, found.count < resources.limits.anonymousUsersExpiredPerSweep else {
                     return false
                 }
                 rowCount += 1
-                let key = try row.key
                 next = key
-                let expiry = try expiries[key.tenant] ?? transaction.anonymousUserExpiry(tenantID: key.tenant)
-                expiries[key.tenant] = expiry
-                if expiry > .zero, try transaction.anonymousUserState(key, expiry: expiry, now: now) != .used {
-                    found.append(key)
-                }
+                let duration = try expiries[key.tenant] ?? expiry(ofTenant: key.tenant, in: transaction)
+                expiries[key.tenant] = duration
+                if try mayGo(key, expiry: duration, now: now, in: transaction) { found.append(key) }
                 return true
             }
             let isAtEnd = rowCount < Self.rowsMax && found.count < resources.limits.anonymousUsersExpiredPerSweep
             return (found, isAtEnd ? nil : next)
+        }
+    }
+
+    /// Zero for a tenant whose record is damaged: its users stay.
+    private func expiry(ofTenant tenantID: Text, in transaction: borrowing ReadTransaction) throws -> Duration {
+        do {
+            return try transaction.anonymousUserExpiry(tenantID: tenantID)
+        } catch StoreError.corrupt(let table) {
+            resources.damagedTenants.passOver(tenantID, table: table)
+            return .zero
+        }
+    }
+
+    /// Whether the write that deletes users has to look at this one. A user with a damaged record stays.
+    private func mayGo(
+        _ key: UserKey, expiry: Duration, now: Timestamp, in transaction: borrowing ReadTransaction
+    ) throws -> Bool {
+        guard expiry > .zero else { return false }
+        do {
+            // The scan gave a key that may be damaged.
+            guard try transaction.exists(Tables.anonymousUsers, key) else { return false }
+            return try transaction.anonymousUserState(key, expiry: expiry, now: now) != .used
+        } catch StoreError.corrupt(let table) {
+            resources.damagedTenants.passOver(key, table: table)
+            return false
         }
     }
 }

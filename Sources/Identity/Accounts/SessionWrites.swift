@@ -103,15 +103,18 @@ extension WriteTransaction {
         return true
     }
 
-    /// Deletes up to `limit` sessions of a deleted tenant; returns whether there may be more.
-    func removeSessions(ofTenant tenantID: Text, limit: Int) throws -> Bool {
-        var keys: [UserSessionKey] = []
-        try scan(Tables.sessionByUser, prefix: TenantPrefix(tenantID), limit: limit) { row in
-            keys.append(try row.key)
-            return true
+    /// Deletes up to `limit` sessions of a deleted tenant, also damaged ones; returns whether there may be more. A
+    /// session that no row of the tenant names, because that row is damaged, is deleted when it expires.
+    func removeSessions(ofTenant tenantID: Text, limit: Int, onDamage: (String) -> Void) throws -> Bool {
+        var ids: [[UInt8]] = []
+        try reading.scanKeys(of: Tables.sessionByUser, prefix: TenantPrefix(tenantID)) { key in
+            ids.append(key.sessionID)
+            return ids.count < limit
         }
-        for key in keys { try removeSession(key.sessionID, of: UserKey(key.tenant, key.uid)) }
-        return keys.count == limit
+        for id in ids where !id.isEmpty { try delete(Tables.sessions, SessionKey(id)) }
+        // Each of these rows named one of the sessions, or is damaged.
+        let count = try deleteAll(Tables.sessionByUser, evenDamagedOf: tenantID, limit: limit, onDamage: onDamage)
+        return count == limit
     }
 
     func removeSession(_ id: [UInt8], of key: UserKey) throws {

@@ -42,14 +42,17 @@ public final class TokenCheck: Sendable {
         self.clock = clock
     }
 
-    /// Checks the token by itself, without the store, at `time` or else now. INVALID_ID_TOKEN, TOKEN_EXPIRED.
+    /// Checks the token by itself, without the store, at `time` or else now. INVALID_ID_TOKEN, TOKEN_EXPIRED: other
+    /// nodes of a cluster refuse it, too, unless they know a key that this node does not know.
     public func verify(_ idToken: Text, at time: Timestamp? = nil) throws(Failure) -> VerifiedToken {
         do throws(TokenError) {
             return try verifier.verify(idToken.bytes, now: time ?? clock.now())
         } catch .expired {
-            throw Failure.tokenExpired(cause: .expired)
+            throw Failure.tokenExpired(cause: .expired).resting(on: .request)
+        } catch .unknownKey {
+            throw invalid.resting(on: .unknownKey)
         } catch {
-            throw invalid
+            throw invalid.resting(on: .request)
         }
     }
 

@@ -6,13 +6,17 @@ public import Store
 public import Tokens
 
 extension UserSession {
+    /// Throws where the account, nil where there is none, is not the one that a sign-in enters. Changes nothing.
+    typealias AccountConfirmation = @Sendable (borrowing WriteTransaction, Account?) throws -> Void
+
     /// Signs this user in after a credential was proved; creates the account when there is none, and passes nil to
     /// `decide` then.
     ///
     /// The checks of every way to sign in are made here: a disabled account is not entered or changed (USER_DISABLED),
     /// and no account is created where end users may not sign up (`SelfServiceRefusal`). The tenant's present settings
-    /// decide whether they may, and whether a second factor is needed. `decide` runs inside the transaction and may
-    /// write what belongs to the credential (a used code). When anything throws, nothing is written.
+    /// decide whether they may, and whether a second factor is needed. `confirm` and, after these checks, `decide` run
+    /// inside the transaction. `confirm` throws where the account is not the one to enter, and changes nothing;
+    /// `decide` may write what belongs to the credential (a used code). When anything throws, nothing is written.
     ///
     /// Throws `SignInPending` for a sign-in that waits for a second factor. Its change of the account is kept until the
     /// sign-in is finished; a code that the credential used up stays used up.
@@ -21,7 +25,7 @@ extension UserSession {
     /// created or changed, and the user is refused with USER_DISABLED.
     func signIn(
         _ first: FirstFactor, hooks: HookAnswer = HookAnswer(), settings: TenantSettings, origin: Origin,
-        deadline: Instant,
+        deadline: Instant, confirming confirm: @escaping AccountConfirmation = { _, _ in },
         _ decide: @escaping @Sendable (borrowing WriteTransaction, Account?) throws -> AccountEffect
     ) async throws -> SignedIn {
         let now = resources.clock.now()
@@ -33,7 +37,7 @@ extension UserSession {
             issue = try await write(for: .session, mayBePutOff: true) { transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
                     let present = try transaction.currentSettings(of: key.tenant)
-                    let entry = try transaction.entry(key, settings: settings, present: present) {
+                    let entry = try transaction.entry(key, settings: settings, present: present, confirm) {
                         try decide($0, $1).changed(by: hooks)
                     }
                     if hooks.isDisabled {

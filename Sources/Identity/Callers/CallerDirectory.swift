@@ -200,7 +200,7 @@ public final class CallerDirectory: Sendable {
 
     /// Makes the first project-admin key of an empty store; nil if there are keys, or another node comes first.
     public func createFirstAdmin(_ keeper: (any SecretKeeper)? = nil) async throws -> Secret? {
-        guard try resources.store.read({ try $0.count(Tables.apiKeys) == 0 }) else {
+        guard try resources.store.read({ try $0.isEmpty(Tables.apiKeys) }) else {
             try finish(keeper)
             return nil
         }
@@ -210,7 +210,7 @@ public final class CallerDirectory: Sendable {
         let (id, now) = (stored.apiKey?.apiKeyID ?? .empty, resources.clock.now())
         try keeper?.keep(secret)
         let isFirst = try await resources.store.write { transaction in
-            guard try transaction.reading.count(Tables.apiKeys) == 0 else { return false }
+            guard try transaction.reading.isEmpty(Tables.apiKeys) else { return false }
             try transaction.put(Tables.apiKeys, TextKey(id), stored)
             try transaction.appendEvent(.apiKeyCreated, tenantID: .empty, origin: .server, detail: id, now: now)
             return true

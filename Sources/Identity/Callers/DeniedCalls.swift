@@ -82,6 +82,9 @@ public final class DeniedCalls: Sendable {
                         detail: event.detail, now: now)
                 }
             }
+        } catch StoreError.corrupt where events.count > 1 {
+            // A damaged record of one tenant does not keep the events of others.
+            for event in events { await write([event]) }
         } catch {
             resources.log.error("refused calls were not recorded", ["error": .text("\(error)")])
         }

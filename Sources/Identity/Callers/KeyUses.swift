@@ -64,10 +64,20 @@ public final class KeyUses: Sendable {
 extension ReadTransaction {
     /// Whether a use is worth a write: the key is there, and no other node wrote a later one. After the clock was set
     /// back, nothing is written until it is past the stored time.
+    ///
+    /// The use of a damaged key is not written, and a damaged use is replaced: neither keeps the other keys' uses.
     fileprivate func isDue(_ time: Timestamp, of id: Text, precision: Duration) throws -> Bool {
-        guard try exists(Tables.apiKeys, TextKey(id)) else { return false }
-        guard let stored = try get(Tables.apiKeyUses, TextKey(id))?.lastUsedAtMicros else { return true }
-        return time >= Timestamp(microseconds: stored) + precision
+        do {
+            guard try exists(Tables.apiKeys, TextKey(id)) else { return false }
+        } catch StoreError.corrupt {
+            return false
+        }
+        do {
+            guard let stored = try get(Tables.apiKeyUses, TextKey(id))?.lastUsedAtMicros else { return true }
+            return time >= Timestamp(microseconds: stored) + precision
+        } catch StoreError.corrupt {
+            return true
+        }
     }
 
     /// The key with the time of its last use.

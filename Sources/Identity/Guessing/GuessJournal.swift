@@ -177,15 +177,16 @@ extension WriteTransaction {
     func forgetGuesses(now: Timestamp, limit: Int) throws -> Bool {
         let (start, end) = (now - PasswordThrottle.forgottenAfter, now + PasswordThrottle.forgottenAfter)
         var old: [GuessRowKey] = []
-        try scan(Tables.guesses, limit: limit) { row in
-            let key = try row.key
-            if key.time < start { old.append(key) }
-            return key.time < start
+        // A damaged row goes like the others: it counts for nothing.
+        try reading.scanKeys(of: Tables.guesses) { key in
+            guard old.count < limit, key.time < start else { return false }
+            old.append(key)
+            return true
         }
-        try scan(Tables.guesses, reversed: true, limit: limit - old.count) { row in
-            let key = try row.key
-            if key.time > end { old.append(key) }
-            return key.time > end
+        try reading.scanKeys(of: Tables.guesses, reversed: true) { key in
+            guard old.count < limit, key.time > end else { return false }
+            old.append(key)
+            return true
         }
         for key in old { try delete(Tables.guesses, key) }
         return old.count == limit

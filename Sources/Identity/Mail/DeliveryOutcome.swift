@@ -1,4 +1,5 @@
 import Base
+import Store
 
 /// The outcome of an attempt to deliver a message.
 enum DeliveryOutcome: Sendable, Equatable {
@@ -12,6 +13,16 @@ enum DeliveryOutcome: Sendable, Equatable {
 
     /// What the clients refuse themselves, because this server or the tenant has too much on its way.
     static let overloaded = DeliveryOutcome.postponed("too much of this tenant is on its way")
+
+    /// The store does not let a message or its settings be read now: too many read at once, or it is being closed. That
+    /// says nothing about the message.
+    static let unreadable = DeliveryOutcome.postponed("the store cannot be read")
+
+    /// The outcome when a tenant's settings cannot be read. If their record is damaged, an admin has to set them anew,
+    /// and the message waits for that as for a server that is down.
+    static func settings(_ damaged: Text, _ error: any Error) -> DeliveryOutcome {
+        if case StoreError.corrupt = error { .failed(damaged) } else { .unreadable }
+    }
 
     /// Whether somebody was asked to take the message.
     var isAttempt: Bool {

@@ -6,32 +6,53 @@ import Store
 
 /// One attempt to deliver one message, as its tenant wants it delivered. Any thread.
 struct MailDelivery: Sendable {
-    let clock: Clock
+    let resources: Resources
     let configs: EmailConfigs
     let contents: OobDelivery
     let sms: SMSAttempt
     let smtp: SMTPClient
     let webhook: WebhookPost
 
+    /// Delivers the message of a row of the queue. Nil if the row was left over, or if its message is damaged: then
+    /// nothing is delivered for the row, ever.
+    func attempt(due key: OutboxDueKey) async -> DeliveryOutcome? {
+        let found: StoredOutboxMessage?
+        do {
+            found = try resources.store.read { try $0.message(due: key) }
+        } catch {
+            guard case StoreError.corrupt = error else { return .unreadable }
+            resources.log.error(
+                "a mail cannot be read",
+                ["tenant": .text(key.tenant.string), "message_id": .text(key.messageID.string)])
+            return nil
+        }
+        guard let stored = found else { return nil }
+        // A decoy is not sent: only its delivery is written.
+        return stored.decoy ? .sent : await attempt(stored, tenantID: key.tenant)
+    }
+
     func attempt(_ stored: StoredOutboxMessage, tenantID: Text) async -> DeliveryOutcome {
         guard let message = stored.message else { return .refused("the record is damaged") }
-        guard stored.isWorthDelivering(at: clock.now()) else { return .refused(StoredOutboxMessage.expiredCode) }
-        do {
-            let contents = try contents.contents(of: stored, tenantID: tenantID)
-            if message.isSMS { return try await sms.deliver(message, contents, tenantID: tenantID) }
-            return await deliver(
-                message, contents, tenantID: tenantID, deadline: Instant.now.advanced(by: .seconds(60)))
-        } catch {
+        guard stored.isWorthDelivering(at: resources.clock.now()) else {
+            return .refused(StoredOutboxMessage.expiredCode)
+        }
+        guard let contents = try? self.contents.contents(of: stored, tenantID: tenantID) else {
             return .refused("the message cannot be read")
         }
+        if message.isSMS { return await sms.deliver(message, contents, tenantID: tenantID) }
+        return await deliver(
+            message, contents, tenantID: tenantID, deadline: Instant.now.advanced(by: .seconds(60)))
     }
 
     /// Delivers a mail that need not be in the outbox.
     func deliver(
         _ message: OutboxMessage, _ contents: OutboxContents, tenantID: Text, deadline: Instant
     ) async -> DeliveryOutcome {
-        guard let config = try? configs.stored(tenantID: tenantID) else {
-            return .failed("the mail settings cannot be read")
+        let config: StoredEmailConfig
+        do {
+            config = try configs.stored(tenantID: tenantID)
+        } catch {
+            return .settings("the mail settings cannot be read", error)
         }
         switch config.config?.delivery {
         case .smtp: return await bySMTP(message, contents, config, tenantID, deadline: deadline)

@@ -50,7 +50,7 @@ public actor Mailer {
         self.resources = resources
         let webhook = WebhookPost(resources: resources, http: http)
         self.delivery = MailDelivery(
-            clock: resources.clock, configs: configs, contents: contents,
+            resources: resources, configs: configs, contents: contents,
             sms: SMSAttempt(configs: smsConfigs, webhook: webhook), smtp: smtp, webhook: webhook)
         self.loop = loop
         self.claimant = resources.random.bytes(16)
@@ -108,7 +108,7 @@ public actor Mailer {
         settleAgain()
         if resources.store.isInCluster {
             try? resources.store.read { transaction in
-                try othersClaims.forget { try !transaction.exists(Tables.outboxDue, $0) }
+                othersClaims.forget { (try? transaction.exists(Tables.outboxDue, $0)) == false }
             }
         }
         deliverMore()
@@ -170,9 +170,16 @@ public actor Mailer {
         let (begin, until) = (resources.steadyClock.now(), resources.clock.now() + limits.mailClaim)
         let mayTakeOver = resources.store.hasReachedJournal(for: limits.mailClaimGrace)
         let wanted = due.map { DueMessage(key: $0, abandonedBy: mayTakeOver ? othersClaims.claimant(of: $0) : nil) }
-        let claims = try? await resources.store.write(for: .session) { [claimant] in
-            try $0.claim(wanted, claimant, until: until)
-        }
+        var claims: [MailClaim?]?
+        do {
+            claims = try await resources.store.write(for: .session) { [claimant] in
+                try $0.claim(wanted, claimant, until: until)
+            }
+        } catch StoreError.corrupt where due.count > 1 {
+            // A damaged record of one tenant does not keep the mail of others.
+            for key in due { await claim([key]) }
+            return
+        } catch {}
         // A node that was held up does not use its claims: any node may deliver the messages when the claims are over.
         let isLate = resources.steadyClock.now() - begin > limits.mailClaimUse
         for (index, key) in due.enumerated() {
@@ -187,18 +194,7 @@ public actor Mailer {
     }
 
     private func deliver(_ key: OutboxDueKey) async {
-        let stored: StoredOutboxMessage?
-        do {
-            stored = try resources.store.read { try $0.message(due: key) }
-        } catch {
-            resources.log.error(
-                "a mail cannot be read",
-                ["tenant": .text(key.tenant.string), "message_id": .text(key.messageID.string)])
-            stored = nil
-        }
-        var outcome: DeliveryOutcome?
-        // A decoy is not sent: only its delivery is written.
-        if let stored { outcome = stored.decoy ? .sent : await delivery.attempt(stored, tenantID: key.tenant) }
+        let outcome = await delivery.attempt(due: key)
         if case .postponed = outcome { resting.insert(key.tenant) }
         await settle(key, outcome)
     }

@@ -39,15 +39,21 @@ public struct OutboxPass: Sendable {
     /// `Limits.outboxCountedMax` messages.
     fileprivate mutating func goOn(in transaction: borrowing ReadTransaction, limits: Limits) throws {
         var (last, counts, byteCount, isAtEnd) = (last, counts, 0, true)
-        try transaction.scan(Tables.outbox, from: last.map { .after($0) } ?? .first) { row in
+        try transaction.scanKeys(of: Tables.outbox, from: last.map { .after($0) } ?? .first) { key in
             guard byteCount < limits.outboxCountedBytesMax, counts.all < limits.outboxCountedMax else {
                 isAtEnd = false
                 return false
             }
-            last = try row.key
-            byteCount += row.value.count
+            last = key
             counts.all += 1
-            if Self.isDead(row.value) { counts.dead += 1 }
+            do {
+                _ = try transaction.withValue(Tables.outbox, key) { record in
+                    byteCount += record.count
+                    if Self.isDead(record) { counts.dead += 1 }
+                }
+            } catch StoreError.corrupt {
+                // A damaged message is not dead. It does not end the pass.
+            }
             return true
         }
         if isAtEnd || counts.all >= limits.outboxCountedMax {
@@ -91,8 +97,8 @@ extension ReadTransaction {
         var (first, last, tenantCount): (Timestamp?, Text?, Int) = (nil, nil, 0)
         while true {
             var found: OutboxDueKey?
-            try scan(Tables.outboxDue, from: last.map { .behind(TenantPrefix($0)) } ?? .first, limit: 1) { row in
-                found = try row.key
+            try scanKeys(of: Tables.outboxDue, from: last.map { .behind(TenantPrefix($0)) } ?? .first) { key in
+                found = key
                 return false
             }
             guard let key = found else { return (first, true) }

@@ -4,6 +4,7 @@ import Store
 
 // The rows that say when a message is to be delivered. A row is a hint, and the message decides. A row that its message
 // does not point to is left over from a change in between, and delivering for it would send a mail twice.
+// A damaged row is taken like any other, so that it leaves the queue and keeps no message behind it.
 
 extension ReadTransaction {
     /// Up to `limit` messages to be delivered by now, of each tenant the most overdue ones, the tenants after `last`
@@ -31,8 +32,7 @@ extension ReadTransaction {
     ) throws -> [OutboxDueKey] {
         var due: [OutboxDueKey] = []
         guard limit > 0 else { return due }
-        try scan(Tables.outboxDue, prefix: TenantPrefix(tenant)) { row in
-            let key = try row.key
+        try scanKeys(of: Tables.outboxDue, prefix: TenantPrefix(tenant)) { key in
             guard key.time <= now else { return false }
             if !isTaken(key) { due.append(key) }
             return due.count < limit
@@ -42,8 +42,8 @@ extension ReadTransaction {
 
     private func tenantWithMail(after last: Text?, upTo end: Text?) throws -> Text? {
         var found: Text?
-        try scan(Tables.outboxDue, from: last.map { .behind(TenantPrefix($0)) } ?? .first, limit: 1) { row in
-            found = try row.key.tenant
+        try scanKeys(of: Tables.outboxDue, from: last.map { .behind(TenantPrefix($0)) } ?? .first) { key in
+            found = key.tenant
             return false
         }
         if let end, let tenant = found, end.bytes.lexicographicallyPrecedes(tenant.bytes) { return nil }

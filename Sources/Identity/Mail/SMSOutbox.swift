@@ -40,8 +40,13 @@ struct SMSAttempt: Sendable {
 
     func deliver(
         _ message: OutboxMessage, _ contents: OutboxContents, tenantID: Text
-    ) async throws -> DeliveryOutcome {
-        let stored = try configs.stored(tenantID: tenantID)
+    ) async -> DeliveryOutcome {
+        let stored: StoredSmsConfig
+        do {
+            stored = try configs.stored(tenantID: tenantID)
+        } catch {
+            return .settings("the SMS settings cannot be read", error)
+        }
         guard let config = stored.config, config.delivery == .webhook, let target = config.webhook else { return .held }
         return await webhook.send(
             Webhook.body(sms: message, contents, tenantID: tenantID), to: target,

@@ -41,20 +41,29 @@ public final class EventUpkeep: Sendable {
 
     // MARK: Retention
 
-    /// Deletes the events past their retention; one node does this for all nodes of a cluster.
+    /// Deletes the events past their retention; one node does this for all nodes of a cluster. A tenant with a damaged
+    /// record or event keeps its events, and does not keep the others.
     func trim(now: Timestamp) async throws {
         let last = state.withLock { $0.trimmed }
         let (keeping, next) = try tenantsWithRetention(after: last)
         for (tenantID, retention) in keeping {
-            var isMore = true
-            while isMore {
-                isMore = try await resources.store.write(for: .removal) { [bounds] transaction in
-                    try transaction.trimEvents(
-                        of: tenantID, before: now - retention, limit: bounds.eventsDeletedPerWrite, now: now)
-                }
+            do {
+                try await trim(tenantID, retention: retention, now: now)
+            } catch StoreError.corrupt(let table) {
+                resources.damagedTenants.passOver(tenantID, table: table)
             }
         }
         state.withLock { $0.trimmed = next }
+    }
+
+    private func trim(_ tenantID: Text, retention: Duration, now: Timestamp) async throws {
+        var isMore = true
+        while isMore {
+            isMore = try await resources.store.write(for: .removal) { [bounds] transaction in
+                try transaction.trimEvents(
+                    of: tenantID, before: now - retention, limit: bounds.eventsDeletedPerWrite, now: now)
+            }
+        }
     }
 
     private func tenantsWithRetention(
@@ -62,25 +71,21 @@ public final class EventUpkeep: Sendable {
     ) throws -> (found: [(Text, Duration)], next: TenantPrefix?) {
         try resources.store.read { transaction in
             var found: [(Text, Duration)] = []
-            var next: TenantPrefix?
-            var count = 0
-            try transaction.scan(Tables.tenants, from: last.map { .after($0) } ?? .first, limit: bounds.tenantsMax) {
-                row in
-                let record = try row.record
-                next = try row.key
-                count += 1
+            let next = try transaction.eachTenant(
+                after: last, limit: bounds.tenantsMax, passingOver: resources.damagedTenants
+            ) { tenantID, record in
                 if let kept = record.tenant?.eventRetentionSeconds, kept > 0, !record.deleted {
-                    found.append((try row.key.tenant, .seconds(kept)))
+                    found.append((tenantID, .seconds(kept)))
                 }
-                return true
             }
-            return (found, count < bounds.tenantsMax ? nil : next)
+            return (found, next)
         }
     }
 
     // MARK: Verification
 
-    /// Goes on with the chains where the last sweep ended. A fault is logged each time it is reached.
+    /// Goes on with the chains where the last sweep ended. A fault is logged each time it is reached. Its chain is not
+    /// followed further in this round, and the other chains are.
     func follow() throws {
         let start = state.withLock { $0.followed }
         let end = try resources.store.read { transaction in
@@ -88,7 +93,14 @@ public final class EventUpkeep: Sendable {
             var budget = bounds.eventsFollowedMax
             while budget > 0 {
                 guard var next = try place(after: followed, in: transaction) else { return Followed?.none }
-                budget -= try follow(&next, limit: budget, in: transaction)
+                do {
+                    try skipDeleted(&next, in: transaction)
+                    budget -= try follow(&next, limit: budget, in: transaction)
+                } catch StoreError.corrupt {
+                    report(next.tenant, next.place.sequence &+ 1)
+                    next.isDone = true
+                    budget -= 1
+                }
                 followed = next
             }
             return followed
@@ -98,18 +110,16 @@ public final class EventUpkeep: Sendable {
 
     /// The place to go on from; nil after the last tenant.
     private func place(after followed: Followed?, in transaction: borrowing ReadTransaction) throws -> Followed? {
-        var next: Followed
-        if let followed, !followed.isDone {
-            next = followed
-        } else {
-            guard let tenant = try transaction.tenantWithEvents(after: followed?.tenant) else { return nil }
-            next = Followed(tenant: tenant, place: .empty, isDone: false)
-        }
-        // Retention may have cut off what was followed.
+        if let followed, !followed.isDone { return followed }
+        guard let tenant = try transaction.tenantWithEvents(after: followed?.tenant) else { return nil }
+        return Followed(tenant: tenant, place: .empty, isDone: false)
+    }
+
+    /// Retention may have cut off what was followed.
+    private func skipDeleted(_ next: inout Followed, in transaction: borrowing ReadTransaction) throws {
         if let cut = try transaction.eventCheckpoint(tenant: next.tenant)?.head, cut.sequence > next.place.sequence {
             next.place = cut
         }
-        return next
     }
 
     /// Follows a tenant's chain; returns how many events it followed, at least 1.

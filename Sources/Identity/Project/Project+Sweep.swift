@@ -13,7 +13,10 @@ extension Project {
             return
         }
         await WritePurpose.$current.withValue(.removal) {
-            await attempt { try await sweepOwn() }
+            // The work that each node does: on what it counted itself, and on its own file.
+            await callers.deniedCalls.sweep()
+            await attempt { try eventUpkeep.follow() }
+            await attempt { _ = try store.checkReaders() }
             await attempt { if try await leases.hold(.sweep) { try await sweepForAll() } }
         }
     }
@@ -39,7 +42,8 @@ extension Project {
             { try await self.expireRecords() },
             { try await self.tenants.finishSomeDeletions() },
             { try await self.signingKeys.retireExpired() },
-            { try await self.forgetOldRows() },
+            { try await self.forgetRevocations() },
+            { try await self.forgetGuesses() },
             { try await self.anonymousExpiry.sweep(now: self.clock.now()) },
             { try await self.eventUpkeep.trim(now: self.clock.now()) },
         ]
@@ -62,19 +66,15 @@ extension Project {
         while try await sweepSlice() == Self.rowsPerWrite {}
     }
 
-    private func forgetOldRows() async throws {
+    private func forgetRevocations() async throws {
         // The clock is read in the run, because the note is about all revocations up to then.
         try await store.write { [clock] in try $0.noteRevocationTime(clock.now()) }
         while try await store.write({ [now = clock.now()] in
             try $0.forgetRevocations(now: now, limit: Self.rowsPerWrite)
         }) {}
-        while try await store.write({ [now = clock.now()] in try $0.forgetGuesses(now: now, limit: 500) }) {}
     }
 
-    /// The work that each node does: on what it counted itself, and on its own file.
-    private func sweepOwn() async throws {
-        await callers.deniedCalls.sweep()
-        try eventUpkeep.follow()
-        _ = try store.checkReaders()
+    private func forgetGuesses() async throws {
+        while try await store.write({ [now = clock.now()] in try $0.forgetGuesses(now: now, limit: 500) }) {}
     }
 }

@@ -56,9 +56,18 @@ public struct SigningKeys: Sendable {
             .signingKeyNotFound, "There is no signing key of this id; it may have been retired.")
     }
 
-    /// Deletes, in the sweep, the keys that verify nothing any more.
+    /// Deletes, in the sweep, the keys that verify nothing any more. Throws the first error after it has tried all
+    /// signers.
     func retireExpired() async throws {
-        for signer in all { try await signer.retireExpired(record: event(origin: .server)) }
+        var failure: (any Error)?
+        for signer in all {
+            do {
+                try await signer.retireExpired(record: event(origin: .server))
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if let failure { throw failure }
     }
 
     /// Writes a key's event to the event log, in the transaction of the key's change.

@@ -12,6 +12,11 @@ extension Tenant {
         let secret = resources.random.bytes(32)
         try await resources.store.write { transaction in
             guard try !transaction.exists(Tables.tenants, TenantPrefix(.empty)) else { return }
+            // The default pool comes before the first key and the first user. A pool that is lost must not come back
+            // with every toggle as in a new store.
+            guard try transaction.reading.isEmpty(Tables.apiKeys), try transaction.reading.isEmpty(Tables.users) else {
+                throw StoreError.corrupt(table: Tables.tenants.name.description)
+            }
             let tenant = TenantSettings.defaults(tenantID: .empty, now: now)
             try transaction.put(Tables.tenants, TenantPrefix(.empty), StoredTenant(tenant: tenant, secret: secret))
             try transaction.appendEvent(.tenantCreated, tenantID: .empty, origin: .server, now: now)
@@ -111,6 +116,11 @@ extension Tenant {
         guard !isPurging else { return }
         isPurging = true
         defer { isPurging = false }
-        try await resources.store.purgeTenant(tenantID, now: resources.clock.now())
+        let (tenantID, log) = (tenantID, resources.log)
+        try await resources.store.purgeTenant(tenantID, now: resources.clock.now()) { table in
+            log.error(
+                "damaged records of a deleted tenant were deleted with it",
+                ["tenant": .text(tenantID.string), "error": .text("\(StoreError.corrupt(table: table))")])
+        }
     }
 }

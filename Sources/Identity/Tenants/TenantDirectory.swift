@@ -115,22 +115,26 @@ public final class TenantDirectory: Sendable {
     }
 
     /// Finishes the deletions among the next tenants after `last`. Returns the last one, nil when there are no more.
+    ///
+    /// A tenant with a damaged record stays as it is, and does not keep the others.
     private func finishDeletions(after last: TenantPrefix?) async throws -> TenantPrefix? {
+        let damaged = resources.damagedTenants
         let (unfinished, next) = try resources.store.read { transaction in
             var ids: [Text] = []
-            var count = 0
-            var next: TenantPrefix?
-            let start = last.map { ScanStart.after($0) } ?? .first
-            try transaction.scan(Tables.tenants, from: start, limit: Self.sweptTenantsMax) { row in
-                let record = try row.record
-                next = try row.key
-                count += 1
-                if record.deleted, !record.purged, let tenant = record.tenant { ids.append(tenant.tenantID) }
-                return true
+            let next = try transaction.eachTenant(
+                after: last, limit: Self.sweptTenantsMax, passingOver: damaged
+            ) { tenantID, record in
+                if record.deleted, !record.purged { ids.append(tenantID) }
             }
-            return (ids, count < Self.sweptTenantsMax ? nil : next)
+            return (ids, next)
         }
-        for tenantID in unfinished { try await tenant(tenantID).finishDeletion() }
+        for tenantID in unfinished {
+            do {
+                try await tenant(tenantID).finishDeletion()
+            } catch StoreError.corrupt(let table) {
+                damaged.passOver(tenantID, table: table)
+            }
+        }
         return next
     }
 }

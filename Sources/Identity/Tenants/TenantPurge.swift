@@ -5,15 +5,23 @@ import Store
 extension Store {
     /// Removes the rows of a deleted tenant, in transactions small enough not to keep others waiting. The tombstone and
     /// the checkpoint of its events stay, and for a while its revocations. May be interrupted and called again.
-    func purgeTenant(_ tenantID: Text, now: Timestamp) async throws {
+    ///
+    /// Damaged rows are deleted, too. `onDamage` is called once for each table that had any.
+    func purgeTenant(
+        _ tenantID: Text, now: Timestamp, onDamage: @Sendable (_ table: String) -> Void
+    ) async throws {
         // Of each of some thirty tables.
         var sliceMax = 30
         var isDone = false
+        // Not bytes: names of our own.
+        var damaged: Set<String> = []
         while !isDone {
             do {
-                isDone = try await write(for: .removal) { [sliceMax] transaction in
-                    try !transaction.purgeSlice(of: tenantID, limit: sliceMax, now: now)
+                let slice = try await write(for: .removal) { [sliceMax] transaction in
+                    try transaction.purgeSlice(of: tenantID, limit: sliceMax, now: now)
                 }
+                for table in slice.damaged where damaged.insert(table).inserted { onDamage(table) }
+                isDone = !slice.isMore
             } catch StoreError.full where sliceMax >= 16 {
                 // The first slices of a full store make room for larger ones.
                 sliceMax /= 8
@@ -28,13 +36,21 @@ extension Store {
     }
 }
 
+/// What one write of a purge did.
+private struct PurgedSlice: Sendable {
+    let isMore: Bool
+    // Not bytes: names of our own, of the tables whose rows were damaged.
+    let damaged: Set<String>
+}
+
 extension WriteTransaction {
-    /// Deletes up to `limit` rows of each table; returns whether there may be more. A table's declaration says how its
-    /// rows are deleted.
-    fileprivate func purgeSlice(of tenantID: Text, limit: Int, now: Timestamp) throws -> Bool {
-        let hasSessions = try removeSessions(ofTenant: tenantID, limit: limit)
-        let hasRows = try deleteRows(ofTenant: tenantID, limit: limit)
-        let hasEvents = try deleteEvents(ofDeletedTenant: tenantID, limit: limit, now: now)
-        return hasSessions || hasRows || hasEvents
+    /// Deletes up to `limit` rows of each table. A table's declaration says how its rows are deleted.
+    fileprivate func purgeSlice(of tenantID: Text, limit: Int, now: Timestamp) throws -> PurgedSlice {
+        // Not bytes: names of our own.
+        var damaged: Set<String> = []
+        let hasSessions = try removeSessions(ofTenant: tenantID, limit: limit) { _ = damaged.insert($0) }
+        let hasRows = try deleteRows(ofTenant: tenantID, limit: limit) { _ = damaged.insert($0) }
+        let hasEvents = try deleteEvents(ofDeletedTenant: tenantID, limit: limit, now: now) { _ = damaged.insert($0) }
+        return PurgedSlice(isMore: hasSessions || hasRows || hasEvents, damaged: damaged)
     }
 }

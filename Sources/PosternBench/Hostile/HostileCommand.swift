@@ -44,11 +44,11 @@ struct HostileCommand {
         let canary = try makeCanary(scene)
         let newcomer = Newcomer(
             address: scene.address, authorization: scene.canary.authorization, tenantID: scene.canary.tenantID)
+        let all = attacks(scene)
+        let names = try Self.chosen(attack, among: all.map(\.name))
+        let chosen = all.filter { names.contains($0.name) }
         let begin = Instant.now.advanced(by: Self.warmup)
         let end = begin.advanced(by: .seconds(Int64(seconds)))
-        let chosen = attacks(scene).filter { candidate in
-            attack.isEmpty || attack.split(separator: ",").contains { candidate.name.contains($0) }
-        }
         let attacks = chosen.map { RunningAttack($0, until: end) }
         var failure: BenchError?
         let newcomerThread = OSThread(name: "newcomer") { newcomer.run(from: begin, until: end) }
@@ -76,6 +76,19 @@ struct HostileCommand {
             attacks: attacks.map { ($0.name, $0.answers.all) })
         try TextFile.printOut(report.printed(as: format))
         try report.check(slowestMilliseconds: slowestMilliseconds)
+    }
+
+    /// The names that have one of the parts in them; all names for an empty text. A part that no name has is an error:
+    /// without attacks every server would pass.
+    static func chosen(_ attack: String, among names: [String]) throws(UsageError) -> Set<String> {
+        guard !attack.isEmpty else { return Set(names) }
+        var chosen: Set<String> = []
+        for part in attack.split(separator: ",", omittingEmptySubsequences: false) {
+            let found = names.filter { !part.isEmpty && $0.contains(part) }
+            guard !found.isEmpty else { throw UsageError("--attack: no attack of this run is called \(part)") }
+            chosen.formUnion(found)
+        }
+        return chosen
     }
 
     private func makeCanary(_ scene: HostileScene) throws -> LoadLoop<SocketNetwork<Connection>> {

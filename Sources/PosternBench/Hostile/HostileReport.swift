@@ -18,6 +18,7 @@ struct HostileReport {
     func check(slowestMilliseconds: Int) throws(BenchError) {
         let errorCount = canary.reduce(0) { $0 + $1.outcome.errorCount }
         guard errorCount == 0 else { throw BenchError(.regression, "\(errorCount) requests of the canary failed") }
+        guard !total.isEmpty else { throw BenchError(.failed, "no request of the canary was answered") }
         let p99 = total.value(atShare: 0.99)
         guard p99 <= UInt64(slowestMilliseconds) * 1_000_000 else {
             throw BenchError(

@@ -65,10 +65,10 @@ extension LoadLoop {
         let counts = counts(slot)
         switch answer {
         case .ok(let message):
-            if periods.counts(now) { recorder.answeredInTime(slot.request.operation.rawValue) }
             guard workload.answered(slot.request, message) else {
                 return fail(slot, "UNEXPECTED_ANSWER", counts: counts)
             }
+            if periods.counts(now) { recorder.answeredInTime(slot.request.operation.rawValue) }
             guard counts else { return }
             recorder.succeeded(slot.request.operation.rawValue, intended: slot.intended, sent: slot.sent, now: now)
         case .failure(let status): fail(slot, Answer.reason(ofStatus: status), counts: counts)

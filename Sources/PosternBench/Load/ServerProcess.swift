@@ -1,3 +1,4 @@
+import Base
 import Glibc
 
 /// The server's process as /proc shows it (proc(5)): what it costs, seen from outside.
@@ -75,18 +76,8 @@ struct ServerProcess: Sendable {
         return nil
     }
 
-    private static func entries(of path: String) -> [String] {
-        guard let directory = opendir(path) else { return [] }
-        defer { closedir(directory) }
-        var names: [String] = []
-        while let entry = readdir(directory) {
-            names.append(
-                withUnsafePointer(to: &entry.pointee.d_name) {
-                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-                })
-        }
-        return names
-    }
+    /// Empty for a process that has ended, or that is not ours to see.
+    private static func entries(of path: String) -> [String] { (try? DirectoryNames.list(path)) ?? [] }
 
     private static func link(_ path: String) -> String? {
         var target = [CChar](repeating: 0, count: 256)

@@ -6,13 +6,14 @@ import Wire
 
 /// Token verifications at a steady rate on one connection: the other work of a server while it is measured.
 final class Verifications: @unchecked Sendable {
-    // Unchecked: the connection belongs to the thread that calls `run`; the counters are atomic.
+    // Unchecked: the connection belongs to the thread that calls `run`; the rest is atomic or behind a lock.
     private let connection: Connection
     private let templates: [FrameTemplate]
     private let perSecond: Int
     private let inFlightMax: Int
     private let answered = Atomic<Int>(0)
     private let isStopping = Atomic<Bool>(false)
+    private let refusal = Mutex<String?>(nil)
 
     init(_ target: Target, _ population: Population, perSecond: Int) throws {
         connection = try Connection(to: target.address, authorization: target.authorization)
@@ -27,6 +28,9 @@ final class Verifications: @unchecked Sendable {
     }
 
     var answeredCount: Int { answered.load(ordering: .relaxed) }
+
+    /// The reason of the last answer that was no verification. The refusal of a token that was revoked is one.
+    var failure: String? { refusal.withLock { $0 } }
 
     func stop() { isStopping.store(true, ordering: .relaxed) }
 
@@ -48,10 +52,23 @@ final class Verifications: @unchecked Sendable {
                 pause(microseconds: 200)
                 continue
             }
-            connection.takeFrames { header, _ in
-                if header.type == .response { answered.add(1, ordering: .relaxed) }
+            connection.takeFrames { header, payload in
+                guard header.type == .response else { return }
+                note(Answer(reading: payload))
+                answered.add(1, ordering: .relaxed)
             }
         }
+    }
+
+    private func note(_ answer: Answer) {
+        let reason: String
+        switch answer {
+        case .ok: return
+        case .failure(let status): reason = Answer.reason(ofStatus: status)
+        case .malformed: reason = "MALFORMED_ANSWER"
+        }
+        guard reason != Reason.tokenExpired.name else { return }
+        refusal.withLock { $0 = reason }
     }
 }
 

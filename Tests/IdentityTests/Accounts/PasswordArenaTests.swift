@@ -83,10 +83,30 @@ private let password = Secret(Array("correct horse".utf8))
             _ = try arena.with(memoryOf: try profile(20_000).work) { try Self.credential(try profile(20_000)) }
             return (PasswordArena.byteCount, kept)
         }
-        #expect(between == before + Int64(standard.work.memoryByteCount))
+        // In whole huge pages.
+        #expect(between == before + 20 << 20)
         // A hash that needs more memory has a mapping of its own; the thread does not hold both.
         #expect(after == before)
         #expect(PasswordArena.byteCount == before)
+    }
+
+    /// The mappings of this process that the kernel may give huge pages.
+    private static func mappingsWithHugePages() throws -> Int {
+        let maps = try #require(readFile("/proc/self/smaps"))
+        return String(decoding: maps, as: UTF8.self).split(separator: "\n").count { line in
+            line.hasPrefix("VmFlags:") && line.split(separator: " ").contains("hg")
+        }
+    }
+
+    @Test(.enabled(if: access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0))
+    func theKernelMayGiveTheArenaHugePages() throws {
+        let arena = PasswordArena(profile: .standard)
+        let before = try Self.mappingsWithHugePages()
+        let during = try onThread {
+            _ = try arena.with(memoryOf: PasswordHashProfile.standard.work) { try Self.credential(.cheap) }
+            return try Self.mappingsWithHugePages()
+        }
+        #expect(during == before + 1)
     }
 
     @Test func nothingOfAHashIsLeftWhenAThreadPauses() throws {

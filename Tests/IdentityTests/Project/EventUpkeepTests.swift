@@ -69,6 +69,37 @@ import Testing
         }
     }
 
+    @Test func `A damaged tenant does not keep the old events of others`() async throws {
+        try await withFixture { fixture in
+            try await fill(fixture)
+            try await keepEvents(of: "d", for: .minutes(150), fixture)
+            let asBytes = Table<TenantPrefix, [UInt8]>(
+                id: Tables.tenants.id, name: Tables.tenants.name, owner: Tables.tenants.owner,
+                purge: Tables.tenants.purge)
+            // The length of a field that is not there.
+            try await fixture.store.write { try $0.put(asBytes, TenantPrefix("b"), [0x0A, 0x7F]) }
+            try await EventUpkeep(fixture.resources).trim(now: fixture.now)
+            #expect(try sequences(of: "d", fixture) == [8, 9, 10])
+        }
+    }
+
+    @Test func `A damaged event or head does not keep the chains of others from being followed`() async throws {
+        try await withFixture { fixture in
+            try await fill(fixture)
+            try await fixture.store.write { transaction in
+                // Too short for an event, and for a head.
+                try transaction.put(Schema.events, EventKey(tenant: "a", sequence: 4), [1])
+                try transaction.put(Schema.eventHeads, TenantPrefix("b"), [1])
+                try transaction.delete(Schema.events, EventKey(tenant: "d", sequence: 10))
+            }
+            let upkeep = EventUpkeep(fixture.resources)
+            for round in 1...2 {
+                try upkeep.follow()
+                #expect(upkeep.faults.value == UInt64(3 * round))
+            }
+        }
+    }
+
     @Test func `What is cut off a chain while it is followed is no fault`() async throws {
         try await withFixture { fixture in
             try await fill(fixture)

@@ -1,10 +1,11 @@
 import Base
 import Messages
-import Store
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Identity
+@testable import Store
 
 /// What a deleted tenant leaves, table by table; tables that are declared later are covered, too.
 @Suite struct TablePurgeTests {
@@ -23,21 +24,31 @@ import Testing
         Table(id: declaration.id, name: declaration.name, owner: declaration.owner, purge: declaration.purge)
     }
 
-    /// Puts `count` rows into every table whose keys begin with a tenant, and `count` sessions.
+    /// A record of any message type whose text field `field` holds the tenant's id.
+    private static func record(naming tenantID: Text, in field: Int) -> [UInt8] {
+        let tag = field << 3 | 2
+        let encodedTag = tag < 128 ? [UInt8(tag)] : [UInt8(tag & 127) | 128, UInt8(tag >> 7)]
+        return encodedTag + [UInt8(tenantID.byteCount)] + tenantID.bytes
+    }
+
+    /// Puts `count` rows into every table whose rows have a tenant.
     private static func fill(_ transaction: borrowing WriteTransaction, tenantID: Text, count: Int) throws {
         for number in 0..<count {
             let name = [UInt8]("row \(number)".utf8)
-            for table in Tables.all where table.owner.isKeyPrefix && table.id != Tables.tenants.id {
-                let key: [UInt8]
-                if table.id == Tables.sessionByUser.id {
-                    let id = [UInt8](repeating: 7, count: 8 - tenantID.byteCount) + tenantID.bytes + name
-                    key = UserSessionKey(tenantID, "ann", id).bytes
-                    let session = StoredSession(tenantID: tenantID, uid: "ann")
-                    try transaction.put(Tables.sessions, SessionKey(id), session)
-                } else {
-                    key = TenantPrefix(tenantID).bytes + name
+            // No other tenant's row has this id.
+            let id = [UInt8](repeating: 7, count: 8 - tenantID.byteCount) + tenantID.bytes + name
+            for table in Tables.all where table.id != Tables.tenants.id {
+                switch table.owner {
+                case .nobody: break
+                case .keyPrefix, .countedKeyPrefix:
+                    // By these rows, the sessions of a deleted tenant are found.
+                    let isOfSession = table.id == Tables.sessionByUser.id
+                    let key =
+                        isOfSession ? UserSessionKey(tenantID, "ann", id).bytes : TenantPrefix(tenantID).bytes + name
+                    try transaction.put(plain(table), key, name)
+                case .field(let field):
+                    try transaction.put(plain(table), id, record(naming: tenantID, in: field))
                 }
-                try transaction.put(plain(table), key, name)
             }
             try transaction.appendEvent(.userUpdated, tenantID: tenantID, origin: .server, now: .zero)
         }
@@ -46,15 +57,15 @@ import Testing
     private static func rowCounts(_ fixture: Fixture, tenantID: Text) throws -> [UInt8: Int] {
         try fixture.store.read { transaction in
             var counts: [UInt8: Int] = [:]
-            for table in Tables.all where table.owner.isKeyPrefix {
-                try transaction.scan(plain(table), prefix: TenantPrefix(tenantID)) { _ in
-                    counts[table.id, default: 0] += 1
+            for table in Tables.all where table.owner != .nobody {
+                let prefix = table.owner.isKeyPrefix ? TenantPrefix(tenantID).bytes : []
+                try transaction.scan(plain(table), prefix: prefix) { row in
+                    let owner = try row.key.withUnsafeBytes { key in
+                        table.owner.tenant(key: key, payload: row.value).map { [UInt8]($0) }
+                    }
+                    if owner == tenantID.bytes { counts[table.id, default: 0] += 1 }
                     return true
                 }
-            }
-            try transaction.scan(Tables.sessions) { row in
-                if try row.record.tenantID == tenantID { counts[Tables.sessions.id, default: 0] += 1 }
-                return true
             }
             return counts
         }
@@ -104,6 +115,10 @@ import Testing
             try await fixture.store.write { transaction in
                 for tenantID in tenants { try Self.fill(transaction, tenantID: tenantID, count: 600) }
             }
+            let before = try Self.rowCounts(fixture, tenantID: "acme")
+            for table in Tables.all where table.owner != .nobody && table.id != Tables.tenants.id {
+                #expect(before[table.id] == 600, "\(table.name)")
+            }
             let others = try tenants.dropFirst().map { try Self.rowCounts(fixture, tenantID: $0) }
             try await fixture.tenantDirectory().tenant("acme").delete(validateOnly: false, origin: .server)
             let left = try Self.rowCounts(fixture, tenantID: "acme")
@@ -120,6 +135,69 @@ import Testing
                 let status = try fixture.store.read { try $0.verifyEvents(tenant: tenantID) }
                 #expect(status == .intact(count: count))
             }
+        }
+    }
+
+    /// Finds the rows damaged that it is told of.
+    private final class DamagedRows: RecordAuthenticator {
+        private let inner = TestAuthenticator()
+        private let keys = Mutex<Set<[UInt8]>>([])
+
+        func damage(_ tableID: UInt8, _ key: [UInt8]) { keys.withLock { _ = $0.insert([tableID] + key) } }
+
+        func tag(
+            table: UInt8, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
+        ) -> (UInt64, UInt64) {
+            let row = [table] + [UInt8](key)
+            let isDamaged = keys.withLock { $0.contains(row) }
+            let (first, second) = inner.tag(table: table, key: key, value: value)
+            return (isDamaged ? ~first : first, second)
+        }
+
+        /// Two rows of each table of those that `fill` makes, in different slices of a purge.
+        func damageRows(ofTenant tenantID: Text) {
+            for name in ["row 0", "row 9"] {
+                let id = [UInt8](repeating: 7, count: 8 - tenantID.byteCount) + tenantID.bytes + [UInt8](name.utf8)
+                damage(Tables.sessions.id, id)
+                damage(Tables.sessionByUser.id, UserSessionKey(tenantID, "ann", id).bytes)
+                for table in Tables.all {
+                    guard case .withTenant = table.purge else { continue }
+                    damage(table.id, TenantPrefix(tenantID).bytes + [UInt8](name.utf8))
+                }
+            }
+        }
+    }
+
+    @Test func `A purge deletes damaged rows, and names each of their tables once`() async throws {
+        let rows = DamagedRows()
+        let open = { (directory: String) throws -> Store in
+            var configuration = StoreConfiguration(directory: directory, tables: Tables.all)
+            configuration.mapByteCount = 256 << 20
+            return try Store(configuration, authenticator: rows, eventHash: testEventHash, onFatal: { _ in })
+        }
+        try await withFixture(open: open) { fixture in
+            try await fixture.makeTenant("acme")
+            try await fixture.store.write { transaction in
+                try Self.fill(transaction, tenantID: "acme", count: 40)
+            }
+            rows.damageRows(ofTenant: "acme")
+            for sequence in [3, 40] as [UInt64] {
+                rows.damage(Schema.events.id, EventKey(tenant: "acme", sequence: sequence).bytes)
+            }
+            let told = Mutex<[String]>([])
+            try await fixture.store.purgeTenant("acme", now: fixture.now) { table in
+                told.withLock { $0.append(table) }
+            }
+            let left = try Self.rowCounts(fixture, tenantID: "acme")
+            for table in Tables.all where !Self.staying.contains(table.id) {
+                #expect(left[table.id] == nil, "rows of a deleted tenant are left in \(table.name)")
+            }
+            let purged = Tables.all.filter { if case .withTenant = $0.purge { true } else { false } }
+            let expected = purged.map(\.name.description) + ["session_by_user", "events"]
+            #expect(told.withLock { $0.sorted() } == expected.sorted())
+            let checkpoint = try fixture.store.read { try $0.eventCheckpoint(tenant: "acme") }
+            #expect(checkpoint?.head.sequence == 40)
+            #expect(try fixture.store.read { try $0.verifyEvents(tenant: "acme") } == .intact(count: 0))
         }
     }
 

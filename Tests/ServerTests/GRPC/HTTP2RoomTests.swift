@@ -1,9 +1,12 @@
 import Base
 import Messages
+import Reactor
 import Service
+import Store
 import TestSupport
 import Testing
-import Transport
+
+@testable import Transport
 
 /// What a client leaves waiting on one stream holds its other calls up no longer than it has to.
 @Suite struct HTTP2RoomTests {
@@ -70,6 +73,43 @@ import Transport
             try Self.takeBack(
                 raw, first: Self.call(1, list, server, timeout: "20S"),
                 second: Self.call(3, list, server, timeout: "3S"))
+        }
+    }
+
+    // MARK: Memory
+
+    /// Counts memory as if other connections of callers without a tenant held it. Returns when it is counted.
+    private static func hold(_ byteCount: Int, _ server: TestServer) async throws {
+        let (memory, isHeld) = (server.instance.server.memory, Promise<Void>())
+        server.instance.loops.loops[0].run {
+            memory.add(byteCount, loop: 0)
+            memory.enter(WriteMeter.project).add(byteCount)
+            isHeld.succeed(())
+        }
+        try await isHeld.value()
+    }
+
+    /// The answer on stream 1 waits for its window, so that the connection is read from and its calls wait.
+    @Test func `A call that was not begun while memory was short is begun when there is memory`() async throws {
+        let memoryMax = 8 << 20
+        let configure: @Sendable (inout Instance.Configuration) -> Void = {
+            $0.limits.connectionMemoryMax = memoryMax
+            $0.limits.connectionMemoryShare = 4 * 1_024
+        }
+        try await withServer(configure: configure) { server in
+            let raw = try RawHTTP2(server, settings: [(4, 100)])
+            try raw.send(
+                RawHTTP2.request(1, Self.reflection, Self.authorization(server)),
+                RawHTTP2.message(1, Self.question, flags: 0))
+            _ = try raw.read(RawHTTP2.data, stream: 1)
+            // Above three quarters of what the connections may hold, and below seven eighths.
+            try await Self.hold(memoryMax / 16 * 13, server)
+            try raw.send(Self.call(3, "/postern.v1.Project/ServerInfo", server, timeout: "3S"))
+            try Self.catchUp(raw)
+            try await Self.hold(-memoryMax / 16 * 13, server)
+            // Only a failure has no message behind its headers.
+            let answer = try raw.read(RawHTTP2.headers, stream: 3)
+            #expect(answer.flags & RawHTTP2.endStream == 0)
         }
     }
 

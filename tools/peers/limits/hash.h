@@ -1,6 +1,7 @@
 // One argon2id hash as sign-ins need it (19 MiB, t = 2, p = 1; OWASP's first choice), and an RSA-2048 signature.
 //
-// libsodium maps and unmaps the memory of each hash, which costs more than the hash. Each thread keeps its memory here.
+// libsodium maps and unmaps the memory of each hash, which costs more than the hash. Each thread keeps its memory here, in
+// huge pages where the kernel has them, as posternd does.
 #pragma once
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -8,22 +9,32 @@
 #include <openssl/evp.h>
 #include <openssl/rsa.h>
 #include <sodium.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { hash_memory = 19 << 20 };
+enum { hash_memory = 19 << 20, huge_page = 2 << 20 };
 
 static _Thread_local void *kept;
 static _Thread_local int is_hashing;
 
+static void *map_kept(void) {
+    int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    char *memory = (char *)syscall(SYS_mmap, NULL, hash_memory + 2 * huge_page, protection, flags, -1, 0);
+    if (memory == MAP_FAILED) abort();
+    memory += huge_page - (uintptr_t)memory % huge_page;
+    madvise(memory, hash_memory + huge_page, MADV_HUGEPAGE);
+    return memory;
+}
+
 // A program's own definitions come before the C library's.
 void *mmap(void *address, size_t length, int protection, int flags, int file, off_t offset) {
-    if (is_hashing && kept && length == hash_memory) return kept;
-    void *memory = (void *)syscall(SYS_mmap, address, length, protection, flags, file, offset);
-    if (is_hashing && length == hash_memory) kept = memory;
-    return memory;
+    if (!is_hashing || length != hash_memory)
+        return (void *)syscall(SYS_mmap, address, length, protection, flags, file, offset);
+    if (!kept) kept = map_kept();
+    return kept;
 }
 
 int munmap(void *address, size_t length) {

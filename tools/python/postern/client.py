@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import grpc
 
 from .calls import Metadata, make_call
+from .errors import PosternError
 from .journal import CONSISTENCY, POSITION, JournalMemory
 from .verifier import SESSION_COOKIE, Feed
 
@@ -122,7 +123,17 @@ class Client:
         return info.issuer, info.project_id
 
     def published_keys(self, token_kind: str) -> bytes:
-        return bytes(self.tokens.list_keys(token_use=2 if token_kind == SESSION_COOKIE else 1).jwks_json)
+        token_use = 2 if token_kind == SESSION_COOKIE else 1
+        try:
+            # A node of a cluster asks the others for a key that was made a moment ago.
+            answer = self.tokens.list_keys(
+                token_use=token_use, timeout=2.0, metadata=((CONSISTENCY, "latest"),))
+        except PosternError as error:
+            if error.status not in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
+                raise
+            # A node that cannot ask gives the keys that it has.
+            answer = self.tokens.list_keys(token_use=token_use)
+        return bytes(answer.jwks_json)
 
     def verify_token(self, token: str, token_kind: str, tenant_id: str, any_tenant: bool) -> None:
         if token_kind == SESSION_COOKIE:

@@ -37,8 +37,8 @@ public struct RepeatedChanges: Sendable {
             .signedInAgain(RepeatedSession(record), settings: request.settings, deadline: request.deadline)
     }
 
-    /// The answer to the same sign-in from before, whose end user has been proved again; nil when it was not done
-    /// before. IDEMPOTENCY_KEY_REUSED, ALREADY_DONE, `SignInPending`.
+    /// The answer to the same sign-in from before; nil when it was not done before. Its end user has been proved again,
+    /// or was proved by a code that the sign-in used up. IDEMPOTENCY_KEY_REUSED, ALREADY_DONE, `SignInPending`.
     ///
     /// The transaction of a sign-in finds the record as well. It comes too late for the tenant's hooks, which are asked
     /// before it and might refuse now what they allowed then. `session` is any session of the tenant.

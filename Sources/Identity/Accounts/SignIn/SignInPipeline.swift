@@ -12,7 +12,8 @@ import Store
 /// 5. a recent login, to link
 /// 6. the throttle
 /// 7. the proof; the charge, where the answer tells of an email that the proof does not show to be the end user's; the
-///    answer to the same request from before, which is given again; then the tenant's hooks
+///    answer to the same request from before, which is given again (also where it used up the code that is the proof);
+///    then the tenant's hooks
 /// 8. inside one transaction: the account that is entered, made or linked to, the second factor, the session; where a
 ///    second factor has to be shown first, the pending sign-in, which `SecondFactorSignIns` finishes
 /// 9. the tokens; where a toggle refused, its record
@@ -69,12 +70,18 @@ public struct SignInPipeline: Sendable {
         let attempt = attempt(.enter, request, try request.address())
         try method.checkOpen(request.settings)
         let reading = try method.read(attempt)
-        let done = try await proving(method, reading, attempt) { proof, first in
-            try await refusals.recording(of: method.refusedEndUser(proof), request) {
-                try await enter(method, proof, first, on: reading.device, request)
+        do {
+            let done = try await proving(method, reading, attempt) { proof, first in
+                try await refusals.recording(of: method.refusedEndUser(proof), request) {
+                    try await enter(method, proof, first, on: reading.device, request)
+                }
             }
+            return outcome(done.signedIn, done.proof, request)
+        } catch let failure as Failure where failure.is(.invalidOOBCode, .invalidSessionInfo, .invalidTemporaryProof) {
+            // The code or proof is gone. Perhaps this very request used it up, and its answer was lost.
+            guard let again = try await answerAgain(request) else { throw failure }
+            return outcome(again, nil, request)
         }
-        return outcome(done.signedIn, done.proof, request)
     }
 
     /// Makes an account. The toggle is checked before anything is looked up, and again in the transaction. The repeat
@@ -144,6 +151,18 @@ extension SignInPipeline {
         }
     }
 
+    /// The answer to the same sign-in from before, whose code cannot be proved again because that sign-in used it up;
+    /// nil when it was not done before. IDEMPOTENCY_KEY_REUSED, ALREADY_DONE, and the failures of a sign-in that waits.
+    private func answerAgain(_ request: EndUserRequest) async throws -> SignedIn? {
+        // Any session of the tenant can answer.
+        let session = users.session(UserKey(request.settings.tenantID, resources.random.alphanumeric(28)))
+        do {
+            return try await repeatedChanges.answer(toProved: request, by: session)
+        } catch let pending as SignInPending {
+            throw pendingSignIns.failure(for: pending)
+        }
+    }
+
     /// Links a method to a signed-in user or reauthenticates the user; the session goes on with new tokens.
     private func goOn<Method: SignInMethod>(
         _ method: Method, _ request: EndUserRequest, _ purpose: SignInAttempt.Purpose,
@@ -187,14 +206,14 @@ extension SignInPipeline {
         let known = try resources.store.read { try $0.account(key) }
         let wanted = try await askHooks(method.refusedEndUser(proof), known, key, first, on: device, request)
         return try await session.signIn(
-            first.adding(wanted), hooks: wanted, settings: settings, origin: origin, deadline: request.deadline
-        ) { transaction, current in
-            let chosen = try method.choose(
-                proof, known: current, settings: settings, now: now, in: transaction.reading)
-            // Whether the user is new decides which hooks are asked, and for a disabled user no hook is asked.
-            guard chosen == seen, current?.user.disabled == known?.user.disabled else { throw AccountMoved() }
-            return try method.decide(proof, chosen, on: current, moment, in: transaction)
-        }
+            first.adding(wanted), hooks: wanted, settings: settings, origin: origin, deadline: request.deadline,
+            confirming: { transaction, current in
+                let chosen = try method.choose(
+                    proof, known: current, settings: settings, now: now, in: transaction.reading)
+                // Whether the user is new decides which hooks are asked, and for a disabled user no hook is asked.
+                guard chosen == seen, current?.user.disabled == known?.user.disabled else { throw AccountMoved() }
+            }
+        ) { transaction, current in try method.decide(proof, seen, on: current, moment, in: transaction) }
     }
 
     /// Asks the tenant's hooks, unless the sign-in is going to be refused anyway.

@@ -70,20 +70,25 @@ extension ReadTransaction {
 extension WriteTransaction {
     /// Decides what a sign-in does to the account, and changes nothing of it yet. USER_DISABLED, `SelfServiceRefusal`.
     ///
+    /// `confirm` throws where the account is not the one that the sign-in enters. `decide` comes after every refusal
+    /// here, because it uses up the credential, and a write that throws after a change has others run again.
+    ///
     /// `settings` are the call's, `present` those of this transaction. An account is made only where end users may sign
     /// up by both: no hook was asked about a sign-up that the call's settings refuse.
     func entry(
         _ key: UserKey, settings: TenantSettings, present: TenantSettings,
+        _ confirm: (borrowing WriteTransaction, Account?) throws -> Void,
         _ decide: (borrowing WriteTransaction, Account?) throws -> AccountEffect
     ) throws -> SignInEntry {
         let current = try reading.account(key)
         if current?.user.disabled == true { throw Failure.userDisabled }
-        let effect = try decide(self, current)
+        // First: the user may have got another account meanwhile, which no toggle refuses.
+        try confirm(self, current)
         if current == nil {
             try SelfService.checkSignUp(settings)
             try SelfService.checkSignUp(present)
         }
-        return SignInEntry(key: key, current: current, effect: effect)
+        return SignInEntry(key: key, current: current, effect: try decide(self, current))
     }
 
     /// Enters the account, or makes it, once everything is proved.
