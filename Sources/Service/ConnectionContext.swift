@@ -59,7 +59,24 @@ final class ConnectionContext {
 
     func batchEnded(countingIn calls: TenantCalls) {
         sharedReader.take()?.endSharing()
+        lastEndedAt = nil
         addCalls(to: calls)
+    }
+
+    // MARK: The clock
+
+    /// When the last call of this batch ended; nil for the first one, and where calls do not share a snapshot.
+    @exclusivity(unchecked) private var lastEndedAt: Instant?
+
+    /// When a call begins. Of calls that came in together, each begins when the one before it has ended: one look at
+    /// the clock for both.
+    func callBegins() -> Instant { lastEndedAt ?? .now }
+
+    /// When a call ends, in the turn in which it came in.
+    func callEnds() -> Instant {
+        let now = Instant.now
+        if sharedReader != nil { lastEndedAt = now }
+        return now
     }
 
     // MARK: The caller

@@ -93,7 +93,7 @@ public final class Router: Dispatcher {
             request.metadata.requestID, connection: carrier.id, stream: stream, context.requestIDScratch)
         let incoming = IncomingCall(
             request: request, stream: stream, kind: kind, requestID: requestID, connectionID: carrier.id,
-            form: carrier.form, start: .now,
+            form: carrier.form, start: context.callBegins(),
             readPosition: isInCluster ? readPosition(for: request.metadata, context) : nil)
         context.forgetAdmittedTenant()
         guard let place = registry.place(of: request.service, request.method, last: context.lastMethod) else {
@@ -219,7 +219,7 @@ extension Router {
         _ incoming: IncomingCall, of method: RegisteredMethod, by caller: Caller?, _ context: ConnectionContext,
         failure: Failure?, sentByteCount: Int, on carrier: isolated Carrier
     ) {
-        let nanoseconds = Instant.now.nanoseconds(since: incoming.start)
+        let nanoseconds = context.callEnds().nanoseconds(since: incoming.start)
         count(failure, of: method, nanoseconds: nanoseconds, on: carrier.loop)
         callLog.ended(after: nanoseconds) {
             incoming.record(
