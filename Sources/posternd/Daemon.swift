@@ -62,7 +62,6 @@ enum Daemon {
             return (door, try ClusterJoining(configuration).keep(instance, at: door.description, log))
         } catch {
             instance.close()
-            if let error = error as? StoreError { throw DataDirectory(configuration).explained(error) }
             throw error
         }
     }

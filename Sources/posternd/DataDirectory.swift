@@ -111,6 +111,15 @@ struct DataDirectory {
         default: ConfigurationError(description: "\(path): \(error)")
         }
     }
+
+    /// Runs `body`. An error of the store that it throws gets advice for an operator, and so the right exit status.
+    func explaining<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as StoreError {
+            throw explained(error)
+        }
+    }
 }
 
 extension DataDirectory {
@@ -134,6 +143,14 @@ extension DataDirectory {
 extension StoreError {
     /// Whether a supervisor should not start the server again before somebody has repaired the cause.
     var isBeyondRestarts: Bool { if case .journal(let trouble) = self { trouble.endsTheStore } else { false } }
+
+    /// Whether the data file is damaged.
+    var isDamage: Bool {
+        switch self {
+        case .truncated, .damaged, .corrupt: true
+        default: false
+        }
+    }
 }
 
 /// The store is damaged, gone or rolled back. Another start does not help, so a supervisor should not try.

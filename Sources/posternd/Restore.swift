@@ -95,15 +95,27 @@ struct Restore {
     private func prepare() throws {
         do {
             try backup.unpack(to: "\(folder)/data.mdb")
-            let report = try StoreReport(
-                storeConfiguration(of: folder), authenticator: RecordMACs(masterKey: masterKey),
-                eventHash: RecordMACs.eventHash, isBackup: true, records: RecordAudit.run)
+            let report = try refusingDamage {
+                try StoreReport(
+                    storeConfiguration(of: folder), authenticator: RecordMACs(masterKey: masterKey),
+                    eventHash: RecordMACs.eventHash, isBackup: true, records: RecordAudit.run)
+            }
             guard report.isSound else {
                 for line in report.lines { print(line) }
                 throw StoreRefusal(description: "\(backupPath): the store in the backup is damaged")
             }
         } catch let error as BackupError {
             throw StoreRefusal(description: "\(backupPath): \(error)")
+        }
+    }
+
+    /// Runs `body` on the store of the backup. Names the backup if the store has an error, and not the data directory.
+    private func refusingDamage<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as StoreError {
+            guard error.isDamage else { throw ConfigurationError(description: "\(backupPath): \(error)") }
+            throw StoreRefusal(description: "\(backupPath): the store in the backup is damaged: \(error)")
         }
     }
 
@@ -146,12 +158,15 @@ struct Restore {
         }
         defer { instance.close() }
         let header = backup.header
-        try waitFor {
-            // A full store is restored, too: these writes may take its last pages.
-            try await WritePurpose.$current.withValue(.removal) {
-                _ = try await instance.project.start(restoredFrom: header)
-                // A cluster's journal still holds what came after the backup: the restored store is none of its nodes.
-                try await instance.project.store.write { try $0.setJournalPlace(nil) }
+        try refusingDamage {
+            try waitFor {
+                // A full store is restored, too: these writes may take its last pages.
+                try await WritePurpose.$current.withValue(.removal) {
+                    _ = try await instance.project.start(restoredFrom: header)
+                    // A cluster's journal still holds what came after the backup: the restored store is none of its
+                    // nodes.
+                    try await instance.project.store.write { try $0.setJournalPlace(nil) }
+                }
             }
         }
     }

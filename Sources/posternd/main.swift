@@ -27,13 +27,7 @@ func processEnvironment() -> [String: String] {
     return variables
 }
 
-do {
-    let invocation = try Invocation(
-        arguments: Array(CommandLine.arguments.dropFirst()), environment: processEnvironment())
-    // The server has a log of its own, with the configured level.
-    let log = Log(level: .warning)
-    defer { log.close() }
-    invocation.warn(log)
+func perform(_ invocation: Invocation, _ log: Log) throws {
     switch invocation.action {
     case .help: print(Invocation.helpText)
     case .version: print("posternd \(version)")
@@ -49,6 +43,17 @@ do {
     case .rejoinCluster: try ClusterJoining(invocation.configuration).rejoin()
     case .serve: try Daemon.serve(invocation.configuration)
     }
+}
+
+do {
+    let invocation = try Invocation(
+        arguments: Array(CommandLine.arguments.dropFirst()), environment: processEnvironment())
+    // The server has a log of its own, with the configured level.
+    let log = Log(level: .warning)
+    defer { log.close() }
+    invocation.warn(log)
+    // Damage ends with its own status, whatever has read the store: a supervisor starts no damaged store again.
+    try DataDirectory(invocation.configuration).explaining { try perform(invocation, log) }
 } catch let error as StoreRefusal {
     fail("\(error)", status: StoreRefusal.exitStatus)
 } catch {

@@ -1,6 +1,8 @@
 import Base
 import Crypto
 import Glibc
+import Identity
+import Store
 import TestSupport
 import Testing
 
@@ -16,6 +18,35 @@ import Testing
             let ended = try BackupTests.posternd(data, ["--check-backup", "\(directory)/backup"])
             #expect(ended.status == 65 && ended.said.contains("is not a backup"), "\(ended.said)")
             #expect(access("\(data)/lock", F_OK) != 0)
+        }
+    }
+
+    /// 65 is the status after which a supervisor does not start posternd again.
+    @Test func `A store without its default pool ends every command with the status of damage`() async throws {
+        try await withTemporaryDirectory { directory in
+            let (data, masterKey) = ("\(directory)/data", MasterKey.generate(random: .system))
+            try await withServer(directory: data, clock: ManualClock(), masterKey: masterKey) { server in
+                _ = try await server.project.store.write { try $0.delete(Tables.tenants, TenantPrefix("")) }
+                let backup = try await server.project.backups.begin(.schedule, origin: .server)
+                var bytes: [UInt8] = []
+                while let piece = try await backup.next() { bytes += piece }
+                writeFile("\(directory)/backup", bytes)
+            }
+            BackupTests.write(masterKey, to: "\(data)/master-key")
+            let listening = ["--listen-address", "127.0.0.1:\(try freePort())"]
+            let journal = ["--journal", "postgresql://nobody@127.0.0.1:1/none"]
+            for action in [listening, ["--recover-admin"], ["--cluster-init"] + journal] {
+                let ended = try BackupTests.posternd(data, action)
+                #expect(ended.status == 65, "\(action): \(ended.said)")
+            }
+            let backup = "\(directory)/backup"
+            for action in [["--verify-store"], ["--check-backup", backup], ["--restore-backup", backup]] {
+                let ended = try BackupTests.posternd(data, action)
+                #expect(ended.status == 65 && ended.said.contains("no default pool"), "\(action): \(ended.said)")
+            }
+            unlink("\(data)/witness")
+            let accepted = try BackupTests.posternd(data, ["--accept-rollback"])
+            #expect(accepted.status == 65, "\(accepted.said)")
         }
     }
 

@@ -9,7 +9,8 @@ import Synchronization
 ///
 /// Runs on one event loop; `note` on any thread. The notes of a second become one row, under the time and this server's
 /// id; a second without notes writes nothing. A row counts for an hour, then the sweep deletes it. A write that fails
-/// (a full disk) is counted and logged, and refuses nobody.
+/// (a full disk) is counted and logged, and refuses nobody. The same holds for a damaged row: its guesses are forgotten
+/// (docs/decisions/0127).
 ///
 /// In a cluster, the rows of the other nodes are counted here as they come to this node's store (`follow`).
 actor GuessJournal {
@@ -121,17 +122,18 @@ extension GuessJournal {
             if dropped > 0 { self.counters.forgotten.add(UInt64(clamping: dropped)) }
             try self.readNews(count)
         }
-        let (entries, snapshot) = try resources.store.read { transaction in
-            var entries: [Entry] = []
+        let (found, snapshot) = try resources.store.read { transaction in
+            var keys: [GuessRowKey] = []
             let now = resources.clock.now()
             let start = GuessRowKey(time: now - PasswordThrottle.forgottenAfter, serverID: 0, row: 0)
-            try transaction.scan(Tables.guesses, from: .at(start)) { row in
-                entries += try row.record.entries(at: try row.key.time, now: now)
+            try transaction.scanKeys(of: Tables.guesses, from: .at(start)) { key in
+                keys.append(key)
                 return true
             }
-            return (entries, transaction.snapshot)
+            return (try transaction.guesses(under: keys, now: now), transaction.snapshot)
         }
-        count(entries)
+        noteDamaged(found.damagedCount)
+        count(found.entries)
         news.withLock { $0.started(in: snapshot) }
         try readNews(count)
     }
@@ -143,18 +145,44 @@ extension GuessJournal {
         let wanted = keys.filter { $0.time >= now - PasswordThrottle.forgottenAfter }
         guard !wanted.isEmpty else { return }
         do {
-            let entries = try resources.store.read { transaction in
-                // A row that a sweep has deleted counts for nothing.
-                try wanted.flatMap { key in
-                    try transaction.get(Tables.guesses, key)?.entries(at: key.time, now: now) ?? []
-                }
-            }
-            count(entries)
+            let found = try resources.store.read { try $0.guesses(under: wanted, now: now) }
+            noteDamaged(found.damagedCount)
+            count(found.entries)
         } catch {
             let dropped = news.withLock { $0.giveBack(wanted) }
             counters.forgotten.add(UInt64(clamping: dropped))
             throw error
         }
+    }
+
+    private nonisolated func noteDamaged(_ rowCount: Int) {
+        guard rowCount > 0 else { return }
+        counters.forgotten.add(UInt64(clamping: rowCount))
+        resources.log.error(
+            "damaged rows of guesses count for nothing; posternd --verify-store tells more",
+            ["rows": .integer(Int64(clamping: rowCount))])
+    }
+}
+
+/// The notes of some rows, and how many of the rows are damaged.
+private struct ReadGuesses {
+    var entries: [GuessJournal.Entry] = []
+    var damagedCount = 0
+}
+
+extension ReadTransaction {
+    /// A row that a sweep has deleted counts for nothing. So does a damaged row.
+    fileprivate func guesses(under keys: [GuessRowKey], now: Timestamp) throws -> ReadGuesses {
+        var found = ReadGuesses()
+        for key in keys {
+            do {
+                guard let row = try get(Tables.guesses, key) else { continue }
+                found.entries += row.entries(at: key.time, now: now)
+            } catch StoreError.corrupt {
+                found.damagedCount += 1
+            }
+        }
+        return found
     }
 }
 

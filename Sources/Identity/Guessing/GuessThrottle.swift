@@ -117,6 +117,6 @@ public final class GuessCounters: Sendable {
     public let waiting = Gauge()
     /// Guesses that were turned away because too many waited already.
     public let waitingRefused = Counter()
-    /// Notes that were not kept over a restart: too many in one second, or a write that failed.
+    /// Notes that were not kept over a restart: too many in one second, or a write that failed. A damaged row adds one.
     public let forgotten = Counter()
 }

@@ -836,7 +836,8 @@ public struct SessionsClient: Sendable {
 ///
 /// A repeated request (metadata idempotency-key) of a signed-in user is recognised before id_token is checked, because
 /// the change may have ended that token. So IDEMPOTENCY_KEY_REUSED and ALREADY_DONE come before the refusals listed
-/// here.
+/// here. The same two may come instead of INVALID_OOB_CODE, INVALID_SESSION_INFO and INVALID_TEMPORARY_PROOF, if a
+/// request with the same idempotency-key used the code or the proof up.
 ///
 /// INVALID_END_USER_IP comes before all others: end_user_ip is longer than any address or, from a credential marked
 /// trusted_end_user_ip, is not an address.

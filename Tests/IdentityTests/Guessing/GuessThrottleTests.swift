@@ -28,6 +28,49 @@ import Testing
         for _ in 0..<times { throttle.failed(try await throttle.admit(guess)) }
     }
 
+    /// Puts what is no record under the key. It is announced as any row is.
+    private static func damage(_ key: GuessRowKey, in fixture: Fixture) async throws {
+        let rows = Tables.guesses
+        let asBytes = Table<GuessRowKey, [UInt8]>(
+            id: rows.id, name: rows.name, owner: rows.owner, purge: rows.purge, news: rows.news)
+        // The length of a field that is not there.
+        try await fixture.store.write { try $0.put(asBytes, key, [0x0A, 0x7F]) }
+    }
+
+    @Test func `A damaged row does not stop a start, and the other rows count`() async throws {
+        try await withFixture { fixture in
+            let first = Self.throttle(fixture)
+            for account in [7, 8] as [UInt64] {
+                try await Self.fail(first, Self.guess(account, 50 + account), times: 6)
+                await first.save()
+            }
+            let keys = try fixture.rows(Tables.guesses).keys.sorted { $0.lexicographicallyPrecedes($1) }
+            let bytes = try #require(keys.first)
+            let key = try #require(bytes.withUnsafeBytes { GuessRowKey(stored: $0) })
+            try await Self.damage(key, in: fixture)
+            let second = Self.throttle(fixture)
+            try second.start()
+            #expect(second.counters.forgotten.value == 1)
+            await #expect(refusal { _ = try await second.admit(Self.guess(8, 58)) } == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            try await Self.fail(second, Self.guess(7, 57), times: 6)
+            for throttle in [first, second] { await throttle.stop() }
+        }
+    }
+
+    /// Otherwise an attacker would have each node's guesses for an hour.
+    @Test func `A damaged row of another server does not keep its later rows from counting`() async throws {
+        try await withFixture { fixture in
+            let (first, second) = (Self.throttle(fixture), Self.throttle(fixture))
+            for throttle in [first, second] { try throttle.start() }
+            try await Self.damage(GuessRowKey(time: fixture.now, serverID: 1, row: 1), in: fixture)
+            try await Self.fail(first, Self.guess(7, 50), times: 6)
+            await first.save()
+            await #expect(refusal { _ = try await second.admit(Self.guess(7, 50)) } == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            #expect(second.counters.forgotten.value == 1)
+            for throttle in [first, second] { await throttle.stop() }
+        }
+    }
+
     @Test func anotherServerReadsWhatThisOneCounted() async throws {
         try await withFixture { fixture in
             let first = Self.throttle(fixture)
