@@ -21,14 +21,17 @@ import Testing
     @Test func everyHashIsComputedInKeptMemory() async throws {
         try await withServer(configure: { $0.project.passwordProfile = .standard }) { server in
             let client = try IdentityClient(server)
-            let before = try metric("postern_password_arena_hashes_total", server)
-            _ = try client.signUp("ada@example.com")
-            #expect(try metric("postern_password_arena_hashes_total", server) == before + 1)
-            _ = try client.signIn("ada@example.com")
-            #expect(try metric("postern_password_arena_hashes_total", server) == before + 2)
+            /// A hash whose worker gets no processor is computed by another one as well, so there may be more.
+            func hashes(_ body: () throws -> Void) throws -> Int64 {
+                let before = try metric("postern_password_arena_hashes_total", server)
+                try body()
+                return try metric("postern_password_arena_hashes_total", server) - before
+            }
+            let ofSignUp = try hashes { _ = try client.signUp("ada@example.com") }
+            let ofSignIn = try hashes { _ = try client.signIn("ada@example.com") }
             // An address without an account costs a hash too.
-            _ = failure { _ = try client.signIn("nobody@example.com") }
-            #expect(try metric("postern_password_arena_hashes_total", server) == before + 3)
+            let ofNobody = try hashes { _ = failure { _ = try client.signIn("nobody@example.com") } }
+            #expect(ofSignUp >= 1 && ofSignIn >= 1 && ofNobody >= 1)
             #expect(try metric("postern_password_arena_bytes", server) >= 19_456 << 10)
         }
     }

@@ -13,6 +13,12 @@ import Wire
     private struct Answer: Equatable, Sendable {
         let uid: Text?
         let refreshToken: Text?
+        let isNewUser: Bool
+
+        /// A repeat never says that the user is new.
+        static func == (one: Answer, other: Answer) -> Bool {
+            one.uid == other.uid && one.refreshToken == other.refreshToken
+        }
     }
 
     enum Kind: CaseIterable { case link, phone }
@@ -49,11 +55,13 @@ import Wire
             case .link(let request):
                 let done: AccountsSignInWithEmailLinkResponse = try client.call(
                     "postern.v1.Accounts/SignInWithEmailLink", request, metadata: metadata)
-                return Answer(uid: done.user?.uid, refreshToken: done.tokens?.refreshToken)
+                return Answer(
+                    uid: done.user?.uid, refreshToken: done.tokens?.refreshToken, isNewUser: done.isNewUser)
             case .phone(let request):
                 let done: AccountsSignInWithPhoneNumberResponse = try client.call(
                     "postern.v1.Accounts/SignInWithPhoneNumber", request, metadata: metadata)
-                return Answer(uid: done.user?.uid, refreshToken: done.tokens?.refreshToken)
+                return Answer(
+                    uid: done.user?.uid, refreshToken: done.tokens?.refreshToken, isNewUser: done.isNewUser)
             }
         }
     }
@@ -71,6 +79,7 @@ import Wire
                 server.clock.advance(by: .minutes(30))
                 let again = try signIn.send(server, key: key)
                 #expect(again == first && first.uid?.isEmpty == false)
+                #expect(first.isNewUser == isNew && !again.isNewUser)
                 expectRefusal(signIn.reasonWithoutKey) { _ = try signIn.send(server, key: .empty) }
                 expectRefusal(signIn.reasonWithoutKey) { _ = try signIn.send(server, key: "other") }
                 _ = try client.refresh(again.refreshToken ?? .empty)
