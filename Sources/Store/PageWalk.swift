@@ -110,6 +110,25 @@ final class PageWalk {
         page <= meta.lastPage && claimedBits[Int(clamping: page / 64)] & (UInt64(1) << (page % 64)) != 0
     }
 
+    /// Calls `body` for each page that a row of the list of free pages names: transaction id → count and page numbers.
+    /// Returns the count; nil, with a finding, if the row is no such list.
+    func forEachFreePage(in row: Row, _ body: (UInt64) -> Void) -> UInt64? {
+        let numbers = row.value.count / 8
+        guard numbers >= 1 else {
+            findings.add("free pages: empty row", at: "page \(row.page)")
+            return nil
+        }
+        let count = row.value.loadUnaligned(as: UInt64.self)
+        guard count < numbers else {
+            findings.add("free pages: row leaves its value", at: "page \(row.page)")
+            return nil
+        }
+        for index in 0..<Int(clamping: count) {
+            body(row.value.loadUnaligned(fromByteOffset: 8 + 8 * index, as: UInt64.self))
+        }
+        return count
+    }
+
     /// The tables whose records the tree of all tables holds.
     func tables(_ main: Tree) -> [Tree] {
         var tables: [Tree] = []

@@ -48,14 +48,7 @@ extension PageWalk {
     /// Adds a finding if a page that was claimed is free. Then it is one of an older version of its table.
     fileprivate func checkFreePages(_ free: Tree) {
         walk(free) { row in
-            let numbers = row.value.count / 8
-            guard numbers >= 1 else { return findings.add("free pages: empty row", at: "page \(row.page)") }
-            let count = row.value.loadUnaligned(as: UInt64.self)
-            guard count < numbers else {
-                return findings.add("free pages: row leaves its value", at: "page \(row.page)")
-            }
-            for index in 0..<Int(clamping: count) {
-                let page = row.value.loadUnaligned(fromByteOffset: 8 + 8 * index, as: UInt64.self)
+            _ = forEachFreePage(in: row) { page in
                 if isClaimed(page) { findings.add("free pages: page in use", at: "page \(row.page)") }
             }
         }

@@ -101,28 +101,18 @@ extension StoreReport {
         lines.append("free pages: \(freeCount), neither used nor free: \(unusedCount)")
     }
 
-    /// transaction id → count and page numbers.
+    /// Returns the count of the row's pages; 0 for a damaged row.
     private static func claimFreePages(_ row: PageWalk.Row, _ walk: PageWalk, _ newest: inout UInt64) -> UInt64 {
-        let numbers = row.value.count / 8
-        guard numbers >= 1 else {
-            walk.findings.add("free pages: empty row", at: "page \(row.page)")
-            return 0
-        }
-        let count = row.value.loadUnaligned(as: UInt64.self)
-        guard count < numbers else {
-            walk.findings.add("free pages: row leaves its value", at: "page \(row.page)")
-            return 0
-        }
-        newest = row.key.count == 8 ? row.key.loadUnaligned(as: UInt64.self) : 0
-        if newest == 0 { walk.findings.add("free pages: no number of a transaction", at: "page \(row.page)") }
         var previous = UInt64.max
-        for index in 0..<Int(clamping: count) {
-            let page = row.value.loadUnaligned(fromByteOffset: 8 + 8 * index, as: UInt64.self)
+        let found = walk.forEachFreePage(in: row) { page in
             _ = walk.claim(page, for: "free pages", at: row.page)
             // LMDB takes the pages between two that lie as far apart in the list as in the file.
             if page >= previous { walk.findings.add("free pages: numbers out of order", at: "page \(row.page)") }
             previous = page
         }
+        guard let count = found else { return 0 }
+        newest = row.key.count == 8 ? row.key.loadUnaligned(as: UInt64.self) : 0
+        if newest == 0 { walk.findings.add("free pages: no number of a transaction", at: "page \(row.page)") }
         return count
     }
 }

@@ -158,8 +158,10 @@ import Testing
         #expect(userCount > 100 && refusedCount == 20)
     }
 
-    /// An operator without a key could make no room.
-    @Test func `A lost admin key is recovered on a full store`() throws {
+    /// Runs `body` beside a stopped server's full store, with the directory around it, its own, and its settings.
+    private static func withFullStore(
+        _ body: (_ directory: String, _ data: String, _ settings: [String]) throws -> Void
+    ) throws {
         try withTemporaryDirectory { directory in
             let (data, port) = ("\(directory)/data", try freePort())
             #expect(mkdir(data, 0o700) == 0)
@@ -167,8 +169,15 @@ import Testing
             let server = try CrashTests.start(data, port, settings: small)
             let client = try RawClient(port: port)
             client.apiKey = try CrashTests.adminKey(data)
-            try Self.fill(client)
+            try fill(client)
             server.kill()
+            try body(directory, data, small)
+        }
+    }
+
+    /// An operator without a key could make no room.
+    @Test func `A lost admin key is recovered on a full store`() throws {
+        try Self.withFullStore { directory, data, small in
             for _ in 0..<3 {
                 let recovered = try BackupTests.posternd(data, ["--recover-admin"] + small)
                 #expect(recovered.status == 0, "\(recovered.said)")
@@ -191,15 +200,7 @@ import Testing
     }
 
     @Test func `A rollback is accepted on a full store, and a full store is restored`() throws {
-        try withTemporaryDirectory { directory in
-            let (data, port) = ("\(directory)/data", try freePort())
-            #expect(mkdir(data, 0o700) == 0)
-            let small = ["--map-bytes", "\(4 << 20)"]
-            let server = try CrashTests.start(data, port, settings: small)
-            let client = try RawClient(port: port)
-            client.apiKey = try CrashTests.adminKey(data)
-            try Self.fill(client)
-            server.kill()
+        try Self.withFullStore { directory, data, small in
             let backup = try Self.takeBackup(of: data, into: "\(directory)/backups", settings: small)
             for _ in 0..<3 {
                 unlink("\(data)/witness")

@@ -9,7 +9,8 @@ public import Store
 /// Rows of tenants that are being deleted are left out: their tables are emptied one after the other.
 public enum RecordAudit {
     public static func run(_ transaction: borrowing ReadTransaction, _ findings: inout Findings) throws {
-        try checkDefaultPool(transaction, &findings)
+        // A start refuses such a store.
+        if try transaction.hasLostDefaultPool() { findings.add("tenants: no default pool", at: "first row") }
         let live = try liveTenants(transaction)
         try compareUsers(transaction, live, &findings)
         if try transaction.hasUserIndexes() { try compareCreations(transaction, live, &findings) }
@@ -17,16 +18,6 @@ public enum RecordAudit {
         try compareCodes(transaction, live, &findings)
         try compareMail(transaction, live, &findings)
         try compareRevocations(transaction, &findings)
-    }
-
-    /// A start makes the default pool before the first key and the first user, and refuses a store that has lost it.
-    private static func checkDefaultPool(
-        _ transaction: borrowing ReadTransaction, _ findings: inout Findings
-    ) throws {
-        guard try !transaction.exists(Tables.tenants, TenantPrefix(.empty)) else { return }
-        guard try transaction.isEmpty(Tables.apiKeys), try transaction.isEmpty(Tables.users) else {
-            return findings.add("tenants: no default pool", at: "first row")
-        }
     }
 
     private static func liveTenants(_ transaction: borrowing ReadTransaction) throws -> Set<Text> {

@@ -21,4 +21,10 @@ extension ReadTransaction {
         }
         return found.count < limit ? nil : found.last
     }
+
+    /// Whether the default pool is lost: it comes before the first key and the first user.
+    func hasLostDefaultPool() throws -> Bool {
+        guard try !exists(Tables.tenants, TenantPrefix(.empty)) else { return false }
+        return try !isEmpty(Tables.apiKeys) || !isEmpty(Tables.users)
+    }
 }

@@ -12,9 +12,8 @@ extension Tenant {
         let secret = resources.random.bytes(32)
         try await resources.store.write { transaction in
             guard try !transaction.exists(Tables.tenants, TenantPrefix(.empty)) else { return }
-            // The default pool comes before the first key and the first user. A pool that is lost must not come back
-            // with every toggle as in a new store.
-            guard try transaction.reading.isEmpty(Tables.apiKeys), try transaction.reading.isEmpty(Tables.users) else {
+            // It must not come back with every toggle as in a new store.
+            guard try !transaction.reading.hasLostDefaultPool() else {
                 throw StoreError.corrupt(table: Tables.tenants.name.description)
             }
             let tenant = TenantSettings.defaults(tenantID: .empty, now: now)
