@@ -74,6 +74,16 @@ public enum Base64: Sendable {
         return contiguous ?? Array(text).withUnsafeBytes { decode($0) }
     }
 
+    /// Lends the decoded bytes. They are not wiped: for signatures, which are no secret. Nil as `decode`.
+    public func withDecoded<Result>(
+        _ text: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result? {
+        guard let digitCount = digitCount(of: text) else { return nil }
+        return withUnsafeTemporaryAllocation(byteCount: digitCount * 6 / 8, alignment: 16) { bytes in
+            decode(text, digitCount: digitCount, into: bytes) ? body(UnsafeRawBufferPointer(bytes)) : nil
+        }
+    }
+
     // Concrete, because a generic body is not specialised across modules: every token passes here, whole.
 
     private func encode(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
@@ -134,44 +144,52 @@ public enum Base64: Sendable {
 
     private func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
         guard let digitCount = digitCount(of: text) else { return nil }
-        let places = self == .url ? Self.urlPlaces : Self.standardPlaces
-        var isSound = true
-        let count = digitCount * 6 / 8
-        let bytes = [UInt8](capacity: count) { bytes in
-            places.withUnsafeBufferPointer { places in
-                var seen: UInt32 = 0
-                /// The bits of up to four digits, as three bytes in the order of memory.
-                func bits(_ position: Int, _ digitCount: Int) -> UInt32 {
-                    var bits: UInt32 = 0
-                    for place in 0..<digitCount { bits |= places[place << 8 | Int(text[position + place])] }
-                    seen |= bits
-                    return bits
-                }
-                var index = 0
-                var position = 0
-                // Four bytes are stored at once. The fourth is overwritten by the next step.
-                while position + 4 <= digitCount, index + 4 <= count {
-                    bytes.storeBytes(of: bits(position, 4).littleEndian, toByteOffset: index, as: UInt32.self)
-                    position += 4
-                    index += 3
-                }
-                while position < digitCount {
-                    var rest = bits(position, min(4, digitCount - position))
-                    let byteCount = min(3, count - index)
-                    for _ in 0..<byteCount {
-                        bytes[index] = UInt8(truncatingIfNeeded: rest)
-                        rest >>= 8
-                        index += 1
-                    }
-                    // The bits behind the last byte are zero.
-                    if byteCount < 3, rest & 0xFF != 0 { isSound = false }
-                    position += 4
-                }
-                if seen & Self.foreign != 0 { isSound = false }
-            }
-            return count
+        var isSound = false
+        let bytes = [UInt8](capacity: digitCount * 6 / 8) { bytes in
+            isSound = decode(text, digitCount: digitCount, into: bytes)
+            return bytes.count
         }
         return isSound ? bytes : nil
+    }
+
+    /// Fills `bytes`, which has room for exactly the digits. False if a character is no digit, or an unused bit is set.
+    private func decode(
+        _ text: UnsafeRawBufferPointer, digitCount: Int, into bytes: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        let places = self == .url ? Self.urlPlaces : Self.standardPlaces
+        let count = bytes.count
+        return places.withUnsafeBufferPointer { places in
+            var isSound = true
+            var seen: UInt32 = 0
+            /// The bits of up to four digits, as three bytes in the order of memory.
+            func bits(_ position: Int, _ digitCount: Int) -> UInt32 {
+                var bits: UInt32 = 0
+                for place in 0..<digitCount { bits |= places[place << 8 | Int(text[position + place])] }
+                seen |= bits
+                return bits
+            }
+            var index = 0
+            var position = 0
+            // Four bytes are stored at once. The fourth is overwritten by the next step.
+            while position + 4 <= digitCount, index + 4 <= count {
+                bytes.storeBytes(of: bits(position, 4).littleEndian, toByteOffset: index, as: UInt32.self)
+                position += 4
+                index += 3
+            }
+            while position < digitCount {
+                var rest = bits(position, min(4, digitCount - position))
+                let byteCount = min(3, count - index)
+                for _ in 0..<byteCount {
+                    bytes[index] = UInt8(truncatingIfNeeded: rest)
+                    rest >>= 8
+                    index += 1
+                }
+                // The bits behind the last byte are zero.
+                if byteCount < 3, rest & 0xFF != 0 { isSound = false }
+                position += 4
+            }
+            return isSound && seen & Self.foreign == 0
+        }
     }
 
     private static let common = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -199,6 +217,9 @@ public enum Base64: Sendable {
 }
 
 extension [UInt8] {
+    /// The same bytes, in memory that no other array refers to.
+    package func copied() -> [UInt8] { withUnsafeBytes { [UInt8]($0) } }
+
     /// Up to `capacity` bytes, written by `body`, which returns their number.
     ///
     /// `init(unsafeUninitializedCapacity:)` does the same, but looks for the array's type at run time: that costs more

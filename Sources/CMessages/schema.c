@@ -2204,8 +2204,10 @@ static const PosternField postern__store__v1__stored_user__fields[] = {
     [3] = {"password_updated_at_micros", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__Store__V1__StoredUser, password_updated_at_micros)},
     [4] = {"email_link_sign_in", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__Store__V1__StoredUser, email_link_sign_in)},
     [5] = {"email_set_by_admin", 0, 0, 4, 0, 0, 4, 0, offsetof(Postern__Store__V1__StoredUser, email_set_by_admin)},
-    [10] = {"tokens_revoked_for", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 5, 1, offsetof(Postern__Store__V1__StoredUser, tokens_revoked_for)},
-    [20] = {"known_addresses", 0, 0, 8, 2, 0, 6, 0, offsetof(Postern__Store__V1__StoredUser, known_addresses)},
+    [6] = {"custom_token_sign_in", 0, 0, 4, 0, 0, 5, 0, offsetof(Postern__Store__V1__StoredUser, custom_token_sign_in)},
+    [7] = {"imported_at_micros", 0, 0, 1, 0, 0, 6, 0, offsetof(Postern__Store__V1__StoredUser, imported_at_micros)},
+    [10] = {"tokens_revoked_for", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 7, 1, offsetof(Postern__Store__V1__StoredUser, tokens_revoked_for)},
+    [20] = {"known_addresses", 0, 0, 8, 2, 0, 8, 0, offsetof(Postern__Store__V1__StoredUser, known_addresses)},
 };
 const PosternSchema postern__store__v1__stored_user__table = {
     &postern__store__v1__stored_user__descriptor, postern__store__v1__stored_user__fields, 21, 0, 1,
@@ -2437,9 +2439,11 @@ static const PosternField postern__store__v1__stored_pending_sign_in__fields[] =
     [14] = {"change", &postern__store__v1__pending_account_change__table, 0, 10, 2, 0, 13, 0, 0},
     [15] = {"provider_updated_at_micros", 0, 0, 1, 0, 0, 14, 0, 0},
     [16] = {"hook_claims_json", 0, 0, 8, 2, 0, 15, 0, 0},
+    [17] = {"method_switch", 0, 0, 9, 2, 0, 16, 0, 0},
+    [18] = {"raw_id", 0, 0, 9, 2, 0, 17, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_pending_sign_in__table = {
-    &postern__store__v1__stored_pending_sign_in__descriptor, postern__store__v1__stored_pending_sign_in__fields, 17, 0, 0,
+    &postern__store__v1__stored_pending_sign_in__descriptor, postern__store__v1__stored_pending_sign_in__fields, 19, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_service_account__fields[] = {

@@ -8,6 +8,9 @@ struct HTTP2Callbacks: @unchecked Sendable {
 
     static let shared = HTTP2Callbacks()
 
+    /// More resets than a peer can send in a second.
+    private static let resetsMax: UInt64 = 1 << 32
+
     let callbacks: OpaquePointer
     let options: OpaquePointer
 
@@ -23,6 +26,8 @@ struct HTTP2Callbacks: @unchecked Sendable {
         nghttp2_option_set_no_auto_window_update(options, 1)
         // Streams that are closed are forgotten at once.
         nghttp2_option_set_no_closed_streams(options, 1)
+        // The owner of a session bounds the resets. By default, nghttp2 allows 33 a second in the long run.
+        nghttp2_option_set_stream_reset_rate_limit(options, Self.resetsMax, Self.resetsMax)
         Self.setHeaders(callbacks)
         Self.setFrames(callbacks)
     }

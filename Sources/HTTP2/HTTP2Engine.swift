@@ -123,6 +123,10 @@ public final class HTTP2Engine {
         }
     }
 
+    /// Ends a body of which no bytes are left, with the trailers of `HTTP2Events.addTrailers`. They do not wait for a
+    /// window: only DATA is counted against it (RFC 9113 §5.2.1).
+    public func endBody(stream: UInt32) { hooks.submitTrailers(session, stream: Int32(bitPattern: stream)) }
+
     /// Tells nghttp2 that a body without bytes has bytes again.
     public func resume(stream: UInt32) { _ = nghttp2_session_resume_data(session, Int32(bitPattern: stream)) }
 

@@ -2,8 +2,8 @@ import Base
 import Store
 import Synchronization
 
-/// The tenants, and the users, with a damaged record that the sweep passes over. The log names each of them once a day.
-/// Any thread.
+/// The tenants, the users and the project's tables with a damaged record that the sweep passes over. The log names each
+/// of them once a day. Any thread.
 final class DamagedTenants: Sendable {
     /// A tenant has an empty uid here.
     private let loggedAt = Mutex<[UserKey: Timestamp]>([:])
@@ -35,6 +35,15 @@ final class DamagedTenants: Sendable {
                 "tenant": .text(key.tenant.string), "uid": .text(key.uid.string),
                 "error": .text("\(StoreError.corrupt(table: table))"),
             ])
+    }
+
+    /// The sweep leaves a damaged row as it is, which belongs to no tenant.
+    func passOver(rowOf table: String) {
+        // No tenant has this id.
+        guard isNews(UserKey("*", Text(table))) else { return }
+        log.error(
+            "the sweep passes over a damaged record of the project; posternd --verify-store tells more",
+            ["error": .text("\(StoreError.corrupt(table: table))")])
     }
 
     private func isNews(_ key: UserKey) -> Bool {

@@ -15,7 +15,7 @@ extension ClientConnection {
     /// of the places, 64 at most, is kept for calls that end by themselves.
     var isFullOfStreams: Bool { calls.values.count { $0.kind != .unary } >= placesMax - min(placesMax / 4, 64) }
 
-    private var placesMax: Int { min(state.streamsMax, streamsMaxLearned) }
+    private var placesMax: Int { min(state.streamsMax, learnedPlaces.count) }
 
     private var hasSpace: Bool { sending.readableByteCount + queued.readableByteCount < Self.unsentByteCountMax }
 

@@ -60,9 +60,8 @@ final class ClientConnection {
     private(set) var isWelcomed = false
     /// GOAWAY came: calls in flight end here, new calls go elsewhere.
     var isLeaving = false
-    /// The number of streams that the server took before it refused one. Its limit for unknown callers is below the one
-    /// in its HELLO.
-    var streamsMaxLearned = Int.max
+    /// What the server's refusals tell: its limit for unknown callers is below the one in its HELLO.
+    var learnedPlaces = LearnedPlaces()
     private var lastReceived = Instant.now
     private var pingSent: Instant?
 
@@ -220,12 +219,13 @@ final class ClientConnection {
         }
         lastReceived = now
         pingSent = nil
+        learnedPlaces.forget(now: now)
         while isOpen {
             switch decoder.next(in: &input, payloadMax: .max, now: now) {
             case .needMore: return
             case .frame(let header, let payload):
                 let action = state.received(header, payload: payload)
-                perform(action, payload: payload)
+                perform(action, payload: payload, now: now)
                 // A server whose first frame breaks the protocol is no better than one that cannot be reached.
                 if !isWelcomed, isOpen {
                     isWelcomed = true
@@ -236,7 +236,7 @@ final class ClientConnection {
         }
     }
 
-    private func perform(_ action: ClientAction, payload: UnsafeRawBufferPointer) {
+    private func perform(_ action: ClientAction, payload: UnsafeRawBufferPointer, now: Instant) {
         switch action {
         case .none, .welcomed, .pingAcknowledged: break
         case .response(let stream): settle(stream, byResponse: payload)
@@ -248,7 +248,7 @@ final class ClientConnection {
             }
         case .ended(let stream): calls.removeValue(forKey: stream)?.succeed(nil)
         case .cancelled(let stream, .refused):
-            streamsMaxLearned = max(1, calls.count - 1)
+            learnedPlaces.refused(beside: calls.count - 1, least: options.limits.streamsMaxUnauthenticated, now: now)
             giveBack([stream])
         case .cancelled(let stream, let code):
             let call = calls.removeValue(forKey: stream)

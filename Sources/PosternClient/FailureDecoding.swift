@@ -20,6 +20,9 @@ extension Failure {
         metadata.first { $0.key == key }?.value
     }
 
+    /// The longest `retryAfter`: callers sleep for it, and no clock goes as far as a server may tell.
+    private static let retryAfterMax = Duration.days(365)
+
     private mutating func read(_ detail: ProtobufAny) {
         switch detail.typeURL.string.split(separator: "/").last {
         case "google.rpc.ErrorInfo":
@@ -33,7 +36,8 @@ extension Failure {
             }
         case "google.rpc.RetryInfo":
             guard let delay = try? GoogleRetryInfo(decoding: detail.value).retryDelay else { return }
-            retryAfter = .seconds(delay.seconds) + .nanoseconds(Int64(delay.nanos))
+            let told = Duration.seconds(delay.seconds) + .nanoseconds(Int64(delay.nanos))
+            retryAfter = min(max(told, .zero), Self.retryAfterMax)
         case "google.rpc.LocalizedMessage":
             guard let localized = try? GoogleLocalizedMessage(decoding: detail.value) else { return }
             guidance = Guidance(

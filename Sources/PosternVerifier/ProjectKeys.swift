@@ -8,6 +8,10 @@ final class ProjectKeys: Sendable {
         var lastAt: Instant?
         /// Those who wait for the fetch that is under way for an unknown key. Nil: none is under way.
         var waiters: [Promise<Void>]?
+        /// How many fetches have begun. Several may be under way.
+        var begunCount = 0
+        /// The number of the fetch whose keys are published.
+        var publishedFetch = 0
     }
 
     let published = PublishedKeySet()
@@ -53,12 +57,31 @@ final class ProjectKeys: Sendable {
 
     /// `waits`: for a connection, which only those may do for whom nobody waits.
     func refresh(waits: Bool = false) async throws(Failure) {
+        let fetch = beginFetch()
         let jwks = try await source.jwks(waits: waits)
         guard let keys = KeySet(parsing: jwks) else {
             throw Failure(.malformedResponse, "The server's keys cannot be read.")
         }
-        published.publish(keys)
-        fetching.withLock { $0.lastAt = .now }
+        publish(keys, of: fetch)
+    }
+
+    /// Returns the number of a fetch that begins now.
+    func beginFetch() -> Int {
+        fetching.withLock { fetching in
+            fetching.begunCount += 1
+            return fetching.begunCount
+        }
+    }
+
+    /// Publishes the keys that a fetch brought, unless those of a later fetch are published: a slow answer may be one
+    /// from before a key was revoked, without its successor.
+    func publish(_ keys: KeySet, of fetch: Int) {
+        fetching.withLock { fetching in
+            fetching.lastAt = .now
+            guard fetch > fetching.publishedFetch else { return }
+            fetching.publishedFetch = fetch
+            published.publish(keys)
+        }
     }
 
     /// Fetches the keys regularly. After a failure the old keys stay until the next attempt.

@@ -87,23 +87,23 @@ struct VerifierSource: Sendable {
         _ followed: FollowedRevocations, _ first: FeedStream, onKeyRevoked: @Sendable () async -> Void
     ) async {
         var messages: FeedStream? = first
-        var failureCount = 0
+        var pauses = FeedPauses()
+        pauses.heard(at: .now)
         while !Task.isCancelled {
             do throws(Failure) {
                 if messages == nil { messages = try await open(followed, waits: true) }
                 while let message = try await messages?.next() {
                     followed.apply(message, at: .nowWithSleep)
-                    failureCount = 0
+                    pauses.heard(at: .now)
                     if message.revocations.contains(where: { $0.kind == .signingKey }) { await onKeyRevoked() }
                 }
             } catch {
-                failureCount += 1
+                // As after a stream that ends without an error: another one is opened.
             }
             messages = nil
             followed.streamEnded()
-            // The first pauses are short, because no revocations arrive meanwhile.
-            let milliseconds = min(5_000, 50 << min(failureCount, 7))
-            try? await Task.sleep(for: .milliseconds(Int.random(in: milliseconds / 2...milliseconds)))
+            let longest = pauses.ended(at: .now)
+            try? await Task.sleep(for: longest * Double.random(in: 0.5...1))
         }
     }
 

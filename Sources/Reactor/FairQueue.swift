@@ -76,7 +76,7 @@ package struct FairQueue<Element> {
     }
 
     /// Charges `cost` nanoseconds for an element that was taken out and begins now.
-    mutating func began(tenant: Text, cost: Int64) {
+    package mutating func began(tenant: Text, cost: Int64) {
         runningCount += 1
         let anew = Line(spent: least)
         lines[tenant, default: anew].runningCount += 1
@@ -84,7 +84,7 @@ package struct FairQueue<Element> {
     }
 
     /// The element for which `cost` was charged has ended; it took `actual`.
-    mutating func ended(tenant: Text, cost: Int64, actual: Int64) {
+    package mutating func ended(tenant: Text, cost: Int64, actual: Int64) {
         runningCount -= 1
         // Nobody waits for anybody, so all debts are dropped.
         if runningCount == 0 && count == 0 { return reset() }

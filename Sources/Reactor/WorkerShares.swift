@@ -2,17 +2,22 @@ package import Base
 
 /// The shares of the tenants in the workers of a pool whose works wait for servers that the tenants name. It is pure.
 ///
-/// A server that hangs takes no processor time, so fairness by that time does not hold its tenant back. Three rules do:
+/// A server that hangs takes no processor time, so fairness by that time does not hold its tenant back. Four rules do:
 ///
 /// - A tenant begins a work only while it has fewer workers than half of those that are free (a dynamic threshold:
 ///   Choudhury and Hahne, 1998). So its share shrinks as more tenants want workers, and a tenant that comes late still
 ///   finds one.
+/// - The last quarter of the workers is for tenants that have no work under way. Servers that were quick and then hang
+///   hold the workers that they find free, before their tenants count as slow: the first few tenants cannot take all.
 /// - All slow tenants together have at most half of the workers. A tenant is slow while one of its works has run for
 ///   longer than `timeFree`, and afterwards in proportion to the time that its works took beyond that. If its last work
 ///   hung, it stays slow until one ends in time: a server that hangs may do so for days, and is tried now and then.
 /// - All patient works together have at most half of the workers, and those of slow tenants half of these. Such a work
 ///   may take longer than the others, and nobody waits for it: a mail. So works for which somebody waits find a worker
 ///   as soon as one of their own ends, and mail servers that hang leave workers to the mails of other tenants.
+///
+/// Of the workers for slow tenants and of those for patient works, too, the last quarter is for tenants that have no
+/// work of this kind under way. So a slow tenant whose servers answer again finds a worker to show that.
 ///
 /// A tenant's patient works and its other works are judged apart: they go to different servers.
 ///
@@ -62,26 +67,42 @@ package struct WorkerShares: Sendable {
         self.quarterOfWorkers = max(1, workers / 4)
     }
 
+    /// What is left of a number of workers.
+    fileprivate struct Room {
+        let freeCount: Int
+        /// How many of them are only for tenants that have none.
+        let reserve: Int
+
+        init(of count: Int, taken: Int) { (freeCount, reserve) = (count - taken, count / 4) }
+
+        func admits(isFirst: Bool) -> Bool { freeCount > (isFirst ? 0 : reserve) }
+    }
+
     /// Says which works may begin now.
     struct Admission {
-        fileprivate let freeCount: Int
-        fileprivate let hasRoomForSlow: Bool
-        fileprivate let hasRoomForPatient: Bool
-        fileprivate let hasRoomForSlowPatient: Bool
+        fileprivate let all: Room
+        fileprivate let slow: Room
+        fileprivate let patient: Room
+        fileprivate let slowPatient: Room
+        fileprivate let isRunning: (Line) -> Bool
         fileprivate let isSlow: (Line) -> Bool
 
         /// `runningCount`: how many workers the tenant has already.
         func admits(_ tenant: Text, isPatient: Bool = false, runningCount: Int) -> Bool {
             if tenant == Work.ownTenant { return true }
-            if isPatient && !hasRoomForPatient { return false }
-            guard 2 * runningCount < freeCount else { return false }
-            let hasRoomIfSlow = hasRoomForSlow && (!isPatient || hasRoomForSlowPatient)
-            return hasRoomIfSlow || !isSlow(Line(tenant: tenant, isPatient: isPatient))
+            let line = Line(tenant: tenant, isPatient: isPatient)
+            let isFirst = !isRunning(line)
+            guard 2 * runningCount < all.freeCount, all.admits(isFirst: isFirst) else { return false }
+            if isPatient && !patient.admits(isFirst: isFirst) { return false }
+            let hasRoomIfSlow =
+                slow.admits(isFirst: isFirst) && (!isPatient || slowPatient.admits(isFirst: isFirst))
+            return hasRoomIfSlow || !isSlow(line)
         }
     }
 
     func admission(now: Instant) -> Admission {
-        let slowNow = Set(running.filter { Self.isOverdue($0.begun, now) }.map(\.line))
+        let works = running
+        let slowNow = Set(works.filter { Self.isOverdue($0.begun, now) }.map(\.line))
         let slowness = slowness
         let isSlow = { (line: Line) in
             guard line.tenant != Work.ownTenant else { return false }
@@ -89,11 +110,12 @@ package struct WorkerShares: Sendable {
             guard let known = slowness[line] else { return false }
             return known.hasHung || known.until > now.advanced(by: Self.slowFree)
         }
-        let slow = running.filter { isSlow($0.line) }
+        let slow = works.filter { isSlow($0.line) }
         return Admission(
-            freeCount: workers - running.count, hasRoomForSlow: slow.count < halfOfWorkers,
-            hasRoomForPatient: running.count { $0.line.isPatient } < halfOfWorkers,
-            hasRoomForSlowPatient: slow.count { $0.line.isPatient } < quarterOfWorkers, isSlow: isSlow)
+            all: Room(of: workers, taken: works.count), slow: Room(of: halfOfWorkers, taken: slow.count),
+            patient: Room(of: halfOfWorkers, taken: works.count { $0.line.isPatient }),
+            slowPatient: Room(of: quarterOfWorkers, taken: slow.count { $0.line.isPatient }),
+            isRunning: { line in works.contains { $0.line == line } }, isSlow: isSlow)
     }
 
     private static func isOverdue(_ begun: Instant, _ now: Instant) -> Bool { now > begun.advanced(by: timeFree) }

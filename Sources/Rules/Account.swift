@@ -9,6 +9,12 @@ public struct Account: Sendable, Equatable {
     public var passwordUpdatedAt: Timestamp
     /// Whether the user signs in with links sent to the email.
     public var signsInByEmailLink = false
+    /// Whether a back end's custom token came before any email that the user typed: the uid is the back end's name for
+    /// its user. It stays true, because the back end may sign tokens for the uid at any time.
+    public var signsInByCustomToken = false
+    /// When an import made the account; zero for other accounts. The uid may have been another account's before, so
+    /// older device tokens do not count, however old the password and the factors are by the import.
+    public var importedAt = Timestamp.zero
     /// Whether an admin gave the account its email, or took the proof from it. This counts only while the email is
     /// unproved: the person who proves it is the account's user then, also if the account has second factors.
     public private(set) var isEmailSetByAdmin = false
@@ -29,6 +35,8 @@ public struct Account: Sendable, Equatable {
         self.passwordUpdatedAt = Timestamp(microseconds: record.passwordUpdatedAtMicros)
         self.signsInByEmailLink = record.emailLinkSignIn
         self.isEmailSetByAdmin = record.emailSetByAdmin
+        self.signsInByCustomToken = record.customTokenSignIn
+        self.importedAt = Timestamp(microseconds: record.importedAtMicros)
         self.tokensRevokedFor = record.tokensRevokedFor
         self.knownAddresses = KnownAddresses(stored: record.knownAddresses)
     }
@@ -37,6 +45,7 @@ public struct Account: Sendable, Equatable {
         StoredUser(
             user: user.encoded(), passwordHash: passwordHash, passwordUpdatedAtMicros: passwordUpdatedAt.microseconds,
             emailLinkSignIn: signsInByEmailLink, emailSetByAdmin: isEmailSetByAdmin,
+            customTokenSignIn: signsInByCustomToken, importedAtMicros: importedAt.microseconds,
             tokensRevokedFor: tokensRevokedFor, knownAddresses: knownAddresses.bytes)
     }
 
@@ -47,9 +56,16 @@ public struct Account: Sendable, Equatable {
 
     public var hasPassword: Bool { !passwordHash.isEmpty }
 
-    /// Whether the account has no way to sign in again. Custom tokens do not count, because no account records them.
+    /// Notes a custom token that entered the account. Where the user typed an email before, the token only hands over a
+    /// session, and the account stays that of whoever proves the email (decision 0147).
+    public mutating func noteCustomToken() {
+        if user.email.isEmpty || user.emailVerified || isEmailSetByAdmin { signsInByCustomToken = true }
+    }
+
+    /// Whether the account has no way to sign in again.
     public var hasNoWayIn: Bool {
         user.email.isEmpty && user.phoneNumber.isEmpty && user.providers.isEmpty && passwordHash.isEmpty
+            && !signsInByCustomToken
     }
 
     /// The ways to sign in after typing the email address, by the names of Identity Toolkit's `signinMethods`. "phone"

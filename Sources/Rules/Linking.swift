@@ -10,8 +10,8 @@ public enum LinkDecision: Sendable, Equatable {
     /// `signIn`: the identity has an account. `create`: no account has its email. No account is joined to another.
     case signIn(uid: Text)
     case create
-    /// Like `create`, and the account that has the email loses it: the email was never proved there, and the account
-    /// belongs to the owner of its former address, who can still take it back.
+    /// Like `create`, and the account that has the email loses it: the email was never proved there, and the account is
+    /// another person's (`ProofOfUnprovedEmail.isAnothers`).
     case createReleasing(uid: Text)
     /// The account's email is verified and the provider is trusted for it: both are the same person.
     case link(uid: Text)

@@ -60,8 +60,9 @@ public struct WaysBack: Sendable {
 public enum ProofOfUnprovedEmail: Sendable {
     /// The prover gets the account. If there is a way back to the same address, that one and the later ones are void.
     case takesOver(StoredOobCode?)
-    /// The account had another address a moment ago, which was proved, and whose owner can take the account back. The
-    /// prover gets the address and not the account.
+    /// The account is another person's, who came to this address without a proof: the account had another address,
+    /// which was proved, or a back end signs its user in with custom tokens. The prover gets the address and not the
+    /// account.
     case isAnothers
 }
 

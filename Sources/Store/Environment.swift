@@ -32,6 +32,8 @@ final class Environment: @unchecked Sendable {
     private let registry = Mutex(Registry())
     private let witness = Mutex<Witness?>(nil)
     private let committedEvent = Atomic<UInt64>(0)
+    /// Tenants that were written to while the sum of their space was unknown.
+    let tenantsToCount = Mutex<Set<Text>>([])
     let journalStatus = Mutex(JournalStatus())
     /// The highest value that the time mark may have: in a cluster, the engine's time and a little more.
     let timeMax = Atomic<Int64>(.max)
@@ -44,6 +46,7 @@ final class Environment: @unchecked Sendable {
         var readers: [ObjectIdentifier: StoreReader] = [:]
     }
 
+    /// Checks the data file and opens the tables that it has. Writes nothing, but makes a data file if there is none.
     init(
         _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash
     ) throws(StoreError) {
@@ -74,7 +77,7 @@ final class Environment: @unchecked Sendable {
         }
         (self.owners, self.tellers) = (owners, tellers)
         do throws(StoreError) {
-            try openTables()
+            try openTables(makingMissing: false)
         } catch {
             store_fault_forget()
             mdb_env_close(raw)
@@ -128,17 +131,16 @@ final class Environment: @unchecked Sendable {
         return kept
     }
 
-    /// All tables are opened here, once, and never closed: mdb_dbi_open must not run beside other transactions.
-    private func openTables() throws(StoreError) {
-        let isReadOnly = configuration.isReadOnly
+    /// At a start only, because mdb_dbi_open must not run beside other transactions. Tables are never closed.
+    func openTables(makingMissing: Bool) throws(StoreError) {
         var begun: OpaquePointer?
-        try StoreError.check(mdb_txn_begin(raw, nil, isReadOnly ? UInt32(MDB_RDONLY) : 0, &begun), "mdb_txn_begin")
+        try StoreError.check(mdb_txn_begin(raw, nil, makingMissing ? 0 : UInt32(MDB_RDONLY), &begun), "mdb_txn_begin")
         guard let transaction = begun else { preconditionFailure("mdb_txn_begin made nothing") }
         do throws(StoreError) {
-            for table in tables {
-                let flags = isReadOnly ? 0 : UInt32(MDB_CREATE)
+            for table in tables where !hasTable(table.id) {
+                let flags = makingMissing ? UInt32(MDB_CREATE) : 0
                 let code = mdb_dbi_open(transaction, table.name.description, flags, handles + Int(table.id))
-                if isReadOnly, code == MDB_NOTFOUND { continue }
+                if !makingMissing, code == MDB_NOTFOUND { continue }
                 try StoreError.check(code, "mdb_dbi_open")
             }
         } catch {
@@ -148,7 +150,7 @@ final class Environment: @unchecked Sendable {
         try StoreError.check(mdb_txn_commit(transaction), "mdb_txn_commit")
     }
 
-    /// False only in a store that is open for reading and was made before there was such a table.
+    /// False if the file has no such table, and nobody has made the missing tables yet.
     func hasTable(_ id: UInt8) -> Bool { handles[Int(id)] != 0 }
 
     /// The table's LMDB handle. A table that was not declared at `open` is our own mistake.
@@ -183,18 +185,6 @@ final class Environment: @unchecked Sendable {
     func table(_ id: UInt8) -> TableDeclaration? { tables.first { $0.id == id } }
 
     func corrupt(_ id: UInt8) -> StoreError { .corrupt(table: table(id)?.name.description ?? "\(id)") }
-}
-
-// MARK: - News
-
-extension Environment {
-    /// Announces a commit before its writes are answered. The writer's thread only.
-    func announce(_ topics: [ChangeTopic], _ rows: [MarkedRow], in snapshot: Snapshot) {
-        guard !topics.isEmpty || !rows.isEmpty else { return }
-        for failure in followers.tell(Announcement(topics: topics, rows: rows, snapshot: snapshot)) {
-            configuration.onCopyFailure(failure.copy.name, failure.error)
-        }
-    }
 }
 
 // MARK: - The witness

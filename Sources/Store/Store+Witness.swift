@@ -3,37 +3,6 @@ import Base
 extension Store {
     static let witnessKey = [UInt8]("witness".utf8)
 
-    /// Throws `.rolledBack` for a store that is refused because its witness contradicts it, before anything is written.
-    ///
-    /// Opening a store may write to it: a new table, a step of an upgrade. That transaction would take the number of
-    /// the one that is missing, and the next start would find nothing wrong. The caller has locked the directory.
-    static func requireWitness(
-        of configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash
-    ) throws(StoreError) {
-        let mayBeBehind = configuration.acceptsRollback || configuration.durability == .relaxed
-        // What a cluster's node lost is in the journal, which is read first.
-        guard !mayBeBehind, configuration.journal == nil,
-            try DataFile(path: configuration.directory + "/data.mdb") != nil
-        else { return }
-        var looking = configuration
-        looking.isReadOnly = true
-        looking.lock = configuration.lock?.lent()
-        let environment = try Environment(looking, authenticator: authenticator, eventHash: eventHash)
-        defer { environment.close() }
-        // A first start that was killed leaves a file without tables.
-        guard environment.hasTable(Schema.meta.id) else { return }
-        let rollback = try whileOpening { () throws -> Rollback? in
-            let found = try Witness.read(configuration.directory, authenticator: authenticator)
-            return try StoreReader(environment: environment).read { transaction in
-                try transaction.requireKnownSchema()
-                return Rollback(
-                    storeID: try transaction.get(Schema.meta, witnessKey), environment.metaAtStart,
-                    event: try transaction.newestEvent(), found)
-            }
-        }
-        if let rollback { throw .rolledBack(rollback) }
-    }
-
     /// Compares the store with its witness and goes on with the witness, or makes one for a store that never had any.
     /// If it returns a disagreement, the store has no witness until `acceptRollback`.
     func compareWithWitness() throws -> Rollback? {
@@ -90,6 +59,29 @@ extension Store {
         guard let storeID else { return (nil, event) }
         guard storeID.count == Witness.storeIDByteCount else { throw StoreError.corrupt(table: "meta") }
         return (storeID, event)
+    }
+}
+
+extension Environment {
+    /// Throws `.rolledBack` for a store that is refused because its witness contradicts it, before anything is written.
+    ///
+    /// Opening a store may write to it: a new table, a step of an upgrade. That transaction would take the number of
+    /// the one that is missing, and the next start would find nothing wrong.
+    func requireWitness() throws(StoreError) {
+        let mayBeBehind = configuration.acceptsRollback || configuration.durability == .relaxed
+        // What a cluster's node lost is in the journal, which is read first. A first start that was killed leaves a
+        // file without tables.
+        guard !mayBeBehind, configuration.journal == nil, hasTable(Schema.meta.id) else { return }
+        let rollback = try Store.whileOpening { () throws -> Rollback? in
+            let found = try Witness.read(configuration.directory, authenticator: authenticator)
+            return try ThreadReaders.reader(for: self).read { transaction in
+                try transaction.requireKnownSchema()
+                return Rollback(
+                    storeID: try transaction.get(Schema.meta, Store.witnessKey), metaAtStart,
+                    event: try transaction.newestEvent(), found)
+            }
+        }
+        if let rollback { throw .rolledBack(rollback) }
     }
 }
 

@@ -22,12 +22,6 @@ public final class Store: Sendable {
         _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash,
         onFatal: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
-        var configuration = configuration
-        if configuration.lock == nil {
-            configuration.lock = try DirectoryLock(
-                configuration.directory, createsIfMissing: configuration.createsIfMissing)
-        }
-        try Self.requireWitness(of: configuration, authenticator: authenticator, eventHash: eventHash)
         let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
         try self.init(environment) { counters throws(StoreError) in
             try Writer(environment, counters: counters, onFatal: onFatal)
@@ -39,6 +33,8 @@ public final class Store: Sendable {
     ) throws(StoreError) {
         self.environment = environment
         do throws(StoreError) {
+            try environment.requireWitness()
+            try environment.openTables(makingMissing: true)
             self.writer = try makeWriter(counters)
         } catch {
             environment.close()

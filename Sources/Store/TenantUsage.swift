@@ -34,6 +34,12 @@ public struct TenantUsage: Sendable, Equatable {
         rowCount &+= other.rowCount
         countedRowCount &+= other.countedRowCount
     }
+
+    mutating func subtract(_ other: TenantUsage) {
+        byteCount &-= other.byteCount
+        rowCount &-= other.rowCount
+        countedRowCount &-= other.countedRowCount
+    }
 }
 
 /// The usage that the writes of one transaction add to tenants. The writer's thread only.

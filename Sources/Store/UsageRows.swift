@@ -3,21 +3,47 @@ internal import CLMDB
 import Messages
 
 extension ReadTransaction {
-    /// The tenant's usage, exact as of this transaction on every node of a cluster.
+    /// The tenant's usage, exact as of this transaction on every node of a cluster. A damaged sum is unknown
+    /// (`TenantUsage.unknown`), and an unknown one holds only what changed since.
     public func usage(ofTenant tenantID: Text) throws(StoreError) -> TenantUsage {
-        TenantUsage(try get(Schema.tenantUsage, TenantPrefix(tenantID)) ?? StoredTenantUsage())
+        do throws(StoreError) {
+            return TenantUsage(try get(Schema.tenantUsage, TenantPrefix(tenantID)) ?? StoredTenantUsage())
+        } catch {
+            guard case .corrupt = error else { throw error }
+            return .unknown
+        }
     }
 
     /// The usage of all tenants, counted row by row; the totals must be equal to it. Rows are not verified here,
     /// because a damaged row takes as much space as a genuine one.
     func countedUsage() throws(StoreError) -> [[UInt8]: TenantUsage] {
         var changes = UsageChanges()
+        for table in environment.tables where table.owner != .nobody {
+            try countRows(of: table, under: [], in: &changes)
+        }
+        return Dictionary(uniqueKeysWithValues: changes.all.map { ($0.tenant, $0.usage) })
+    }
+
+    /// The same for one tenant. Its rows lie together, except in tables in which a field names the tenant: of these
+    /// all rows are read.
+    func countedUsage(ofTenant tenantID: Text) throws(StoreError) -> TenantUsage {
+        var changes = UsageChanges()
+        let prefix = TenantPrefix(tenantID).bytes
+        for table in environment.tables where table.owner != .nobody {
+            try countRows(of: table, under: table.owner.isKeyPrefix ? prefix : [], in: &changes)
+        }
+        return changes.all.first { $0.tenant == tenantID.bytes }?.usage ?? TenantUsage()
+    }
+
+    private func countRows(
+        of table: TableDeclaration, under prefix: [UInt8], in changes: inout UsageChanges
+    ) throws(StoreError) {
         beginBorrow()
         defer { endBorrow() }
-        for table in environment.tables where table.owner != .nobody {
+        try prefix.span.withUnsafeBytes { prefix throws(StoreError) -> Void in
             let cursor = try Cursor(self, tableID: table.id)
-            var entry = try cursor.move(MDB_FIRST)
-            while let (key, value) = entry {
+            var entry = try cursor.first(of: prefix, .first)
+            while let (key, value) = entry, key.starts(with: prefix) {
                 let stored = UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
                 let payload = UnsafeRawBufferPointer(rebasing: stored.dropFirst(RecordSeal.byteCount))
                 if let tenant = table.owner.tenant(key: key, payload: payload) {
@@ -27,7 +53,6 @@ extension ReadTransaction {
                 entry = try cursor.move(MDB_NEXT)
             }
         }
-        return Dictionary(uniqueKeysWithValues: changes.all.map { ($0.tenant, $0.usage) })
     }
 }
 
@@ -37,12 +62,17 @@ extension WriteTransaction {
     func writeUsage() throws(StoreError) {
         for (tenant, change) in batch.usage.all {
             let tenantID = Text(unchecked: tenant)
-            var usage = try reading.usage(ofTenant: tenantID)
+            var usage = try usageToChange(ofTenant: tenantID)
             usage.add(change)
-            guard usage != TenantUsage() else {
-                try delete(Schema.tenantUsage, TenantPrefix(tenantID))
-                continue
-            }
+            try setUsage(usage, ofTenant: tenantID)
+        }
+    }
+
+    /// A tenant without rows has no sum: the nodes of a cluster have the same rows.
+    func setUsage(_ usage: TenantUsage, ofTenant tenantID: Text) throws(StoreError) {
+        if usage == TenantUsage() {
+            try delete(Schema.tenantUsage, TenantPrefix(tenantID))
+        } else {
             try put(Schema.tenantUsage, TenantPrefix(tenantID), usage.stored)
         }
     }

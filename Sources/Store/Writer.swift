@@ -109,3 +109,13 @@ extension Writer {
         fail([], .fatal(code: code))
     }
 }
+
+extension Environment {
+    /// Announces a commit before its writes are answered. The writer's thread only.
+    func announce(_ topics: [ChangeTopic], _ rows: [MarkedRow], in snapshot: Snapshot) {
+        guard !topics.isEmpty || !rows.isEmpty else { return }
+        for failure in followers.tell(Announcement(topics: topics, rows: rows, snapshot: snapshot)) {
+            configuration.onCopyFailure(failure.copy.name, failure.error)
+        }
+    }
+}

@@ -1,6 +1,6 @@
 public import Base
 import Crypto
-package import Synchronization
+import Synchronization
 
 /// The claims of a genuine ID token. The caller checks whether the token is revoked: `uid`, `sessionID`, `generation`.
 public final class VerifiedToken: Sendable {
@@ -14,14 +14,15 @@ public final class VerifiedToken: Sendable {
     public let signInProvider: Text
     public let payload: [UInt8]
     package let keyID: Text
-    /// An object that the caller keeps with the token, for as long as the token is remembered.
-    package let note = Mutex<(any AnyObject & Sendable)?>(nil)
-    private let answer = Mutex(Answer.unasked)
+    private let keptNote = Mutex(Kept<any AnyObject & Sendable>.unasked)
+    private let keptAnswer = Mutex(Kept<[UInt8]>.unasked)
 
-    private enum Answer {
+    /// Kept from the second time on, as long as the token is remembered: a token that comes only once takes no more
+    /// memory.
+    private enum Kept<Value> {
         case unasked
         case askedOnce
-        case kept([UInt8])
+        case kept(Value)
     }
 
     package init?(payload: [UInt8], keyID: Text, issuer: Text, audience: Text) {
@@ -38,14 +39,25 @@ public final class VerifiedToken: Sendable {
         self.keyID = keyID
     }
 
-    /// The encoded response that a server gives for the token, which is the same each time. If it is asked for a second
-    /// time, it is kept as long as the token is remembered: a token that comes only once takes no more memory.
+    /// The encoded response that a server gives for the token, which is the same each time.
     package func answer(_ encode: () -> [UInt8]) -> [UInt8] {
-        answer.withLock { answer in
+        keptAnswer.withLock { answer in
             if case .kept(let bytes) = answer { return bytes }
             let bytes = encode()
             answer = if case .unasked = answer { .askedOnce } else { .kept(bytes) }
             return bytes
+        }
+    }
+
+    /// An object that the caller keeps with the token.
+    package var note: (any AnyObject & Sendable)? {
+        keptNote.withLock { if case .kept(let note) = $0 { note } else { nil } }
+    }
+
+    /// Keeps the object in the place of an earlier one.
+    package func keep(_ makeNote: () -> any AnyObject & Sendable) {
+        keptNote.withLock { note in
+            note = if case .unasked = note { .askedOnce } else { .kept(makeNote()) }
         }
     }
 }
@@ -89,7 +101,7 @@ public final class IssuedTokenVerifier: Sendable {
         if let known = cache.find(token, key, in: keySetNumber, at: now) {
             return try checkTimes(known, now: now, allowsExpired: allowsExpired)
         }
-        let keySet = keys.current
+        let keySet = keys.currentForThisThread
         guard let entry = keySet.entry(of: token, at: now) else {
             let isUnknown = namesUnknownKey(token, keySet, at: now, allowsExpired: allowsExpired)
             throw isUnknown ? TokenError.unknownKey : TokenError.invalid
@@ -108,14 +120,13 @@ public final class IssuedTokenVerifier: Sendable {
         of token: [UInt8], _ entry: KeySet.Entry, signedByteCount payloadEnd: Int
     ) -> [UInt8]? {
         let payloadStart = entry.tokenPrefix.count
-        guard payloadEnd >= payloadStart,
-            let signature = Base64.url.decode(token[(payloadEnd + 1)...]),
-            token.withUnsafeBytes({ token in
-                let signedBytes = UnsafeRawBufferPointer(rebasing: token[..<payloadEnd])
-                return signature.withUnsafeBytes { entry.publicKey.verify(signature: $0, over: signedBytes) }
-            })
-        else { return nil }
-        return Base64.url.decode(token[payloadStart..<payloadEnd])
+        guard payloadEnd >= payloadStart else { return nil }
+        let isSigned = token.withUnsafeBytes { token in
+            let signedBytes = UnsafeRawBufferPointer(rebasing: token[..<payloadEnd])
+            let signature = UnsafeRawBufferPointer(rebasing: token[(payloadEnd + 1)...])
+            return Base64.url.withDecoded(signature) { entry.publicKey.verify(signature: $0, over: signedBytes) }
+        }
+        return isSigned == true ? Base64.url.decode(token[payloadStart..<payloadEnd]) : nil
     }
 
     /// Whether the token might be accepted if its key were known. The signature cannot be checked without the key.

@@ -38,6 +38,19 @@ public final class KeySet: Sendable {
         }
 
         package func isRetired(at now: Timestamp) -> Bool { times.isRetired(at: now) }
+
+        fileprivate func begins(_ token: [UInt8]) -> Bool {
+            tokenPrefix.withUnsafeBytes { prefix in
+                token.withUnsafeBytes { token in
+                    UnsafeRawBufferPointer(rebasing: token.prefix(prefix.count)).hasSameBytes(as: prefix)
+                }
+            }
+        }
+
+        /// The same key, in memory that no other entry refers to.
+        fileprivate func copied() -> Entry {
+            Entry(id: Text(unchecked: id.bytes.copied()), publicKey: publicKey.copied(), times: times)
+        }
     }
 
     /// The most keys that verifiers read, this package's and the Python package's. The server makes no more.
@@ -71,8 +84,11 @@ public final class KeySet: Sendable {
 
     /// The key whose tokens begin as `token` does, unless it is retired; the signature is still to be checked.
     package func entry(of token: [UInt8], at now: Timestamp) -> Entry? {
-        entries.first { !$0.isRetired(at: now) && token.starts(with: $0.tokenPrefix) }
+        entries.first { !$0.isRetired(at: now) && $0.begins(token) }
     }
+
+    /// The same keys, in memory that no other set refers to.
+    fileprivate func copied() -> KeySet { KeySet(entries: entries.map { $0.copied() }) }
 
     /// Whether both sets have the same keys with the same times.
     func hasSameKeys(as other: KeySet) -> Bool {
@@ -118,10 +134,30 @@ public final class PublishedKeySet: Sendable {
     private let storage: Mutex<KeySet>
     /// How many sets with different keys or times were published.
     private let number = Atomic<Int>(0)
+    private let copies = PerThread<Mutex<Copy?>>(count: PerThread<Mutex<Copy?>>.count()) { Mutex(nil) }
+
+    private struct Copy {
+        let number: Int
+        let keySet: KeySet
+    }
 
     public init(_ keySet: KeySet = KeySet(entries: [])) { storage = Mutex(keySet) }
 
     public var current: KeySet { storage.withLock { $0 } }
+
+    /// The present set, in a copy for threads that check a signature with each call: they use it without moving counts
+    /// of references between processors' caches. The copy is made when the thread first asks for a set.
+    var currentForThisThread: KeySet {
+        copies.withOwn { copy in
+            copy.withLock { copy in
+                let number = currentNumber
+                if let copy, copy.number == number { return copy.keySet }
+                let keySet = current.copied()
+                copy = Copy(number: number, keySet: keySet)
+                return keySet
+            }
+        }
+    }
 
     /// The number of the present set, or of one before it. Read it before `current`: what is verified with that set is
     /// then good as long as the number stays the same.

@@ -5,9 +5,8 @@ import Synchronization
 
 /// A bounded map from tokens to their claims.
 ///
-/// It is split into parts, and each thread always uses the same one. Loops with different parts do not wait for each
-/// other, and move no count of references from one processor's cache to another's (docs/decisions/0134). A token that
-/// comes to several of them is verified once by each.
+/// It is split into parts, of which each thread always uses the same one (docs/decisions/0134). A token that comes to
+/// several of them is verified once by each.
 ///
 /// A keyed hash of the signature leads to a set of a few tokens, with the last used token in front. A token is found by
 /// this hash and by the signed bytes, which are compared directly; they are worthless without the signature, which is
@@ -44,27 +43,17 @@ final class VerifiedTokenCache: Sendable {
         let signedBytes: [UInt8]
     }
 
-    private final class Part: Sendable {
-        let sets: Mutex<[[Entry]]>
-
-        init(setCount: Int) { sets = Mutex([[Entry]](repeating: [], count: setCount)) }
-    }
-
-    private static let partCountMax = 16
     /// The sets of all parts. So 8,192 tokens are remembered at most, however many processors there are.
     private static let setCountMax = 1_024
     static let tokensPerSetMax = 8
 
-    private let parts: [Part]
-    /// The same, to be lent without a count of references.
-    private let lentParts: [Unmanaged<Part>]
+    private let parts: PerThread<Mutex<[[Entry]]>>
     private let key: MACKey
 
     /// `threadCount`: how many threads verify tokens at the same time; by default one for each processor.
-    init(random: RandomSource, threadCount: Int = sysconf(Int32(_SC_NPROCESSORS_ONLN))) {
-        let partCount = min(max(threadCount, 1), Self.partCountMax)
-        parts = (0..<partCount).map { _ in Part(setCount: Self.setCountMax / partCount) }
-        lentParts = parts.map { .passUnretained($0) }
+    init(random: RandomSource, threadCount: Int? = nil) {
+        let partCount = PerThread<Mutex<[[Entry]]>>.count(forThreads: threadCount)
+        parts = PerThread(count: partCount) { Mutex([[Entry]](repeating: [], count: Self.setCountMax / partCount)) }
         key = MACKey(Secret(random.bytes(MACKey.keyByteCount)))
     }
 
@@ -129,8 +118,9 @@ final class VerifiedTokenCache: Sendable {
     }
 
     private func withSet<Result: Sendable>(of signature: Fingerprint, _ body: (inout [Entry]) -> Result) -> Result {
-        lentParts[OSThread.currentNumber % lentParts.count]._withUnsafeGuaranteedRef { part in
-            part.sets.withLock { body(&$0[Int(signature.low % UInt64($0.count))]) }
+        parts.withOwn { sets in
+            // Proof: there is at least one set, and the remainder is below their number.
+            sets.withLock { body(&$0[Int(signature.low % UInt64($0.count))]) }
         }
     }
 }

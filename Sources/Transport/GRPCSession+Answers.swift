@@ -47,8 +47,16 @@ extension GRPCSession {
     }
 
     func windowOpened(stream id: UInt32) {
-        guard isWindowAwaited, id == 0 || streams[id] != nil else { return }
-        notices.append(.windowOpened(id))
+        guard isWindowAwaited else { return }
+        if id == 0 { noteRoom() } else if streams[id] != nil { notices.append(.windowOpened(id)) }
+    }
+
+    /// Tells the connection that it may have room for any stream. It then looks at all of its streams, so that it is
+    /// told once for many frames.
+    private func noteRoom() {
+        guard !isRoomNoted else { return }
+        isRoomNoted = true
+        notices.append(.windowOpened(0))
     }
 
     func appendMessage(
@@ -68,9 +76,9 @@ extension GRPCSession {
 
     func appendEnd(stream id: UInt32, output: inout OutputQueue) {
         guard let stream = streams[id] else { return }
-        resumeAnswer(of: stream)
+        if stream.state.answer == .none { beginAnswer(of: stream) }
         stream.state.answerEnded()
-        noteHeld(stream)
+        endBegunAnswer(of: stream)
         pump(&output)
     }
 
@@ -100,7 +108,7 @@ extension GRPCSession {
     }
 
     private func addHeaders(requestID: UnsafeRawBufferPointer?) {
-        flood.sent()
+        flood.sentHeaders()
         engine.fields.add(":status", "200")
         engine.fields.add("content-type", "application/grpc")
         engine.fields.add("grpc-accept-encoding", "identity,gzip")
@@ -109,10 +117,20 @@ extension GRPCSession {
 
     /// Begins a stream's answer, or tells HTTP/2 that it goes on.
     private func resumeAnswer(of stream: GRPCStream) {
-        guard stream.state.answer == .none else { return engine.resume(stream: stream.id) }
+        if stream.state.answer == .none { beginAnswer(of: stream) } else { engine.resume(stream: stream.id) }
+    }
+
+    private func beginAnswer(of stream: GRPCStream) {
         addHeaders(requestID: stream.headers.requestID)
         stream.state.answerBegan()
         engine.respond(stream: stream.id, hasBody: true)
+    }
+
+    /// Sends the trailers: at once if no message waits for the client's windows, and otherwise after the last message.
+    private func endBegunAnswer(of stream: GRPCStream) {
+        noteHeld(stream)
+        let hasBytes = !stream.output.isEmpty || answering === stream
+        if hasBytes { engine.resume(stream: stream.id) } else { engine.endBody(stream: stream.id) }
     }
 
     /// Sends the content of `answer`, and keeps the part that the client has no window for.
@@ -140,10 +158,7 @@ extension GRPCSession {
         stream.failure = status
         stream.state.answerEnded()
         dropInput(of: stream)
-        if isBegun {
-            noteHeld(stream)
-            return engine.resume(stream: stream.id)
-        }
+        if isBegun { return endBegunAnswer(of: stream) }
         addHeaders(requestID: requestID ?? stream.headers.requestID)
         status.add(to: engine.fields)
         engine.respond(stream: stream.id, hasBody: false)
@@ -167,6 +182,8 @@ extension GRPCSession {
     private func noteHeld(_ stream: GRPCStream) {
         let isHeld = stream.state.answer == .ended && !stream.output.isEmpty
         guard isHeld != stream.isHeld else { return }
+        // A message may have waited for any time while its stream was open. The client's time begins now.
+        if isHeld, heldAnswers == 0 { heldProgressAt = .now }
         stream.isHeld = isHeld
         heldAnswers += isHeld ? 1 : -1
     }
@@ -178,7 +195,7 @@ extension GRPCSession {
         addPending(-stream.output.readableByteCount)
         stream.output.consume(stream.output.readableByteCount)
         noteHeld(stream)
-        notices.append(.windowOpened(0))
+        noteRoom()
     }
 
     func pump(_ output: inout OutputQueue) {
@@ -200,7 +217,7 @@ extension GRPCSession {
             if count > 0 { heldProgressAt = now }
             noteHeld(stream)
         }
-        if count > 0 { flood.sent() }
+        if count > 0 { flood.sentData() }
         if isEmpty, stream.state.answer == .ended { return stream.isPage ? .last(count) : .lastBeforeTrailers(count) }
         return count > 0 ? .bytes(count) : .none
     }

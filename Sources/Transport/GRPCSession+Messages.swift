@@ -134,7 +134,7 @@ extension GRPCSession {
         switch bytes[0] {
         case 0: return .success(content)
         case 1 where stream.headers.encoding == .gzip: return unpack(content)
-        default: return .failure(.unknownEncoding)
+        default: return .failure(.unexpectedCompression)
         }
     }
 
@@ -168,6 +168,9 @@ extension Failure {
     static let malformedGzip = Failure(.malformedEnvelope, "A message that is marked as compressed is not gzip.")
     static let unknownEncoding = Failure(
         .malformedEnvelope, as: .unimplemented, "Messages are taken as they are, or compressed with gzip.")
+    /// gRPC's compression.md wants INTERNAL for a compressed message of a request that names no compression.
+    static let unexpectedCompression = Failure(
+        .malformedEnvelope, as: .internal, "A message's first byte is 0, or 1 if the request has grpc-encoding: gzip.")
     static let messageTooLarge = Failure(.frameTooLarge, "The message is above the limit of this connection.")
     static let requestTimeout = Failure(.deadlineExceeded, "The request did not come whole in time; nothing was done.")
     static let messageTimeout = Failure(

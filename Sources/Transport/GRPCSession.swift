@@ -95,6 +95,8 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     var openStreams = 0
     /// A stream of messages was told to wait for the client's windows.
     var isWindowAwaited = false
+    /// `windowOpened(0)` stands among the notices.
+    var isRoomNoted = false
 
     static let sparesMax = 32
     /// The bytes that are decoded before the connection looks at the clock: 64 KiB of short frames take ten
@@ -153,7 +155,9 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
         while let notice = notices.popFirst() {
             switch notice {
             case .cancel(let stream): return .cancel(stream: stream)
-            case .windowOpened(let stream): return .windowOpened(stream: stream)
+            case .windowOpened(let stream):
+                if stream == 0 { isRoomNoted = false }
+                return .windowOpened(stream: stream)
             case .echo: return .echo
             case .probeAnswered: return .probeAnswered
             case .close: return .close

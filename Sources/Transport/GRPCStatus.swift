@@ -27,21 +27,31 @@ struct GRPCStatus: Sendable {
         if !details.isEmpty { details.withUnsafeBytes { fields.add("grpc-status-details-bin", unique: $0) } }
     }
 
-    /// Keeps printable ASCII except %, and encodes every other byte of the UTF-8 as %XX.
+    /// Keeps printable ASCII except %, and encodes every other byte of the UTF-8 as %XX. A space at either end is
+    /// encoded, too: field values lose the spaces at their ends (RFC 9110 §5.5).
     static func percentEncoded(_ text: String) -> [UInt8] {
         var encoded: [UInt8] = []
         for byte in text.utf8 {
             // A cut in the middle of a character would not be UTF-8 any more.
             if encoded.count >= messageByteCountMax, byte & 0xC0 != 0x80 { break }
-            if (0x20...0x7E).contains(byte), byte != UInt8(ascii: "%") {
+            let isFirstSpace = encoded.isEmpty && byte == UInt8(ascii: " ")
+            if (0x20...0x7E).contains(byte), byte != UInt8(ascii: "%"), !isFirstSpace {
                 encoded.append(byte)
             } else {
-                encoded.append(UInt8(ascii: "%"))
-                encoded.append(hexDigit(byte >> 4))
-                encoded.append(hexDigit(byte & 15))
+                appendEscaped(byte, to: &encoded)
             }
         }
+        if encoded.last == UInt8(ascii: " ") {
+            encoded.removeLast()
+            appendEscaped(UInt8(ascii: " "), to: &encoded)
+        }
         return encoded
+    }
+
+    private static func appendEscaped(_ byte: UInt8, to encoded: inout [UInt8]) {
+        encoded.append(UInt8(ascii: "%"))
+        encoded.append(hexDigit(byte >> 4))
+        encoded.append(hexDigit(byte & 15))
     }
 
     private static func hexDigit(_ value: UInt8) -> UInt8 {

@@ -18,6 +18,11 @@ struct HTTP2FloodGuard: Sendable {
     /// Padding, with the byte that tells its length (RFC 9113 §6.1).
     private static let paddingMax = 256
     private static let endHeaders: UInt8 = 0x4
+    /// The WINDOW_UPDATEs that are not counted, for each request and for each frame of DATA that was sent. Clients send
+    /// two for each DATA if they open both windows at once, and eight if they do so for every 4 KiB. Envoy allows its
+    /// peers as many.
+    private static let windowUpdatesPerRequest = 2
+    private static let windowUpdatesPerData = 20
 
     private let headerFramesMax: Int
     private let headerBlockMax: Int
@@ -25,6 +30,10 @@ struct HTTP2FloodGuard: Sendable {
     private var pingRate: EventRate
     /// Whether headers or data were sent since the last PING.
     private var hasSent = false
+    /// The WINDOW_UPDATEs to come that are not counted.
+    private var windowUpdatesLeft = 0
+    /// The requests whose end may still come as a frame of DATA without content.
+    private var unendedRequests = 0
     private var blockFrames = 0
     private var blockByteCount = 0
     /// A block of headers has begun and not ended.
@@ -41,24 +50,30 @@ struct HTTP2FloodGuard: Sendable {
     mutating func admit(_ frame: HTTP2FrameHeader, now: Instant) -> CloseReason? {
         switch frame.type {
         case FrameType.headers:
-            (blockFrames, blockByteCount) = (0, 0)
+            beginRequest(frame)
             return admitBlock(frame)
         case FrameType.continuation: return admitBlock(frame)
         // The answer to a PING of the server.
         case FrameType.ping where frame.flags & Self.ack != 0: break
         case FrameType.ping: return admitPing(at: now)
-        case FrameType.data where hasContent(frame) || frame.flags & Self.endStream != 0: return nil
+        case FrameType.data: if isOfUse(frame) { return nil }
         // nghttp2 ends a connection for an answer to SETTINGS that were not sent.
         case FrameType.settings where frame.flags & Self.ack != 0: return nil
-        // A client that reads much sends WINDOW_UPDATE often.
-        case FrameType.windowUpdate: return nil
+        case FrameType.windowUpdate where windowUpdatesLeft > 0:
+            windowUpdatesLeft -= 1
+            return nil
         default: break
         }
         return idleRate.note(at: now) ? nil : .tooManyIdleFrames
     }
 
-    /// Headers or data were sent to the client.
-    mutating func sent() { hasSent = true }
+    mutating func sentHeaders() { hasSent = true }
+
+    /// A frame of DATA with content was sent.
+    mutating func sentData() {
+        hasSent = true
+        windowUpdatesLeft += Self.windowUpdatesPerData
+    }
 
     /// Clients measure the path with a PING while they receive; grpc-go sends the next one as soon as the last one was
     /// answered. So a PING is not counted if the server has sent headers or data since the one before, as in the
@@ -71,9 +86,17 @@ struct HTTP2FloodGuard: Sendable {
         return pingRate.note(at: now) ? nil : .tooManyPings
     }
 
-    /// A padded frame may be padding only.
-    private func hasContent(_ frame: HTTP2FrameHeader) -> Bool {
-        frame.payloadByteCount > (frame.flags & Self.padded != 0 ? Self.paddingMax : 0)
+    /// Whether a frame of DATA has content or ends a request. A padded frame may be padding only.
+    private mutating func isOfUse(_ frame: HTTP2FrameHeader) -> Bool {
+        let mayEnd = frame.flags & Self.endStream != 0 && unendedRequests > 0
+        if mayEnd { unendedRequests -= 1 }
+        return mayEnd || frame.payloadByteCount > (frame.flags & Self.padded != 0 ? Self.paddingMax : 0)
+    }
+
+    private mutating func beginRequest(_ headers: HTTP2FrameHeader) {
+        (blockFrames, blockByteCount) = (0, 0)
+        windowUpdatesLeft += Self.windowUpdatesPerRequest
+        if headers.flags & Self.endStream == 0 { unendedRequests += 1 }
     }
 
     private mutating func admitBlock(_ frame: HTTP2FrameHeader) -> CloseReason? {

@@ -63,13 +63,8 @@ enum CommandReference {
 
     private static var methods: String {
         ProtocolSchema.shared.methods.map { method in
-            let reached =
-                switch MethodCoverage.of(method.fullName) {
-                case .command(let names): names.map { "`\($0)`" }.joined(separator: ", ")
-                case .noCommand(let reason): reason
-                case nil: ""
-                }
-            return "| `\(method.fullName)` | \(reached) |"
+            let commands = method.commands.map { "`\($0.name)`" }.joined(separator: ", ")
+            return "| `\(method.fullName)` | \(method.reasonForNoCommand ?? commands) |"
         }.joined(separator: "\n")
     }
 }

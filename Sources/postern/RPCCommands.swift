@@ -42,8 +42,8 @@ enum RPCCommands {
 
     /// Whether the method's own commands change something. A method without a command may change anything.
     private static func changesSomething(_ method: ProtocolSchema.Method) -> Bool {
-        let names = MethodCoverage.of(method.fullName)?.commands ?? []
-        return names.isEmpty || CommandTree.commands.contains { names.contains($0.name) && !$0.isReadOnly }
+        let commands = method.commands
+        return commands.isEmpty || commands.contains { !$0.isReadOnly }
     }
 
     /// The requests: one JSON object, or one in each line for a method that takes many. Without a file, an empty
@@ -148,7 +148,7 @@ private struct ListedMethod: Record {
     }
 
     var json: JSONValue {
-        let commands = MethodCoverage.of(method.fullName)?.commands ?? []
+        let commands = method.commands.map(\.name)
         return [
             "method": .string(Text(method.fullName)), "kind": .string(Text(kind)),
             "request": .string(method.request), "response": .string(method.response),

@@ -97,4 +97,32 @@ import Testing
             }
         }
     }
+
+    @Test func bytesThatAreLentAreThoseThatAreDecoded() {
+        var random = SeededRandom.printed()
+        let characters = [UInt8]("ABab01+/-_= \n".utf8)
+        for base64 in [Base64.url, .standard] {
+            var soundCount = 0
+            func compare(_ text: [UInt8]) {
+                var isLent = false
+                let lent = text.withUnsafeBytes { text in
+                    base64.withDecoded(text) { bytes -> [UInt8] in
+                        isLent = true
+                        return [UInt8](bytes)
+                    }
+                }
+                let decoded = base64.decode(text)
+                #expect(lent == decoded && isLent == (decoded != nil), "\(text)")
+                if decoded != nil { soundCount += 1 }
+            }
+            for count in 0..<300 {
+                let text = base64.encode(random.bytes(count))
+                compare(text)
+                for _ in 0..<10 { compare(random.mutated(text, alphabet: characters)) }
+                compare((0..<count % 9).map { _ in characters[random.below(characters.count)] })
+                compare(random.bytes(count % 9))
+            }
+            #expect(soundCount > 300)
+        }
+    }
 }

@@ -118,9 +118,9 @@ func close(_ stores: Store...) { for store in stores { store.close() } }
 
 /// Checks the condition until it holds, for at most a minute.
 func wait(until isSo: () throws -> Bool) throws {
-    for _ in 0..<600 {
+    for _ in 0..<3_000 {
         if try isSo() { return }
-        usleep(100_000)
+        usleep(20_000)
     }
     throw NotSo()
 }

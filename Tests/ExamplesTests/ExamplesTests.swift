@@ -95,7 +95,7 @@ import Testing
             _ = try drive(
                 server,
                 [
-                    .expect("* nobody is signed in"), .type("sign-in-phone 0151"), .expect("invalidPhoneNumber"),
+                    .expect("* nobody is signed in"), .type("sign-in-phone 0149"), .expect("invalidPhoneNumber"),
                     .type("sign-in-phone +1 415 555 0123"), .expect("code: "), .type("654321"),
                     .expect("invalidVerificationCode"), .type("sign-in-phone +1 415 555 0123"), .expect("code: "),
                     .type("123456"), .expect("* signed in as +14155550123"), .type("token"),

@@ -38,10 +38,10 @@ import Testing
         let smtp: SMTPClient
         let server: FakeHTTPServer
 
-        init(countMax: Int, pool: WorkerPool, server: FakeHTTPServer) {
+        init(countMax: Int, placeWaitMax: Duration, pool: WorkerPool, server: FakeHTTPServer) {
             let (places, resolver) = (TenantPlaces(perTenant: 8), Resolver())
             self.resolver = resolver
-            lookups = NameLookups(countMax: countMax) { resolver.lookUp($0) }
+            lookups = NameLookups(countMax: countMax, placeWaitMax: placeWaitMax) { resolver.lookUp($0) }
             http = HTTPClient(pool: pool, places: places, lookups: lookups)
             smtp = SMTPClient(pool: pool, places: places, lookups: lookups)
             self.server = server
@@ -54,6 +54,7 @@ import Testing
             let url = try #require(HTTPURL(Text("\(scheme)://\(host):\(server.port)/")))
             var request = HTTPRequest(url, policy: policy)
             request.timeout = timeout
+            request.connectTimeout = max(request.connectTimeout, timeout)
             return try await http.send(request, tenant: tenant, deadline: .soon)
         }
 
@@ -82,13 +83,16 @@ import Testing
         }
     }
 
-    /// A pool of one thread.
-    private func run(countMax: Int = 64, _ body: (Scene) async throws -> Void) async throws {
-        let pool = WorkerPool(name: "outbound", workers: 1, queueMax: 16, queueMaxPerTenant: 16)
+    /// A pool of one thread, if nothing else is said.
+    private func run(
+        countMax: Int = 64, workers: Int = 1, placeWaitMax: Duration = .milliseconds(100),
+        _ body: (Scene) async throws -> Void
+    ) async throws {
+        let pool = WorkerPool(name: "outbound", workers: workers, queueMax: 16, queueMaxPerTenant: 16)
         let server = FakeHTTPServer { request in
             .response(HTTPResponse(body: Array((request.fields["host"] ?? "").utf8)))
         }
-        let scene = Scene(countMax: countMax, pool: pool, server: server)
+        let scene = Scene(countMax: countMax, placeWaitMax: placeWaitMax, pool: pool, server: server)
         defer {
             scene.resolver.open()
             end(pool, server)
@@ -213,6 +217,26 @@ import Testing
             scene.resolver.open()
             try await wait { scene.resolver.endedCount == 4 }
             #expect(try await scene.getOnceAPlaceIsFree("known.test").status == 200)
+        }
+    }
+
+    @Test func `A lookup waits for its turn, and one that waited in vain is not made`() async throws {
+        try await run(countMax: 2, workers: 4, placeWaitMax: .seconds(60)) { scene in
+            for tenant in ["a", "b"] as [Text] {
+                let error = await outboundError {
+                    _ = try await scene.get("silent.test", tenant: tenant, timeout: .milliseconds(300))
+                }
+                #expect(error == .timedOut)
+            }
+            let inVain = await outboundError {
+                _ = try await scene.get("known.test", tenant: "c", timeout: .milliseconds(300))
+            }
+            #expect(inVain == .overloaded && scene.lookups.waitingCount == 0)
+            let waiting = Task { try await scene.get("known.test", tenant: "c", timeout: .seconds(20)) }
+            try await wait { scene.lookups.waitingCount == 1 }
+            scene.resolver.open()
+            #expect(try await waiting.value.status == 200)
+            #expect(scene.resolver.lookups.value == 3)
         }
     }
 }

@@ -81,7 +81,7 @@ import Testing
             let auth = try application.auth()
             let provider = PhoneAuthProvider.provider(auth: auth)
             await Self.expect(.missingPhoneNumber) { _ = try await provider.verifyPhoneNumber("") }
-            await Self.expect(.invalidPhoneNumber) { _ = try await provider.verifyPhoneNumber("0151 1234") }
+            await Self.expect(.invalidPhoneNumber) { _ = try await provider.verifyPhoneNumber("0149 1234") }
             let id = try await provider.verifyPhoneNumber(Self.number)
             func signIn(_ id: String, _ code: String) async throws {
                 try await auth.signIn(

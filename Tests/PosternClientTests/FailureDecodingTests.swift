@@ -37,6 +37,17 @@ import Wire
         #expect(Failure(GoogleStatus(code: 99)).code == .unknown)
     }
 
+    @Test(arguments: [
+        (ProtobufDuration(seconds: 3, nanos: 500_000_000), Duration.milliseconds(3_500)),
+        (ProtobufDuration(seconds: .max, nanos: .max), .days(365)),
+        (ProtobufDuration(seconds: .min, nanos: .min), .zero), (ProtobufDuration(seconds: 0, nanos: -1), .zero),
+    ])
+    func `The time to wait is not negative, and a year at most`(told: ProtobufDuration, expected: Duration) {
+        let detail = ProtobufAny(
+            typeURL: "type.googleapis.com/google.rpc.RetryInfo", value: GoogleRetryInfo(retryDelay: told).encoded())
+        #expect(Failure(GoogleStatus(code: 14, details: [detail])).retryAfter == expected)
+    }
+
     @Test func `Details that are unknown or broken are left out`() {
         let details = [
             ProtobufAny(typeURL: "type.googleapis.com/google.rpc.QuotaFailure", value: [1]),

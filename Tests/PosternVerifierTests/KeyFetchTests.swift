@@ -4,6 +4,7 @@ import PosternClient
 import Synchronization
 import TestSupport
 import Testing
+import Tokens
 
 @testable import PosternVerifier
 @testable import Service
@@ -89,6 +90,21 @@ import Testing
             #expect(verified.uid == signedUp.user?.uid)
             await channel.shutdown()
         }
+    }
+
+    @Test func `A slow answer does not replace the keys of a later fetch`() async throws {
+        // Makes no call.
+        let channel = try Channel(address: "127.0.0.1:1", credentials: .none)
+        let keys = ProjectKeys(source: VerifierSource(channel: channel, options: VerifierOptions()), floor: .zero)
+        let (slow, later) = (keys.beginFetch(), keys.beginFetch())
+        let newest = KeySet(entries: [])
+        keys.publish(newest, of: later)
+        keys.publish(KeySet(entries: []), of: slow)
+        #expect(keys.published.current === newest)
+        let next = KeySet(entries: [])
+        keys.publish(next, of: keys.beginFetch())
+        #expect(keys.published.current === next)
+        await channel.shutdown()
     }
 
     @Test func `A task that is cancelled does not wait for the others' fetch`() async throws {

@@ -61,6 +61,54 @@ import Testing
         #expect(scene.count(of: "late") >= 1)
     }
 
+    @Test func `The last quarter of the workers is for tenants that have none`() {
+        var scene = Scene()
+        // Nothing shows yet that their servers hang.
+        for number in 0..<3 { scene.submit(Self.tenant(number), at: start) }
+        #expect(scene.running.count == 12)
+        for number in 3..<7 {
+            scene.submit(Self.tenant(number), at: start)
+            #expect(scene.count(of: Self.tenant(number)) == 1)
+        }
+        #expect(scene.running.count == 16)
+    }
+
+    @Test func `A mail under way takes nothing of the last quarter from its tenant's sign-ins`() {
+        var scene = Scene()
+        scene.submit("a", 1, isPatient: true, at: start)
+        for number in 0..<3 { scene.submit(Self.tenant(number), at: start) }
+        #expect(scene.running.count == 12)
+        scene.submit("a", at: start)
+        #expect(scene.count(of: "a") == 2)
+    }
+
+    /// Each of these tenants had a work that hung.
+    private func sceneOfSlow(_ tenants: [Text]) -> Scene {
+        var scene = Scene()
+        for tenant in tenants { scene.submit(tenant, 1, at: start) }
+        for tenant in tenants { scene.end(tenant, afterSeconds: 30) }
+        return scene
+    }
+
+    @Test func `Slow tenants leave some of their workers to a slow tenant that has none`() {
+        var scene = sceneOfSlow(["a", "b", "recovered"])
+        let later = start.advanced(by: .minutes(60))
+        for tenant in ["a", "b"] as [Text] { scene.submit(tenant, at: later) }
+        #expect(scene.count(of: "a") == 6 && scene.count(of: "b") == 1)
+        scene.submit("recovered", 1, at: later)
+        #expect(scene.count(of: "recovered") == 1)
+        // It is not slow any more, and has its share of all workers.
+        scene.end("recovered", afterSeconds: 0)
+        scene.submit("recovered", 2, at: later)
+        #expect(scene.count(of: "recovered") == 2)
+    }
+
+    @Test func `A slow tenant has as many workers as any other while nobody else wants them`() {
+        var scene = sceneOfSlow(["a"])
+        scene.submit("a", at: start.advanced(by: .minutes(60)))
+        #expect(scene.count(of: "a") == 6)
+    }
+
     @Test func `Slow tenants have half of the workers together, however many they are`() {
         var scene = Scene()
         for number in 0..<16 { scene.submit(Self.tenant(number), 1, at: start) }

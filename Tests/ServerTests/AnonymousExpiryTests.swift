@@ -65,6 +65,23 @@ import Testing
         }
     }
 
+    @Test func `A back end's user who has no other way in any more stays`() async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            let (identity, anonymous) = (scene.identity, try scene.identity.signUp())
+            let uid = try #require(anonymous.user).uid
+            _ = try identity.signIn(customTokenFor: uid)
+            let linked = try identity.signUp("ada@gmail.com", linkingTo: anonymous.tokens?.idToken ?? .empty)
+            _ = try LinkTests.unlink(identity, "password", linked.tokens?.idToken ?? .empty, force: true)
+            // The email's owner gets an account of its own.
+            _ = try identity.signIn(.google())
+            #expect(try identity.get(uid).email.isEmpty)
+            await scene.sweep(after: .zero)
+            await scene.sweep(after: .days(31))
+            #expect(scene.exists(uid))
+        }
+    }
+
     @Test func `Without an expiry nobody goes`() async throws {
         try await withServer { server in
             let scene = try Scene(server, days: 0)
@@ -122,19 +139,19 @@ import Testing
             let uids = try (0..<4).map { _ in try #require(try scene.identity.signUp().user?.uid) }.sorted()
             let damaged = UserKey(.empty, try #require(uids.first))
             let ofBroken = try Self.makeUser(in: "broken", server)
-            let ofUncounted = try Self.makeUser(in: "uncounted", server)
+            let ofUnlogged = try Self.makeUser(in: "unlogged", server)
             let ofWhole = try Self.makeUser(in: "whole", server)
             try await server.project.store.write { transaction in
                 // The length of a field that is not there. The last one is damage that only a write meets.
                 try transaction.put(Self.bytes(Tables.users), damaged, [0x0A, 0x7F])
                 try transaction.put(Self.bytes(Tables.tenants), TenantPrefix("broken"), [0x0A, 0x7F])
-                try transaction.put(Self.bytes(Schema.tenantUsage), TenantPrefix("uncounted"), [0x0A, 0x7F])
+                try transaction.put(Schema.eventHeads, TenantPrefix("unlogged"), [0])
             }
             await scene.sweep(after: .zero)
             await scene.sweep(after: .days(31))
             for uid in uids.dropFirst() { #expect(!scene.exists(uid)) }
             let exist = try server.project.store.read { transaction in
-                try [damaged, ofBroken, ofUncounted, ofWhole].map { try transaction.exists(Tables.users, $0) }
+                try [damaged, ofBroken, ofUnlogged, ofWhole].map { try transaction.exists(Tables.users, $0) }
             }
             #expect(exist == [true, true, true, false])
             #expect(server.project.anonymousExpiry.expiredCount.value == 4)

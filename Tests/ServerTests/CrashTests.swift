@@ -53,12 +53,12 @@ import Wire
             ["--data-directory", directory, "--listen-address", "127.0.0.1:\(port)", "--http-address", httpAddress]
                 + settings,
             output: "\(directory)/log", openFilesMax: openFilesMax)
-        for _ in 0..<400 {
+        for _ in 0..<2_000 {
             if let client = try? RawClient(port: port) {
                 client.close()
                 return process
             }
-            usleep(25_000)
+            usleep(5_000)
         }
         Issue.record("posternd did not start: \(String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self))")
         return process

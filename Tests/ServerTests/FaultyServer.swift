@@ -55,12 +55,12 @@ final class FaultyServer {
                 "--data-directory", "\(directory)/data", "--listen-address", "127.0.0.1:\(port)",
                 "--http-address", "127.0.0.1:\(httpPort)",
             ], output: "\(directory)/log")
-        for _ in 0..<800 {
+        for _ in 0..<4_000 {
             if let client = try? RawClient(port: port) {
                 client.close()
                 return process
             }
-            usleep(25_000)
+            usleep(5_000)
         }
         Issue.record("posternd did not start: \(text(of: "\(directory)/log"))")
         return process

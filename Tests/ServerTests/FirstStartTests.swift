@@ -8,21 +8,24 @@ import Wire
 /// The first start of a real posternd, killed at every call that changes a file; the next one must serve, with an admin
 /// key that works and is known.
 @Suite struct FirstStartTests {
-    @Test func aFirstStartMayBeKilledAnywhere() throws {
-        try withTemporaryDirectory { directory in
+    @Test func aFirstStartMayBeKilledAnywhere() async throws {
+        try await withTemporaryDirectory { directory in
             let library = try Self.killer(in: directory)
             let calls = try Self.calls(of: library, in: directory)
             #expect(calls.count > 40)
-            var caseCount = 0
-            for number in 1...calls.count {
-                for isTorn in calls[number - 1] == UInt8(ascii: "w") ? [false, true] : [false] {
-                    caseCount += 1
-                    let data = "\(directory)/\(number)-\(isTorn)"
-                    try Self.killFirstStart(library, data, at: number, isTorn: isTorn)
-                    try Self.expectServing(data, "killed at call \(number)\(isTorn ? ", torn" : "")")
+            let caseCounts = try await inHalves { half -> Int in
+                var caseCount = 0
+                for number in 1...calls.count where number % 2 == half {
+                    for isTorn in calls[number - 1] == UInt8(ascii: "w") ? [false, true] : [false] {
+                        caseCount += 1
+                        let data = "\(directory)/\(number)-\(isTorn)"
+                        try Self.killFirstStart(library, data, at: number, isTorn: isTorn, half: half)
+                        try Self.expectServing(data, "killed at call \(number)\(isTorn ? ", torn" : "")", half: half)
+                    }
                 }
+                return caseCount
             }
-            print("\(caseCount) kills of a first start with \(calls.count) calls")
+            print("\(caseCounts.reduce(0, +)) kills of a first start with \(calls.count) calls")
         }
     }
 
@@ -97,10 +100,20 @@ extension FirstStartTests {
         return calls
     }
 
-    private static func killFirstStart(_ library: String, _ data: String, at number: Int, isTorn: Bool) throws {
+    /// A free port that the other half does not take meanwhile.
+    private static func port(ofHalf half: Int) throws -> UInt16 {
+        while true {
+            let port = try freePort()
+            if port / 2 % 2 == UInt16(half) { return port }
+        }
+    }
+
+    private static func killFirstStart(
+        _ library: String, _ data: String, at number: Int, isTorn: Bool, half: Int
+    ) throws {
         var environment = ["LD_PRELOAD=\(library)", "KILL_AT_CALL=\(number)"]
         if isTorn { environment.append("KILL_TORN=1") }
-        let server = try posternd(data, port: try freePort(), log: data + ".log", environment: environment)
+        let server = try posternd(data, port: try port(ofHalf: half), log: data + ".log", environment: environment)
         // The order of the calls of several threads differs from one start to the next: the last ones may never come.
         for _ in 0..<400 {
             if server.hasEnded { return }
@@ -110,8 +123,8 @@ extension FirstStartTests {
         server.kill()
     }
 
-    private static func expectServing(_ data: String, _ story: String) throws {
-        let port = try freePort()
+    private static func expectServing(_ data: String, _ story: String, half: Int = 0) throws {
+        let port = try port(ofHalf: half)
         let server = try posternd(data, port: port, log: data + ".log")
         try expectAnswer(data, port, story)
         server.kill()

@@ -23,6 +23,7 @@ import Testing
                 StoreConfiguration(directory: directory, tables: testTables), authenticator: TestAuthenticator(),
                 eventHash: testEventHash)
             defer { environment.close() }
+            try environment.openTables(makingMissing: true)
             #expect(try StoreSpace(environment, counters: WriteCounters()).knowsNextPage)
         }
     }

@@ -1,4 +1,5 @@
 import Base
+import Crypto
 import TestSupport
 import Testing
 
@@ -103,7 +104,9 @@ import Testing
             try makeStore(at: directory, recordCount: 1)
             let whole = contents(of: path)
             let key = bytes(name)
-            let places = whole.indices.dropLast(key.count).filter { whole[$0..<$0 + key.count].elementsEqual(key) }
+            let places = whole.indices.dropLast(key.count).filter {
+                whole[$0] == key[0] && whole[$0..<$0 + key.count].elementsEqual(key)
+            }
             #expect(!places.isEmpty)
             for byte in key.indices {
                 var damaged = whole
@@ -113,6 +116,32 @@ import Testing
                     _ = try openTestStore(at: directory, tables: testTables)
                 }
                 #expect(contents(of: path) == damaged)
+            }
+        }
+    }
+
+    /// The disk lost the newest page of the store's own rows and shows an older one, which has its MACs.
+    @Test(arguments: ["witness", "time", "epoch"])
+    func anOlderPageOfTheStoresOwnRowsIsRefused(name: String) throws {
+        try withTemporaryDirectory { directory in
+            let path = directory + "/data.mdb"
+            try makeStore(at: directory, recordCount: 1)
+            try change(directory) { transaction in
+                try transaction.setTimeMark(.zero)
+                try transaction.beginEpoch(.system)
+            }
+            var damaged = contents(of: path)
+            try change(directory) { try $0.delete(Schema.meta, bytes(name)) }
+            let without = contents(of: path)
+            let root = number(damaged, at: try record(of: "meta", in: damaged) + 40, byteCount: 8)
+            let other = number(without, at: try record(of: "meta", in: without) + 40, byteCount: 8)
+            // The first 8 bytes of a page are its own number.
+            for byte in 8..<MetaPages.pageByteCount {
+                damaged[root * MetaPages.pageByteCount + byte] = without[other * MetaPages.pageByteCount + byte]
+            }
+            write(damaged, to: path)
+            #expect(throws: StoreError.damaged(operation: "meta")) {
+                _ = try openTestStore(at: directory, tables: testTables)
             }
         }
     }

@@ -86,7 +86,10 @@ import Testing
             var configuration = StoreConfiguration(directory: directory, tables: testTables)
             configuration.mapByteCount = 256 << 20
             if hadTables {
-                try Environment(configuration, authenticator: TestAuthenticator(), eventHash: testEventHash).close()
+                let environment = try Environment(
+                    configuration, authenticator: TestAuthenticator(), eventHash: testEventHash)
+                defer { environment.close() }
+                try environment.openTables(makingMissing: true)
             } else {
                 try DataFile.createIfMissing(configuration)
             }

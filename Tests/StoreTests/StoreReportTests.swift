@@ -83,70 +83,75 @@ import Testing
 
     /// Damages every page but the meta pages in five ways, and single bytes anywhere. A store that is called sound
     /// answers as before, and nothing ends the process.
-    @Test func noDamageIsCalledSoundThatChangesAnAnswer() throws {
-        try withTemporaryDirectory { directory in
-            try makeStore(directory)
-            let trial = try DamageTrial(self, directory)
-            var random = SeededRandom.printed()
-            let pageCount = trial.kept.count / 4_096
-            for page in 2..<pageCount {
-                let range = page * 4_096..<(page + 1) * 4_096
-                let other = Int.random(in: 2..<pageCount, using: &random) * 4_096
-                for kind in 0..<5 {
-                    try trial.check("page \(page), kind \(kind)") { damaged in
-                        switch kind {
-                        case 0: damaged.replaceSubrange(range, with: [UInt8](repeating: 0, count: 4_096))
-                        case 1: damaged.replaceSubrange(range, with: [UInt8](repeating: 0xFF, count: 4_096))
-                        case 2: damaged.replaceSubrange(range, with: trial.kept[other..<other + 4_096])
-                        case 3:
-                            for _ in 0..<16 { damaged[range.lowerBound + random.below(24)] ^= 0x11 }
-                        default: damaged.replaceSubrange(range.suffix(2_048), with: trial.kept[0..<2_048])
-                        }
+    @Test func noDamageIsCalledSoundThatChangesAnAnswer() async throws {
+        try await inHalves { half in try withTemporaryDirectory { try damagePages(in: $0, half: half) } }
+    }
+
+    private func damagePages(in directory: String, half: Int) throws {
+        try makeStore(directory)
+        let trial = try DamageTrial(self, directory)
+        var random = SeededRandom.printed()
+        let pageCount = trial.kept.count / 4_096
+        for page in 2..<pageCount where page % 2 == half {
+            let range = page * 4_096..<(page + 1) * 4_096
+            let other = Int.random(in: 2..<pageCount, using: &random) * 4_096
+            for kind in 0..<5 {
+                try trial.check("page \(page), kind \(kind)") { damaged in
+                    switch kind {
+                    case 0: damaged.replaceSubrange(range, with: [UInt8](repeating: 0, count: 4_096))
+                    case 1: damaged.replaceSubrange(range, with: [UInt8](repeating: 0xFF, count: 4_096))
+                    case 2: damaged.replaceSubrange(range, with: trial.kept[other..<other + 4_096])
+                    case 3:
+                        for _ in 0..<16 { damaged[range.lowerBound + random.below(24)] ^= 0x11 }
+                    default: damaged.replaceSubrange(range.suffix(2_048), with: trial.kept[0..<2_048])
                     }
                 }
             }
-            for _ in 0..<400 {
-                let index = Int.random(in: 0..<trial.kept.count, using: &random)
-                let bit = UInt8(1) << UInt8.random(in: 0..<8, using: &random)
-                try trial.check("byte \(index), bit \(bit)") { $0[index] ^= bit }
-            }
-            trial.finish()
         }
+        for _ in 0..<200 {
+            let index = Int.random(in: 0..<trial.kept.count, using: &random)
+            let bit = UInt8(1) << UInt8.random(in: 0..<8, using: &random)
+            try trial.check("byte \(index), bit \(bit)") { $0[index] ^= bit }
+        }
+        trial.finish()
     }
 
     /// Flips every bit that LMDB trusts without a MAC: in meta pages, headers of pages and rows, the tables' names and
     /// records, and lists of free pages. Of similar rows in one page, only the first and the last are tried; of empty
     /// tables, only one.
-    @Test func noBitOfTheLayoutIsCalledSoundThatChangesAnAnswer() throws {
-        try withTemporaryDirectory { directory in
-            let store = try openTestStore(at: directory, tables: testTables)
-            for round in UInt8(0)..<2 {
-                try store.writeBlocking { transaction in
-                    for index in UInt8(0)..<40 {
-                        try transaction.put(blobs, [index], [UInt8](repeating: round, count: index == 7 ? 5_000 : 100))
-                    }
+    @Test func noBitOfTheLayoutIsCalledSoundThatChangesAnAnswer() async throws {
+        try await inHalves { half in try withTemporaryDirectory { try flipLayout(in: $0, half: half) } }
+    }
+
+    /// Both halves' stores have the same layout, because the same is written to them in the same order.
+    private func flipLayout(in directory: String, half: Int) throws {
+        let store = try openTestStore(at: directory, tables: testTables)
+        for round in UInt8(0)..<2 {
+            try store.writeBlocking { transaction in
+                for index in UInt8(0)..<40 {
+                    try transaction.put(blobs, [index], [UInt8](repeating: round, count: index == 7 ? 5_000 : 100))
                 }
             }
-            store.close()
-            let trial = try DamageTrial(self, directory)
-            let layout = trial.layout()
-            for (tree, part) in [
-                ("free pages: leaf", "list"), ("tables: leaf", "name"), ("table: branch", "row"),
-                ("table: leaf", "value's page"),
-            ] {
-                #expect(layout.contains { $0.name == "\(tree), \(part)" })
-            }
-            for part in layout {
-                for byte in part.range {
-                    for bit in 0..<8 {
-                        try trial.check("\(part.name), byte \(byte - part.range.lowerBound), bit \(bit)") {
-                            $0[byte] ^= UInt8(1) << bit
-                        }
-                    }
-                }
-            }
-            trial.finish()
         }
+        store.close()
+        let trial = try DamageTrial(self, directory)
+        let layout = trial.layout()
+        for (tree, part) in [
+            ("free pages: leaf", "list"), ("tables: leaf", "name"), ("table: branch", "row"),
+            ("table: leaf", "value's page"),
+        ] {
+            #expect(layout.contains { $0.name == "\(tree), \(part)" })
+        }
+        for part in layout {
+            for byte in part.range where byte % 2 == half {
+                for bit in 0..<8 {
+                    try trial.check("\(part.name), byte \(byte - part.range.lowerBound), bit \(bit)") {
+                        $0[byte] ^= UInt8(1) << bit
+                    }
+                }
+            }
+        }
+        trial.finish()
     }
 
     /// A value that is written twice in one transaction keeps the pages of the longer one.

@@ -91,6 +91,33 @@ import Testing
         }
     }
 
+    /// A total that began at zero would begin the tenant's quota anew.
+    @Test func `A total that is lost is counted after the tenant's next write`() async throws {
+        try await withTemporaryStore(tables: Self.tables) { store in
+            try await store.write { transaction in
+                for id in UInt64(1)...3 { try transaction.put(Self.keyed, UserKey(tenant: "lost", id: id), [1, 2, 3]) }
+                try transaction.put(Self.keyed, UserKey(tenant: "kept", id: 1), [1])
+            }
+            try await store.write { _ = try $0.delete(Schema.tenantUsage, TenantPrefix("lost")) }
+            for tenant in ["lost", "kept", "new"] as [Text] {
+                try await store.write { transaction in
+                    try transaction.put(Self.keyed, UserKey(tenant: tenant, id: 4), [1])
+                    try transaction.appendEvent(tenant: tenant, [1])
+                }
+            }
+            #expect(try store.read { try $0.usage(ofTenant: "lost") }.isUnknown)
+            #expect(try await store.countUnknownUsage() == ["lost"])
+            #expect(try Self.totals(store) == store.read { try $0.countedUsage() })
+            // The last row of a tenant takes its total with it, and the next one is the first again.
+            for _ in 0..<2 {
+                try await store.write { try $0.put(Self.keyed, UserKey(tenant: "brief", id: 1), [1]) }
+                try await store.write { _ = try $0.delete(Self.keyed, UserKey(tenant: "brief", id: 1)) }
+            }
+            #expect(try await store.countUnknownUsage().isEmpty)
+            #expect(try Self.totals(store) == store.read { try $0.countedUsage() })
+        }
+    }
+
     /// Makes a store from before there were totals: `tenants` with one row each, and what `change` adds.
     private static func makeUncounted(
         at directory: String, mapByteCount: Int = 256 << 20, tenants: [Text],

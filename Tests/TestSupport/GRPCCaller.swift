@@ -51,9 +51,11 @@ public final class GRPCCaller: HTTP2Events {
     }
 
     /// Makes a call that sends these messages and no more, and reads until its end. With `untilMessage` it reads
-    /// until the first message only, which then is the answer of a stream that goes on.
+    /// until the first message only, which then is the answer of a stream that goes on. `firstByte`: of each message,
+    /// 1 if it is compressed.
     public func call(
-        _ fullName: String, _ messages: [[UInt8]], metadata: [OutgoingMetadata.Entry] = [], untilMessage: Bool = false
+        _ fullName: String, _ messages: [[UInt8]], metadata: [OutgoingMetadata.Entry] = [], untilMessage: Bool = false,
+        firstByte: UInt8 = 0
     ) throws -> Answer {
         let path = [UInt8](("/" + fullName).utf8)
         engine.fields.add(":method", "POST")
@@ -65,7 +67,7 @@ public final class GRPCCaller: HTTP2Events {
         for entry in metadata { add(entry) }
         let stream = engine.request(hasBody: true)
         bodies[stream] = messages.flatMap { message in
-            [0] + withUnsafeBytes(of: UInt32(message.count).bigEndian) { [UInt8]($0) } + message
+            [firstByte] + withUnsafeBytes(of: UInt32(message.count).bigEndian) { [UInt8]($0) } + message
         }
         answers[stream] = Answer()
         while answers[stream]?.isClosed == false {
@@ -93,6 +95,7 @@ public final class GRPCCaller: HTTP2Events {
             switch entry.key.string {
             case "authorization": engine.fields.add("authorization", unique: value)
             case "x-request-id": engine.fields.add("x-request-id", unique: value)
+            case "grpc-encoding": engine.fields.add("grpc-encoding", unique: value)
             case "idempotency-key": engine.fields.add("idempotency-key", unique: value)
             case "traceparent": engine.fields.add("traceparent", unique: value)
             case "x-postern-position": engine.fields.add("x-postern-position", unique: value)

@@ -21,6 +21,8 @@ public struct PublishedMethod: Sendable {
     public let isResponseStreaming: Bool
     /// postern.v1.Role as a number; 0: the method needs no credential.
     public let role: Int
+    /// Why the method's stub is enough, or empty.
+    public let stubOnly: Text
 
     public static let all: [PublishedMethod] = {
         let files = PublishedFile.all
@@ -42,15 +44,17 @@ public struct PublishedMethod: Sendable {
 
     public func field(named name: Text) -> Field? { requestFields.first { $0.name == name } }
 
-    // Field numbers are those of google/protobuf/descriptor.proto; 50001 is `rule` in postern/v1/options.proto.
+    // Field numbers are those of google/protobuf/descriptor.proto; 50001 is `rule` in postern/v1/options.proto, 50002
+    // `stub_only`.
     private init(_ method: [UInt8], service: String, _ fieldsByMessage: [String: [Field]]) {
         fullName = "\(service)/\(Self.text(1, of: method))"
         requestFields = fieldsByMessage["\(Self.text(2, of: method))"] ?? []
         responseFields = fieldsByMessage["\(Self.text(3, of: method))"] ?? []
         isRequestStreaming = Self.number(5, of: method) != 0
         isResponseStreaming = Self.number(6, of: method) != 0
-        let rule = Self.fields(4, of: method).first.flatMap { Self.fields(50001, of: $0).first } ?? []
-        role = Self.number(1, of: rule)
+        let options = Self.fields(4, of: method).first ?? []
+        role = Self.number(1, of: Self.fields(50001, of: options).first ?? [])
+        stubOnly = Self.text(50002, of: options)
     }
 
     private static func package(of file: PublishedFile) -> Text { text(2, of: file.descriptor) }

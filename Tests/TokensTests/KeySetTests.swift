@@ -1,6 +1,7 @@
 import Base
 import Crypto
 import JSON
+import TestSupport
 import Testing
 
 @testable import Tokens
@@ -101,5 +102,67 @@ import Testing
     @Test func theHeaderOfAKeysTokensIsFixed() {
         let header = entry("k1", created: 0, signsFrom: 0).tokenPrefix.dropLast()
         #expect(Base64.url.decode(header) == utf8(#"{"alg":"EdDSA","kid":"k1","typ":"JWT"}"#))
+    }
+}
+
+@Suite struct PublishedKeySetTests {
+    private func keySet(_ algorithms: SigningAlgorithm..., retiresAt: Timestamp? = nil) -> KeySet {
+        KeySet(
+            entries: algorithms.enumerated().map { index, algorithm in
+                let key = TokenForge.key(algorithm).publicKey
+                let times = SigningKeyTimes(
+                    sequence: Int64(index), createdAt: .zero, signsFrom: .zero, retiresAt: retiresAt)
+                return KeySet.Entry(id: key.keyID, publicKey: key, times: times)
+            })
+    }
+
+    @Test func `A thread keeps its copy of the keys until other keys or times are published`() {
+        let published = PublishedKeySet(keySet(.edDSA))
+        let first = published.currentForThisThread
+        #expect(first !== published.current && first.hasSameKeys(as: published.current))
+        #expect(zip(first.entries, published.current.entries).allSatisfy { $0.publicKey !== $1.publicKey })
+        #expect(published.currentForThisThread === first)
+        published.publish(keySet(.edDSA))
+        #expect(published.currentForThisThread === first)
+        let later = [
+            keySet(.edDSA, .es256), keySet(.edDSA, .es256, retiresAt: TokenForge.now), keySet(.es256, .edDSA),
+            KeySet(entries: []), keySet(.edDSA),
+        ]
+        for keySet in later {
+            published.publish(keySet)
+            #expect(published.current === keySet)
+            #expect(published.currentForThisThread.hasSameKeys(as: keySet))
+            #expect(published.currentForThisThread.entries.map(\.tokenPrefix) == keySet.entries.map(\.tokenPrefix))
+        }
+    }
+
+    /// Each thread has checked a token before, so that it has a copy of the keys. The second token is new to it.
+    @Test func `A revoked key is refused on every thread at once, and the other keys are not`() async throws {
+        let forge = TokenForge()
+        let revoked = TokenForge.key(.edDSA).publicKey.keyID
+        let known = TokenForge.token(.edDSA)
+        let new = TokenForge.token(.edDSA, payload: TokenForge.payload.with("pad", "1"))
+        let other = TokenForge.token(.es256)
+        let threadCount = 24
+        let (arrived, published) = (Semaphore(), Semaphore())
+        let results = try await atOnce(threadCount) { number -> (before: [TokenError?], after: [TokenError?]) in
+            let before = [known, other].map { forge.error($0) }
+            if number == 0 {
+                for _ in 1..<threadCount { arrived.wait() }
+                forge.published.publish(
+                    KeySet(entries: forge.published.current.entries.filter { $0.id != revoked }))
+                for _ in 1..<threadCount { published.signal() }
+            } else {
+                arrived.signal()
+                published.wait()
+            }
+            return (before, [known, new, other].map { forge.error($0) })
+        }
+        let refused: [TokenError?] = [.unknownKey, .unknownKey, nil]
+        #expect(results.count == threadCount)
+        for result in results {
+            let (before, after) = try result.get()
+            #expect(before.allSatisfy { $0 == nil } && after == refused)
+        }
     }
 }

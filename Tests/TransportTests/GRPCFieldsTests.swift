@@ -29,6 +29,17 @@ import Wire
         #expect(long.count < 1_100 && long.count % 6 == 0)
     }
 
+    @Test func `Spaces at the ends of a message are encoded, also where a long message is cut`() {
+        let cases = [
+            (" a b ", "%20a b%20"), ("  a  ", "%20 a %20"), (" ", "%20"), ("  ", "%20%20"), ("", ""), ("\ta", "%09a"),
+        ]
+        for (message, expected) in cases {
+            #expect(String(decoding: GRPCStatus.percentEncoded(message), as: UTF8.self) == expected)
+        }
+        let long = GRPCStatus.percentEncoded("a" + String(repeating: " ", count: 5_000))
+        #expect(long.count < 1_100 && long.last == UInt8(ascii: "0"))
+    }
+
     /// The values that were read from header fields.
     private struct Summary {
         var service: String?

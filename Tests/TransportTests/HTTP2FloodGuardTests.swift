@@ -16,7 +16,8 @@ import Wire
 
     @Test func `Frames that carry nothing pass up to their rate`() {
         let limits = Limits()
-        for (type, flags): (UInt8, UInt8) in [(2, 0), (3, 0), (4, 0), (7, 0), (0, 0), (0xFA, 0)] {
+        // The last but one is the end of a request that was not begun.
+        for (type, flags): (UInt8, UInt8) in [(2, 0), (3, 0), (4, 0), (7, 0), (8, 0), (0, 0), (0, 1), (0xFA, 0)] {
             let (all, oneMore) = admitted(
                 limits.idleFramesPerSecondMax, HTTP2FrameHeader(payloadByteCount: 0, type: type, flags: flags))
             #expect(all && oneMore == .tooManyIdleFrames, "type \(type)")
@@ -27,13 +28,45 @@ import Wire
 
     @Test func `Frames that a working client sends often pass`() {
         for frame in [
-            HTTP2FrameHeader(payloadByteCount: 1, type: 0), HTTP2FrameHeader(payloadByteCount: 0, type: 0, flags: 1),
-            HTTP2FrameHeader(payloadByteCount: 4, type: 8), HTTP2FrameHeader(payloadByteCount: 0, type: 4, flags: 1),
+            HTTP2FrameHeader(payloadByteCount: 1, type: 0), HTTP2FrameHeader(payloadByteCount: 0, type: 4, flags: 1),
             HTTP2FrameHeader(payloadByteCount: 100, type: 1, flags: 4),
         ] {
             let (all, oneMore) = admitted(100_000, frame)
             #expect(all && oneMore == nil, "type \(frame.type)")
         }
+    }
+
+    /// Type 8 is WINDOW_UPDATE.
+    @Test func `WINDOW_UPDATEs that follow requests and DATA are not counted, and others are`() {
+        let idleMax = Limits().idleFramesPerSecondMax
+        let update = HTTP2FrameHeader(payloadByteCount: 4, type: 8)
+        var flood = HTTP2FloodGuard(limits: Limits())
+        func passes(_ count: Int) -> Bool {
+            (0..<count).allSatisfy { _ in flood.admit(update, now: Self.now) == nil }
+        }
+        for _ in 0..<1_000 {
+            flood.sentData()
+            #expect(passes(20))
+            #expect(flood.admit(HTTP2FrameHeader(payloadByteCount: 100, type: 1, flags: 5), now: Self.now) == nil)
+            #expect(passes(2))
+        }
+        flood.sentHeaders()
+        #expect(passes(idleMax) && !passes(1))
+    }
+
+    /// Types 0 and 1 are DATA and HEADERS; flag 1 is END_STREAM.
+    @Test func `DATA without content may end each request once`() {
+        let idleMax = Limits().idleFramesPerSecondMax
+        let (begin, end) = (
+            HTTP2FrameHeader(payloadByteCount: 100, type: 1, flags: 4),
+            HTTP2FrameHeader(payloadByteCount: 0, type: 0, flags: 1)
+        )
+        var flood = HTTP2FloodGuard(limits: Limits())
+        for _ in 0..<10 * idleMax {
+            #expect(flood.admit(begin, now: Self.now) == nil && flood.admit(end, now: Self.now) == nil)
+        }
+        for _ in 0..<idleMax { #expect(flood.admit(end, now: Self.now) == nil) }
+        #expect(flood.admit(end, now: Self.now) == .tooManyIdleFrames)
     }
 
     /// Type 6 is PING: a client that receives much sends one after each answer, to measure the path.
@@ -42,7 +75,7 @@ import Wire
         var flood = HTTP2FloodGuard(limits: limits)
         let ping = HTTP2FrameHeader(payloadByteCount: 8, type: 6)
         for _ in 0..<10 * limits.pingsPerSecondMax {
-            flood.sent()
+            flood.sentHeaders()
             #expect(flood.admit(ping, now: Self.now) == nil)
         }
         for _ in 0..<limits.pingsPerSecondMax { #expect(flood.admit(ping, now: Self.now) == nil) }
@@ -58,7 +91,9 @@ import Wire
         let (all, oneMore) = admitted(most, HTTP2FrameHeader(payloadByteCount: 256, type: 0, flags: 8))
         #expect(all && oneMore == .tooManyIdleFrames)
         #expect(admitted(most, HTTP2FrameHeader(payloadByteCount: 257, type: 0, flags: 8)).oneMore == nil)
-        #expect(admitted(most, HTTP2FrameHeader(payloadByteCount: 1, type: 0, flags: 9)).oneMore == nil)
+        // An end, of a request that was not begun.
+        let end = admitted(most, HTTP2FrameHeader(payloadByteCount: 1, type: 0, flags: 9))
+        #expect(end.all && end.oneMore == .tooManyIdleFrames)
     }
 
     @Test func `A block of headers has so many frames and bytes`() {

@@ -11,19 +11,26 @@ import Testing
         #expect(page == CommandReference.markdown + "\n", "postern help reference > docs/cli.md")
     }
 
-    @Test func `Every method has a command, or a reason why it has none`() {
-        let commands = Set(CommandTree.commands.map(\.name))
-        let methods = ProtocolSchema.shared.methods.map(\.fullName)
+    @Test func `Every method has a command, or its proto says why it has none`() {
+        let methods = ProtocolSchema.shared.methods
         for method in methods {
-            switch MethodCoverage.of(method) {
-            case .command(let names):
-                #expect(!names.isEmpty && commands.isSuperset(of: names), "\(method)")
-            case .noCommand(let reason): #expect(reason.count > 10, "\(method)")
-            case nil: Issue.record("\(method): say in MethodCoverage which command it has, or why it has none")
-            }
+            let (commands, reason) = (method.commands.map(\.name), method.reasonForNoCommand)
+            #expect(
+                !commands.isEmpty || reason != nil,
+                """
+                \(method.fullName): name it in the `methods` of a command, or say in its proto why its stub is enough: \
+                option (stub_only)
+                """)
+            #expect(
+                commands.isEmpty || reason == nil,
+                "\(method.fullName) has \(commands): take stub_only out of its proto")
+            if let reason { #expect(reason.count > 10, "\(method.fullName)") }
         }
-        let known = Set(methods.map { $0.replacing("postern.v1.", with: "") })
-        #expect(known.isSuperset(of: MethodCoverage.all.keys), "a method is gone")
+        let known = Set(methods.map { $0.fullName.replacing("postern.v1.", with: "") })
+        for command in CommandTree.commands {
+            let gone = Set(command.methods).subtracting(known)
+            #expect(gone.isEmpty, "\(command.name): no method has this name")
+        }
     }
 
     @Test func `Every command is in the reference and among the names for manual pages`() async {

@@ -205,6 +205,8 @@ def end(process):
 
 
 def main():
+    # So that the page that runs is ended, and its folder deleted.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     found = [f"{page.relative_to(ROOT)}:{fault}" for page in PAGES for fault in faults(page.read_text())]
     not_run = [(page.relative_to(ROOT), block) for page in PAGES for block in blocks(page.read_text())
                if block.reason_not_run is not None]

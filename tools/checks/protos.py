@@ -17,8 +17,7 @@ def main():
     files = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.proto"))
     if not files:
         sys.exit("proto/public is empty")
-    for language in LANGUAGES:
-        compile_with(["protoc"], [f"--{language}_out"], files)
+    compile_with(["protoc"], [f"--{language}_out" for language in LANGUAGES], files)
     tools = "protoc"
     if importlib.util.find_spec("grpc_tools"):
         compile_with([sys.executable, "-m", "grpc_tools.protoc"], ["--python_out", "--grpc_python_out"], files)
@@ -27,14 +26,21 @@ def main():
 
 
 def compile_with(command, outputs, files):
-    with tempfile.TemporaryDirectory() as made:
+    """Makes all outputs in one run, because a run reads all files first. Each output gets a folder of its own."""
+    with tempfile.TemporaryDirectory() as scratch:
+        made = {output: Path(scratch) / output.strip("-") for output in outputs}
+        for folder in made.values():
+            folder.mkdir()
         # Only proto/public and the files that protoc brings itself can be imported.
-        done = subprocess.run([*command, f"-I{FOLDER}", "-I/usr/include", *(f"{output}={made}" for output in outputs),
-                               *files], stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([*command, f"-I{FOLDER}", "-I/usr/include",
+                               *(f"{output}={folder}" for output, folder in made.items()), *files],
+                              stderr=subprocess.PIPE, text=True)
         if done.returncode or done.stderr:
             sys.exit(f"{' '.join(command)} {' '.join(outputs)}: {done.stderr}")
-        if not any(path.is_file() for path in Path(made).rglob("*")):
-            sys.exit(f"{' '.join(outputs)}: nothing was made")
+        for output, folder in made.items():
+            if not any(path.is_file() for path in folder.rglob("*")):
+                sys.exit(f"{output}: nothing was made")
 
 
-main()
+if __name__ == "__main__":
+    main()

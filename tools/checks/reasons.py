@@ -12,21 +12,23 @@ CLIENT = {"PosternClient", "PosternAuth", "PosternAdmin", "PosternVerifier"}
 SERVER = {"Messages", "Reactor", "Wire", "Transport", "Signing", "Rules", "Federation", "Identity", "Service", "posternd"}
 # These files make a `Failure` of any reason that a server sent.
 RECEIVERS = {Path("Sources/PosternClient/FailureDecoding.swift"), Path("Sources/Base/Failure.swift")}
+THROWN = re.compile(r"\((?<!\bis\()\s*(?:detail: )?\.(\w+)|Reason(?<!\wReason)\.(\w+)")
+RECEIVING = re.compile(r"\b(?:Failure|self\.init|\.init)\(\s*received:")
 
 
-def is_thrown(name, code):
-    """Whether code produces the reason. A comparison with it does not count.
+def thrown(code):
+    """The names in code that may be reasons it produces. A comparison with a reason does not count.
 
-    >>> [is_thrown("userNotFound", code) for code in ("Failure(.userNotFound,", ".invalid(\\n  .userNotFound,",
-    ...  "Text(Reason.userNotFound.name)", "failure.is(.userNotFound)", "Failure(.userNotFoundHere,")]
-    [True, True, True, False, False]
+    >>> sorted(thrown("Failure(.a, b(.c)) .invalid(\\n  .d, .e) Text(Reason.f.name) failure.is(.g) this(detail: .h, "
+    ...               "MyReason.i)"))
+    ['a', 'c', 'd', 'f', 'h']
     """
-    return re.search(rf"(?<!\bis)\(\s*(?:detail: )?\.{name}\b|\bReason\.{name}\b", code) is not None
+    return {name for names in THROWN.findall(code) for name in names if name}
 
 
-def code_of_targets(targets):
-    return "\n".join(code_of(path.read_text()) for target in sorted(targets)
-                     for path in swift_files(f"Sources/{target}") if not is_generated(path))
+def thrown_by(targets):
+    return set().union(*(thrown(code_of(path.read_text())) for target in targets for path in swift_files(f"Sources/{target}")
+                         if not is_generated(path)))
 
 
 def reasons():
@@ -38,15 +40,14 @@ def reasons():
 
 def main():
     faults = []
-    server, clients = code_of_targets(SERVER), code_of_targets(CLIENT)
+    server, clients = thrown_by(SERVER), thrown_by(CLIENT)
     for reason in reasons():
-        if not is_thrown(reason.swift_name, clients if reason.client_only else server):
+        if reason.swift_name not in (clients if reason.client_only else server):
             thrower = "the client libraries" if reason.client_only else "the server"
             faults.append(f"reasons.proto: {reason.name} is never thrown by {thrower}")
     for path in swift_files("Sources"):
         name = path.relative_to(ROOT)
-        if name not in RECEIVERS and "received:" in code_of(path.read_text()) \
-                and re.search(r"\b(?:Failure|self\.init|\.init)\(\s*received:", code_of(path.read_text())):
+        if name not in RECEIVERS and RECEIVING.search(code_of(path.read_text())):
             faults.append(f"{name}: makes a Failure of a reason by its name; use one of Reason's")
     print(*faults, sep="\n", end="\n" if faults else "")
     sys.exit(bool(faults))

@@ -10,12 +10,15 @@ from swift_source import ROOT, braces_end, code_of, parentheses_end, swift_files
 
 TYPE = re.compile(r"(?<![.\w`])(struct|class|enum|actor|protocol|extension|typealias|associatedtype)[ \t]+"
                   r"(?!(?:func|var|let|subscript|override)\b)(\w+(?:\.\w+)*)")
-NAME = re.compile(r"(?<![.\w`])([A-Z]\w*)((?:\.[A-Z]\w*)*)")
-FUNCTION = re.compile(r"(?<![.\w`])(?:func\s+(`?\w+`?)|(init)\b[?!]?)\s*(?:<[^>()]*>)?\s*(?=\()")
-COMPUTED = re.compile(r"(?<![.\w`])var\s+(\w+)\s*:\s*([^={}\n]+?)\s*\{")
+# What stands before a name or keyword is looked at behind its letters, because `re` finds a pattern that begins with
+# letters much faster: var(?<![.\w`]var) is (?<![.\w`])var.
+NAME = re.compile(r"([A-Z](?<![.\w`].)\w*)((?:\.[A-Z]\w*)*)")
+FUNCTION = re.compile(r"(?:func(?<![.\w`]func)\s+(`?\w+`?)|(init)(?<![.\w`]init)\b[?!]?)\s*(?:<[^>()]*>)?\s*(?=\()")
+COMPUTED = re.compile(r"var(?<![.\w`]var)\s+(\w+)\s*:\s*([^={}\n]+?)\s*\{")
 TYPED = re.compile(r"(?<![.\w`])(\w+)\s*:\s*(?:(?:borrowing|consuming|inout|isolated|any|some|sending)\s+)*([A-Z]\w*)")
-MADE = re.compile(r"(?<![.\w`])(?:let|var)\s+(\w+)\s*=\s*(?:try[?!]?\s+)?(?:await\s+)?([A-Z]\w*)\(")
+MADE = re.compile(r"(?:let|var)(?<![.\w`]...)\s+(\w+)\s*=\s*(?:try[?!]?\s+)?(?:await\s+)?([A-Z]\w*)\(")
 CALL = re.compile(r"(\.)?(?<!\w)([A-Za-z_]\w*)(?=(\(| \{)?)")
+BETWEEN_PARTS = re.compile(r"[()\[\]{},]")
 RECEIVER = re.compile(r"(\w+)(?:\([^()]*\))?[?!]?\s*$")
 # Names that the standard library has as well. A call of such a name is followed only where the receiver's type is known.
 COMMON = set("""append remove removeAll removeFirst removeLast insert first last map compactMap filter contains count
@@ -112,11 +115,12 @@ def parts(text):
     ['a: [b, c]', ' d: (e, f) -> g']
     """
     found, depth, start = [], 0, 0
-    for index, character in enumerate(text):
+    for match in BETWEEN_PARTS.finditer(text):
+        character = match.group()
         depth += (character in "([{") - (character in ")]}")
         if character == "," and depth == 0:
-            found.append(text[start:index])
-            start = index + 1
+            found.append(text[start:match.start()])
+            start = match.end()
     return [*found, text[start:]] if text[start:].strip() else found
 
 
@@ -146,7 +150,10 @@ class Sources:
         self.below = below
         self.files = [File(path, target) for target in below for path in swift_files(folders[target])]
         self.declared = defaultdict(list)    # type -> files that declare it
+        self.seen = {}                       # (type, target) -> what file_of found
         self.functions = defaultdict(list)   # name -> functions
+        self.initializers = defaultdict(list)    # name of a type, without outer ones -> its initializers
+        self.called = {}                     # function -> what `calls` found
         self.types_of = defaultdict(set)     # name of a value -> types that anything of that name has
         for file in self.files:
             for name, is_declared in file.types.items():
@@ -154,22 +161,25 @@ class Sources:
                     self.declared[name].append(file)
             for function in file.functions:
                 self.functions[function.name].append(function)
+                if function.name == "init":
+                    self.initializers[function.type.split(".")[-1]].append(function)
             for pattern in (TYPED, MADE):
                 for name, type_name in pattern.findall(file.code):
                     self.types_of[name].add(type_name)
 
     def file_of(self, name, user):
         """The file that declares a type, as `user` sees it: a file of its own target comes before those of targets below."""
-        files = [file for file in self.declared.get(name, ())
-                 if file.target == user.target or file.target in self.below[user.target]]
-        own = [file for file in files if file.target == user.target]
-        return (own or files or [None])[0]
+        if (name, user.target) not in self.seen:
+            files = [file for file in self.declared.get(name, ())
+                     if file.target == user.target or file.target in self.below[user.target]]
+            own = [file for file in files if file.target == user.target]
+            self.seen[name, user.target] = (own or files or [None])[0]
+        return self.seen[name, user.target]
 
     def used_by(self, file):
         """The files whose types this one names. A nested type counts where its outer type is named or extended too."""
         used = set()
-        for match in NAME.finditer(file.code):
-            name, inner = match.groups()
+        for name, inner in {match.groups() for match in NAME.finditer(file.code)}:
             if found := self.file_of(name, file):
                 used.add(found)
             for outer in file.types:
@@ -188,9 +198,16 @@ class Sources:
         the receiver's name has anywhere counts as that type. Where no type is known, a call is followed if a single file
         has such a function. Calls through a protocol or a closure are not followed.
         """
+        if function not in self.called:
+            self.called[function] = self._calls(function)
+        return self.called[function]
+
+    def _calls(self, function):
         code, found = function.file.code, []
         for match in CALL.finditer(code, function.start, function.end):
             dot, name, is_call = match.groups()
+            if name not in self.functions and not name[0].isupper():
+                continue
             before = RECEIVER.search(code, max(0, match.start() - 80), match.start()) if dot else None
             receiver = before.group(1) if before else None
             given = labels(code[match.end() + 1:parentheses_end(code, match.end()) - 1]) if is_call == "(" else None
@@ -224,8 +241,8 @@ class Sources:
         file = self.file_of(name, user)
         if file is None:
             return []
-        written = [other for other in self.functions["init"] if other.type.split(".")[-1] == name
-                   and (other.file.target == user.target or other.file.target in self.below[user.target])
+        written = [other for other in self.initializers.get(name, ())
+                   if (other.file.target == user.target or other.file.target in self.below[user.target])
                    and other.takes(given)]
         return written or [Function(file, name, "init", [], 0, 0)]
 

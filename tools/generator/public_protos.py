@@ -29,7 +29,8 @@ FILE_OPTIONS = {
 OPTIONS_FILE = f"{PACKAGE}/options.proto"
 REFUSAL = re.compile(r"((?://[^\n]*\n)*)message Refusal \{\n.*?\n\}\n\n", re.DOTALL)
 EXTENSION = re.compile(r"((?://[^\n]*\n)*)extend google\.protobuf\.\w+ \{\n.*?\n\}\n\n?", re.DOTALL)
-METHOD = re.compile(r"^( *)(rpc [^{;]*?) \{\s*option \(rule\) = \{([^}]*)\};\s*\}", re.MULTILINE)
+METHOD = re.compile(r"^( *)(rpc [^{;]*?) \{\s*option \(rule\) = \{([^}]*)\};(?:\s*option \(stub_only\) = \"[^\"]*\";)?\s*\}",
+                    re.MULTILINE)
 REASON = re.compile(r"^( *)(\w+ = \d+) \[\(refusal\) = \{([^}]*)\}\];", re.MULTILINE)
 FIELD_OPTIONS = re.compile(r" \[\((?:secret|updatable)\) = true(?:, \((?:secret|updatable)\) = true)*\]")
 
@@ -49,7 +50,7 @@ def copy(text, path):
 
     >>> print(copy('syntax = "proto3";\\n\\npackage postern.v1;\\n\\nimport "postern/v1/options.proto";\\n\\n'
     ...     'service S {\\n  // Does.\\n  rpc Do(A) returns (B) {\\n    option (rule) = { role: ROLE_APP'
-    ...     ' timeout_millis: 5000 idempotent: true };\\n  }\\n}\\n'
+    ...     ' timeout_millis: 5000 idempotent: true };\\n    option (stub_only) = "why";\\n  }\\n}\\n'
     ...     'message A {\\n  string b = 1 [(secret) = true, (updatable) = true];\\n}\\n', 'x').partition('service')[2])
      S {
       // Does.

@@ -100,6 +100,8 @@ class Method:
     # (field of MethodRule, its Swift literal), in the order of the field numbers
     rule: list
     idempotent: bool
+    # Why the method has neither a command nor a function of PosternAdmin; empty if it has what its callers are offered.
+    stub_only: str
 
 
 @dataclass
@@ -256,7 +258,7 @@ class Schema:
             rule, idempotent = self._options.rule(full_name, m.name)
             methods.append(Method(m.name, doc(*path, 2, i), self._types[m.input_type[1:]],
                                   self._types[m.output_type[1:]], m.client_streaming, m.server_streaming, rule,
-                                  idempotent))
+                                  idempotent, self._options.stub_only(full_name, m.name)))
         return Service(full_name, proto.name, doc(*path), methods)
 
     # Checking
@@ -313,6 +315,7 @@ class _OptionReader:
             factory.GetPrototype(pool.FindMessageTypeByName(f"postern.v1.{option}"))
         reread = known.FromString(descriptors.SerializeToString())
         self._rule = pool.FindExtensionByName("postern.v1.rule")
+        self._stub_only = pool.FindExtensionByName("postern.v1.stub_only")
         self._marking = {name: pool.FindExtensionByName(f"postern.v1.{name}") for name in ("secret", "updatable")}
         refusal = pool.FindExtensionByName("postern.v1.refusal")
         self._status_type = pool.FindEnumTypeByName("postern.v1.Refusal.Status")
@@ -359,6 +362,10 @@ class _OptionReader:
         rule = options.Extensions[self._rule]
         return [(naming.lower_camel(f.name), _literal(f, getattr(rule, f.name))) for f in rule.DESCRIPTOR.fields], \
             rule.idempotent
+
+    def stub_only(self, service_name, method_name):
+        options = self._methods.get((service_name, method_name))
+        return "" if options is None else options.Extensions[self._stub_only]
 
 
 def _literal(descriptor, value):

@@ -1,4 +1,5 @@
-"""Sources/Service/Generated/Methods.swift: every method's descriptor, and the list of all handlers."""
+"""Sources/Service/Generated/Methods.swift: every method's descriptor, and the list of all handlers.
+Tests/ServerTests/Generated/MethodRows.swift: every method's row in the table of who may call it."""
 
 from pathlib import Path
 
@@ -23,6 +24,18 @@ def write(schema, folder):
             name = service.name + method.name
             lines.append(f"    registry.register({name}.self, .{lower_first(name)})")
     (folder / "Methods.swift").write_text("\n".join([*lines, "}", ""]))
+
+
+def write_rows(schema, folder):
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = header("the services in proto/", [])[:-1]
+    lines += ["extension MethodTable {", "    /// The rows that tests declare, by the full names of the methods.",
+              "    static let all: [String: Row] = ["]
+    for service in (s for f in schema.files for s in f.services):
+        lines += [f'        "{service.full_name}/{method.name}": {lower_first(service.name + method.name)},'
+                  for method in service.methods]
+    (folder / "MethodRows.swift").write_text("\n".join([*lines, "    ]", "}", ""]))
 
 
 def _descriptor(service, method):

@@ -36,7 +36,7 @@ def write_descriptor_numbers(schema, folder):
 
 
 def write_tool_descriptor_numbers(schema, folder):
-    """The same for `postern rpc`, which reads messages and methods as well."""
+    """The same for `postern rpc`, which reads messages and methods as well, and our options of methods."""
     lines = header("google/protobuf/descriptor.proto", [])[:-2]
     file = next(f for f in schema.descriptors.file if f.name == "google/protobuf/descriptor.proto")
     read = {"FileDescriptorProto", "DescriptorProto", "FieldDescriptorProto", "EnumDescriptorProto",
@@ -46,6 +46,11 @@ def write_tool_descriptor_numbers(schema, folder):
             lines += ["", f"enum {message.name}Number {{"]
             lines += [f"    static let {escaped(lower_camel(f.name))} = {f.number}" for f in message.field]
             lines.append("}")
+    ours = [f for file in schema.descriptors.file for f in file.extension
+            if f.extendee == ".google.protobuf.MethodOptions"]
+    lines += ["", "enum MethodOptionsNumber {"]
+    lines += [f"    static let {escaped(lower_camel(f.name))} = {f.number}" for f in ours]
+    lines.append("}")
     (Path(folder) / "DescriptorNumbers.swift").write_text("\n".join(lines) + "\n")
 
 

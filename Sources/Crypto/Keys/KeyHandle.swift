@@ -30,6 +30,16 @@ final class KeyHandle: @unchecked Sendable {
         self.init(owning: pointer)
     }
 
+    /// Nil if OpenSSL cannot copy the key. Not every provider can (provider-keymgmt(7), OSSL_FUNC_keymgmt_dup), and the
+    /// machine's openssl.cnf chooses the provider.
+    func copied() -> KeyHandle? {
+        guard let copy = EVP_PKEY_dup(pointer) else {
+            ERR_clear_error()
+            return nil
+        }
+        return KeyHandle(owning: copy)
+    }
+
     /// The algorithm of this key; `unsupported` for other kinds and curves. It says nothing about the key's soundness.
     func algorithm() throws(CryptoError) -> SigningAlgorithm {
         if EVP_PKEY_is_a(pointer, "RSA") == 1 { return .rs256 }

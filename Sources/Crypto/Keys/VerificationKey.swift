@@ -44,6 +44,22 @@ public final class VerificationKey: Sendable {
         self.signatureByteCount = algorithm == .rs256 ? Int(EVP_PKEY_get_size(key.pointer)) : ECDSASignature.byteCount
     }
 
+    /// The same key with contexts and memory of its own, for a thread that should share none with others. A key that
+    /// OpenSSL cannot copy is returned itself: any thread may use it.
+    package func copied() -> VerificationKey {
+        guard let copy = key.copied() else { return self }
+        return VerificationKey(copy, of: self)
+    }
+
+    private init(_ copy: KeyHandle, of other: VerificationKey) {
+        key = copy
+        algorithm = other.algorithm
+        jwk = other.jwk
+        thumbprint = other.thumbprint
+        contexts = KeyContextPool(copy, .verify)
+        signatureByteCount = other.signatureByteCount
+    }
+
     /// The first 128 bits of the thumbprint in base64url, which Postern uses as `kid`.
     public var keyID: Text { Text(unchecked: Base64.url.encode(thumbprint.prefix(16))) }
 

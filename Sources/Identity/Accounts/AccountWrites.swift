@@ -53,6 +53,9 @@ extension WriteTransaction {
             let afterLast = last.microseconds &+ 1
             account.user.tokensValidAfterMicros = max(account.user.tokensValidAfterMicros, afterLast)
         }
+        if kind == .userImported {
+            account.importedAt = Timestamp(microseconds: account.user.tokensValidAfterMicros)
+        }
         try insert(account, origin: origin, kind: kind, now: now)
         return account
     }
@@ -76,23 +79,32 @@ extension WriteTransaction {
             try put(Tables.userByCreation, new.user.creationKey, [])
         }
         try put(Tables.users, key, new.record)
-        if new.hasOtherEmail(than: old) {
-            try noteLeft(old.user.email, account: key)
-            try removeSignInLinks(toEmailOf: old)
-        }
+        try voidCodes(of: old, changedTo: new, kind)
         if old.passwordHash != new.passwordHash {
             try countPasswordHash(old.passwordHash, tenantID: key.tenant, by: -1)
             try countPasswordHash(new.passwordHash, tenantID: key.tenant, by: 1)
-        }
-        let isDisabling = new.user.disabled && !old.user.disabled
-        if isDisabling || kind.setsPassword {
-            try removeOobCodes(of: key) { $0.requestType == .passwordReset }
         }
         let validAfter = new.user.tokensValidAfterMicros
         if validAfter > old.user.tokensValidAfterMicros {
             try revokeTokens(of: key, before: Timestamp(microseconds: validAfter), now: now)
         }
         try appendEvent(kind, tenantID: key.tenant, uid: key.uid, origin: origin, detail: detail, now: now)
+    }
+
+    /// Voids the codes that the change makes void: somebody who is to be kept out may have read them (decision 0011).
+    ///
+    /// A code for a new password does not count again if its address comes back to the account.
+    private func voidCodes(of old: Account, changedTo new: Account, _ kind: EventKind) throws {
+        let isEmailChange = new.hasOtherEmail(than: old)
+        let isDisabling = new.user.disabled && !old.user.disabled
+        if isEmailChange {
+            try noteLeft(old.user.email, account: old.key)
+            try removeSignInLinks(toEmailOf: old)
+        }
+        if isEmailChange || isDisabling || kind.setsPassword {
+            try removeOobCodes(of: old.key, .passwordReset)
+        }
+        if kind.setsPasswordFromOutside { try removeSignInLinks(toEmailOf: new) }
     }
 
     /// Removes an account with its sessions and codes: those must not reach a new account with the same uid.
@@ -178,6 +190,10 @@ extension EventKind {
     /// Whether the change sets a password, which voids codes that were mailed for setting one. A new hash of the same
     /// password does not.
     fileprivate var setsPassword: Bool { [.passwordChanged, .passwordReset, .userImported].contains(self) }
+
+    /// Whether the change sets a password outside of any session. The kind does not tell an admin's new password from
+    /// one that is set in a session: see `administer`.
+    fileprivate var setsPasswordFromOutside: Bool { [.passwordReset, .userImported].contains(self) }
 }
 
 /// The names that only one account of a tenant may have: the keys of the unique indexes.

@@ -27,6 +27,7 @@ extension WriteTransaction {
         }
         if let end = effect.end { try endSessions(of: key, end, now: now) }
         if effect.voidsCodes { try removeOobCodes(of: key) }
+        if effect.end == .passwordChanged { try removeSignInLinks(toEmailOf: changed) }
         return changed.user
     }
 }

@@ -52,14 +52,14 @@ extension UsersExplainLinkResponse {
         case .create, .createReleasing:
             guard SelfService.refusalOfSignUp(settings) == nil else {
                 (outcome, reason) = (.refused, Text(Reason.adminRestrictedOperation.name))
-                explanation = "Nobody has the identity or its email, and end users may not sign up by themselves."
+                explanation = "The identity enters no account, and end users may not sign up by themselves."
                 return
             }
             outcome = .create
             if case .createReleasing(let uid) = decision {
                 explanation = Text(
-                    "The account \(uid) has the email without a proof, and its owner can still take it back to "
-                        + "the address before: an account is made, which gets the email.")
+                    "The account \(uid) has the email without a proof, and is another person's (it had a proved email "
+                        + "before, or signs in by custom tokens): an account is made, which gets the email.")
                 return
             }
             explanation = Text(

@@ -119,6 +119,7 @@ public struct MailedCodes: Sendable {
                 _ = try transaction.takeOobCode(code, .passwordReset, tenantID: key.tenant, now: now)
                 try transaction.release(holder, origin: origin, now: now)
                 try transaction.insert(account, origin: origin, now: now)
+                try transaction.removeSignInLinks(toEmailOf: account)
                 return account.user
             }
         }

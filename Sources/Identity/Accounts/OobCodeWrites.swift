@@ -32,11 +32,12 @@ extension ReadTransaction {
     func proofOfUnprovedEmail(_ account: Account, now: Timestamp) throws -> ProofOfUnprovedEmail? {
         guard !account.user.emailVerified, !account.user.email.isEmpty else { return nil }
         let meaning = try waysBack(of: account.key, now: now).meaning(ofProving: account.user.email)
+        guard case .takesOver(nil) = meaning, !account.isEmailSetByAdmin else { return meaning }
         // A second factor is enrolled only with a verified email. So the user had another email once, and came to this
-        // one without a proof, unless an admin gave it.
-        let isFromUser = !account.user.secondFactors.isEmpty && !account.isEmailSetByAdmin
-        if case .takesOver(nil) = meaning, isFromUser { return .isAnothers }
-        return meaning
+        // one without a proof.
+        if !account.user.secondFactors.isEmpty { return .isAnothers }
+        // A back end would sign in its user, who typed the email, under this uid again (decision 0147).
+        return account.signsInByCustomToken ? .isAnothers : meaning
     }
 
     /// Whether a person who proves the account's email gets the email and not the account. A disabled account keeps its
@@ -122,8 +123,9 @@ extension WriteTransaction {
         try removeOobCodes(OobSubjectKey(key, type), where: isVoid)
     }
 
-    /// Voids the sign-in links that were sent to the email of `account`, which is about to lose it: a link must not
-    /// make another account for the person who asked for it, nor lead into the account that gets the email next.
+    /// Voids the sign-in links that were sent to the email of `account`. If the account loses the email, a link must
+    /// not make another account for the person who asked for it, nor lead into the account that gets the email next. If
+    /// the account gets a new password, the person to be kept out may have read a link.
     ///
     /// Links to an email that the user only typed stay. It may be another person's, whose links anybody could void
     /// otherwise, by signing up with the email and deleting the account.

@@ -87,7 +87,7 @@ public final class TokenCheck: Sendable {
         _ token: VerifiedToken, settings: TenantSettings, at now: Timestamp, in transaction: borrowing ReadTransaction
     ) throws {
         guard token.tenantID == settings.tenantID else { throw Failure.tenantMismatch }
-        let known = token.note.withLock { $0 } as? TokenStatus
+        let known = token.note as? TokenStatus
         if let known, marks.isCurrent(known.dated, known.places, in: transaction),
             known.dated.value.allow(token, settings: settings, now: now)
         {
@@ -126,8 +126,7 @@ public final class TokenCheck: Sendable {
             throw Failure.tokenExpired(revokedFor: user.tokensRevokedFor)
         }
         if let dated = transaction.datedUnlessWriting(TokenRows(user: status, session: session)) {
-            let note = TokenStatus(dated, places(of: token))
-            token.note.withLock { $0 = note }
+            token.keep { TokenStatus(dated, places(of: token)) }
         }
         return user
     }

@@ -84,8 +84,9 @@ extension WriteTransaction {
     /// The times of rows increase with their sequence, even if a node's clock is behind another's: cursors tell logs
     /// apart by the time.
     private func append(_ revocation: Revocation, of rows: Text) throws {
-        let last = try reading.lastRevocationPlace()
-        let sequence = last.sequence + 1
+        let last = try reading.endOfRevocations()
+        let (sequence, isTooHigh) = last.sequence.addingReportingOverflow(1)
+        guard !isTooHigh else { throw StoreError.corrupt(table: Tables.revocationTenants.name.description) }
         var revocation = revocation
         revocation.timeMicros = max(revocation.timeMicros, last.timeMicros &+ 1)
         try put(Tables.revocations, SequenceKey(rows, sequence), revocation)
@@ -95,36 +96,9 @@ extension WriteTransaction {
     /// Notes which revocation is the last one at `now`, a proven time: these notes tell the age of revocations. Called
     /// now and then.
     func noteRevocationTime(_ now: Timestamp) throws {
-        let last = try reading.lastRevocationSequence()
+        let last = try reading.lastWholeRevocationSequence()
         guard last > (try reading.newestRevocationTime()?.sequence ?? 0) else { return }
         try put(Tables.revocationTimes, TimeKey(now), RevocationKey(last).bytes)
-    }
-
-    /// Deletes up to `limit` of the oldest rows that matter to no token any more; returns whether there may be more.
-    /// The newest row stays, because the sequence goes on from it.
-    func forgetRevocations(now: Timestamp, limit: Int) throws -> Bool {
-        let end = now - RevocationRetention.sessionCookies
-        let through = min(try reading.revocationSequence(before: end), try reading.lastRevocationSequence() - 1)
-        let old = try reading.revocations(after: 0, limit: limit).filter { $0.sequence <= through }
-        for row in old {
-            try delete(Tables.revocations, SequenceKey(row.rows, row.sequence))
-            try delete(Tables.revocationTenants, RevocationKey(row.sequence))
-        }
-        if old.count == limit { return true }
-        return try forgetRevocationTimes(before: end, limit: limit)
-    }
-
-    private func forgetRevocationTimes(before end: Timestamp, limit: Int) throws -> Bool {
-        var old: [TimeKey] = []
-        try scan(Tables.revocationTimes, limit: limit) { row in
-            let key = try row.key
-            guard key.time <= end else { return false }
-            old.append(key)
-            return true
-        }
-        // The newest of the old notes tells which revocations may be deleted; it is deleted when there is a newer one.
-        for time in old.dropLast(old.count == limit ? 0 : 1) { try delete(Tables.revocationTimes, time) }
-        return old.count == limit
     }
 }
 
@@ -135,6 +109,37 @@ extension ReadTransaction {
     /// The place of the newest entry of the log.
     public func lastRevocationPlace() throws -> RevocationPlace {
         try revocationPlace(try lastRevocationSequence()) ?? .start
+    }
+
+    /// The sequence of the newest revocation whose row in `Tables.revocationTenants` is not damaged; 0 when there is
+    /// none.
+    func lastWholeRevocationSequence() throws -> Int64 {
+        var sequence: Int64 = 0
+        try scanKeys(of: Tables.revocationTenants, reversed: true) { key in
+            do {
+                if try exists(Tables.revocationTenants, key) { sequence = key.sequence }
+            } catch StoreError.corrupt {
+                // It counts for nothing here.
+            }
+            return sequence == 0
+        }
+        return sequence
+    }
+
+    /// The place after which the next revocation is written: the newest sequence, and the newest time that can be read.
+    /// If the newest revocation is damaged or lost, nobody else's tokens must stay valid because of it.
+    fileprivate func endOfRevocations() throws -> RevocationPlace {
+        var (last, timeMicros): (Int64, Int64) = (0, 0)
+        try scanKeys(of: Tables.revocationTenants, reversed: true) { key in
+            last = max(last, key.sequence)
+            do {
+                timeMicros = try revocationPlace(key.sequence)?.timeMicros ?? 0
+            } catch StoreError.corrupt {
+                // Its time is not known.
+            }
+            return timeMicros == 0
+        }
+        return RevocationPlace(sequence: last, timeMicros: timeMicros)
     }
 
     /// The time of a tenant's newest revocation, which is the latest of their times; nil when no row is kept.
@@ -208,16 +213,27 @@ extension ReadTransaction {
     /// 0 when none is known. The rows' own times do not count: a row must not look old because a clock was wrong when
     /// it was written.
     public func revocationSequence(before time: Timestamp) throws -> Int64 {
-        try noted(from: .at(TimeKey(time)))?.sequence ?? 0
+        try revocationNote(before: time)?.sequence ?? 0
+    }
+
+    /// The newest note of `time` or before.
+    func revocationNote(before time: Timestamp) throws -> (time: Timestamp, sequence: Int64)? {
+        try noted(from: .at(TimeKey(time)))
     }
 
     fileprivate func newestRevocationTime() throws -> (time: Timestamp, sequence: Int64)? { try noted(from: .first) }
 
+    /// A damaged note tells nothing. The one before it makes revocations look younger, which is safe.
     private func noted(from start: ScanStart) throws -> (time: Timestamp, sequence: Int64)? {
         var found: (Timestamp, Int64)?
-        try scan(Tables.revocationTimes, from: start, reversed: true, limit: 1) { row in
-            found = (try row.key.time, RevocationKey(stored: row.value)?.sequence ?? 0)
-            return false
+        try scanKeys(of: Tables.revocationTimes, from: start, reversed: true) { key in
+            do {
+                let sequence = try withValue(Tables.revocationTimes, key) { RevocationKey(stored: $0)?.sequence ?? 0 }
+                found = sequence.map { (key.time, $0) }
+            } catch StoreError.corrupt {
+                // The next one.
+            }
+            return found == nil
         }
         return found
     }

@@ -118,6 +118,15 @@ struct ImportedRow: Sendable {
     let factors: ImportedFactors
 }
 
+extension Account {
+    /// Where the account had no factors, those of the row do not show that the user once had another email: the import
+    /// answers for the email. Where the user of a back end typed the same email, it does not.
+    fileprivate mutating func noteEmailSetByImport(over existing: Account) {
+        let mayBeTyped = existing.signsInByCustomToken || !existing.user.secondFactors.isEmpty
+        noteEmailSetByAdmin(over: mayBeTyped ? existing : nil)
+    }
+}
+
 /// The result of one row.
 enum ImportResult: Sendable {
     case created
@@ -149,9 +158,15 @@ extension WriteTransaction {
                 try checkUnique(account, key: key)
                 if validateOnly { return .replaced }
                 var replacement = account
-                // Where there were no factors, those of the row do not show that the user once had another email.
-                replacement.noteEmailSetByAdmin(over: existing.user.secondFactors.isEmpty ? nil : existing)
+                replacement.noteEmailSetByImport(over: existing)
+                replacement.signsInByCustomToken = existing.signsInByCustomToken
+                replacement.importedAt = existing.importedAt
                 replacement.user.tokensValidAfterMicros = existing.user.tokensValidAfterMicros
+                // Device tokens that were obtained with the former password do not count for another one, no matter
+                // how old that one is elsewhere.
+                if replacement.hasPassword, replacement.passwordHash != existing.passwordHash {
+                    replacement.passwordUpdatedAt = now
+                }
                 // An import must not take away the factors that protect the account.
                 replacement.user.secondFactors = existing.user.secondFactors
                 replacement.user.recoveryCodeCount = existing.user.recoveryCodeCount

@@ -8,6 +8,7 @@ extension Project {
         checkClock()
         tenants.forgetIdle()
         await callers.uses.sweep()
+        await attempt { try await countLostUsage() }
         guard time.isProven, store.journalStatus?.isClockWrong != true else {
             sweepsPutOff.add()
             return
@@ -29,6 +30,14 @@ extension Project {
         }
     }
 
+    private func countLostUsage() async throws {
+        for tenantID in try await store.countUnknownUsage() {
+            resources.log.warning(
+                "the sum of a tenant's space was lost or damaged; the tenant's rows were counted anew",
+                ["tenant": .text(tenantID.string)])
+        }
+    }
+
     /// Few enough for one write: with a row that is due, four others may go.
     private static let rowsPerWrite = 150
 
@@ -42,7 +51,7 @@ extension Project {
             { try await self.expireRecords() },
             { try await self.tenants.finishSomeDeletions() },
             { try await self.signingKeys.retireExpired() },
-            { try await self.forgetRevocations() },
+            { try await RevocationUpkeep(resources: self.resources).sweep() },
             { try await self.forgetGuesses() },
             { try await self.anonymousExpiry.sweep(now: self.clock.now()) },
             { try await self.eventUpkeep.trim(now: self.clock.now()) },
@@ -64,14 +73,6 @@ extension Project {
             }
         }
         while try await sweepSlice() == Self.rowsPerWrite {}
-    }
-
-    private func forgetRevocations() async throws {
-        // The clock is read in the run, because the note is about all revocations up to then.
-        try await store.write { [clock] in try $0.noteRevocationTime(clock.now()) }
-        while try await store.write({ [now = clock.now()] in
-            try $0.forgetRevocations(now: now, limit: Self.rowsPerWrite)
-        }) {}
     }
 
     private func forgetGuesses() async throws {

@@ -57,12 +57,15 @@ public struct SigningKeys: Sendable {
     }
 
     /// Deletes, in the sweep, the keys that verify nothing any more. Throws the first error after it has tried all
-    /// signers.
+    /// signers. While a key is damaged, none is deleted: after a change all keys are read again, which would fail.
     func retireExpired() async throws {
         var failure: (any Error)?
+        let damaged = resources.damagedTenants
         for signer in all {
             do {
                 try await signer.retireExpired(record: event(origin: .server))
+            } catch StoreError.corrupt(let table) where table == SigningTables.keys.name.description {
+                damaged.passOver(rowOf: table)
             } catch {
                 failure = failure ?? error
             }

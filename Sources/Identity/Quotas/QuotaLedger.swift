@@ -134,7 +134,7 @@ public final class QuotaLedger: Sendable {
         let quotas = Quota.allCases.map { quota in
             let (limit, used): (Int64, Int64) =
                 switch quota {
-                case .tenantStoredBytes: (limits.storedBytes(settings), stored.byteCount)
+                case .tenantStoredBytes: (limits.storedBytes(settings), max(0, stored.byteCount))
                 case .tenantMutations: (burst, burst - Int64(account.mutations.level))
                 case .tenantAnonymousSignUps: (limits.anonymousSignUpsPerHour(settings), hourly)
                 case .addressAnonymousSignUps: (Int64(limits.limits.anonymousSignUpsPerAddressAndHour), 0)
@@ -145,7 +145,7 @@ public final class QuotaLedger: Sendable {
             return QuotaUse(
                 quota: Text(quota.rawValue), limit: limit, used: used, refused: account.refused[quota.index])
         }
-        return TenantsGetUsageResponse(quotas: quotas, storedRows: stored.rowCount)
+        return TenantsGetUsageResponse(quotas: quotas, storedRows: max(0, stored.rowCount))
     }
 }
 

@@ -91,7 +91,7 @@ extension Tenant {
         let isDeleted = try await resources.store.write(for: .removal) { transaction in
             var isDeleted = false
             _ = try transaction.once(validateOnly ? .server : origin, now: now) {
-                var record = try transaction.reading.liveTenant(tenantID)
+                var record = try transaction.reading.tenantToDelete(tenantID)
                 if validateOnly { return TenantsDeleteResponse() }
                 record.deleted = true
                 record.tenant?.revision += 1

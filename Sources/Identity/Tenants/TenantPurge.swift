@@ -6,7 +6,8 @@ extension Store {
     /// Removes the rows of a deleted tenant, in transactions small enough not to keep others waiting. The tombstone and
     /// the checkpoint of its events stay, and for a while its revocations. May be interrupted and called again.
     ///
-    /// Damaged rows are deleted, too. `onDamage` is called once for each table that had any.
+    /// Damaged rows are deleted, too; a damaged tombstone is made anew, and a lost or damaged sum of the tenant's space
+    /// is counted anew. `onDamage` is called once for each table that had any.
     func purgeTenant(
         _ tenantID: Text, now: Timestamp, onDamage: @Sendable (_ table: String) -> Void
     ) async throws {
@@ -27,11 +28,9 @@ extension Store {
                 sliceMax /= 8
             }
         }
-        try await write(for: .removal) { transaction in
-            guard var record = try transaction.get(Tables.tenants, TenantPrefix(tenantID)) else { return }
-            record.purged = true
-            record.secret = []
-            try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
+        if try await countUnknownUsage(ofTenant: tenantID) { onDamage("tenant_usage") }
+        if try await write(for: .removal, { try $0.finishTombstone(of: tenantID) }) {
+            onDamage(Tables.tenants.name.description)
         }
     }
 }
@@ -52,5 +51,20 @@ extension WriteTransaction {
         let hasRows = try deleteRows(ofTenant: tenantID, limit: limit) { _ = damaged.insert($0) }
         let hasEvents = try deleteEvents(ofDeletedTenant: tenantID, limit: limit, now: now) { _ = damaged.insert($0) }
         return PurgedSlice(isMore: hasSessions || hasRows || hasEvents, damaged: damaged)
+    }
+
+    /// Notes that only the tombstone is left. Returns whether it was damaged.
+    fileprivate func finishTombstone(of tenantID: Text) throws -> Bool {
+        var (tombstone, isDamaged) = (StoredTenant(), false)
+        do {
+            guard let record = try get(Tables.tenants, TenantPrefix(tenantID)) else { return false }
+            tombstone = record
+        } catch StoreError.corrupt {
+            (tombstone.deleted, isDamaged) = (true, true)
+        }
+        tombstone.purged = true
+        tombstone.secret = []
+        try put(Tables.tenants, TenantPrefix(tenantID), tombstone)
+        return isDamaged
     }
 }

@@ -193,6 +193,12 @@ public struct StoredPendingSignIn: Message {
     public var providerUpdatedAtMicros: Int64 = 0
     /// As in StoredSession.
     public var hookClaimsJSON: [UInt8] = []
+    /// The tenant's switch for the method that proved the user: "password", "email_link", "phone" or "anonymous". Empty:
+    /// the method has no switch, or the row is of an older server.
+    public var methodSwitch: Text = .empty
+    /// The user's identity at `sign_in_provider`, as the account had it when the sign-in began: without it, the sign-in is
+    /// over. Empty: the account had none, or the row is of an older server.
+    public var rawID: Text = .empty
 
     public init() {}
 
@@ -212,7 +218,9 @@ public struct StoredPendingSignIn: Message {
         isNewUser: Bool = false,
         change: PendingAccountChange? = nil,
         providerUpdatedAtMicros: Int64 = 0,
-        hookClaimsJSON: [UInt8] = []
+        hookClaimsJSON: [UInt8] = [],
+        methodSwitch: Text = .empty,
+        rawID: Text = .empty
     ) {
         self.kind = kind
         self.uid = uid
@@ -230,6 +238,8 @@ public struct StoredPendingSignIn: Message {
         self.change = change
         self.providerUpdatedAtMicros = providerUpdatedAtMicros
         self.hookClaimsJSON = hookClaimsJSON
+        self.methodSwitch = methodSwitch
+        self.rawID = rawID
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -250,6 +260,8 @@ public struct StoredPendingSignIn: Message {
         @inlinable public static var change: Int { 14 }
         @inlinable public static var providerUpdatedAtMicros: Int { 15 }
         @inlinable public static var hookClaimsJSON: Int { 16 }
+        @inlinable public static var methodSwitch: Int { 17 }
+        @inlinable public static var rawID: Int { 18 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -280,6 +292,8 @@ extension StoredPendingSignIn: ConvertibleToC {
         self.change = source.pointee.change.map { PendingAccountChange(copying: $0) }
         self.providerUpdatedAtMicros = source.pointee.provider_updated_at_micros
         self.hookClaimsJSON = [UInt8](copying: source.pointee.hook_claims_json)
+        self.methodSwitch = Text(copying: source.pointee.method_switch)
+        self.rawID = Text(copying: source.pointee.raw_id)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredPendingSignIn>, arena: Arena) {
@@ -299,6 +313,8 @@ extension StoredPendingSignIn: ConvertibleToC {
         if let value = self.change { target.pointee.change = arena.make(value) }
         target.pointee.provider_updated_at_micros = self.providerUpdatedAtMicros
         target.pointee.hook_claims_json = arena.copy(self.hookClaimsJSON)
+        target.pointee.method_switch = arena.copy(self.methodSwitch)
+        target.pointee.raw_id = arena.copy(self.rawID)
     }
 }
 

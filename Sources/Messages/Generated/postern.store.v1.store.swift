@@ -32,6 +32,12 @@ public struct StoredUser: Message {
     public var emailLinkSignIn: Bool = false
     /// An admin or an import gave the account its email, or took the proof from it. Counts only while the email is unproved.
     public var emailSetByAdmin: Bool = false
+    /// Somebody signed in with a custom token, before the user typed an email: a back end knows its user by this uid. Once
+    /// set, it stays.
+    public var customTokenSignIn: Bool = false
+    /// When an import made the account; 0 for other accounts. Older device tokens do not count: they may be those of
+    /// another account that had the uid.
+    public var importedAtMicros: Int64 = 0
     /// Why `tokens_valid_after_micros` has its present value: the refusal of an older ID token names this cause.
     public var tokensRevokedFor: SessionEnd = .unspecified
     /// Hashes of the addresses the user signed in from, 8 bytes each, the latest last; at most 16.
@@ -45,6 +51,8 @@ public struct StoredUser: Message {
         passwordUpdatedAtMicros: Int64 = 0,
         emailLinkSignIn: Bool = false,
         emailSetByAdmin: Bool = false,
+        customTokenSignIn: Bool = false,
+        importedAtMicros: Int64 = 0,
         tokensRevokedFor: SessionEnd = .unspecified,
         knownAddresses: [UInt8] = []
     ) {
@@ -53,6 +61,8 @@ public struct StoredUser: Message {
         self.passwordUpdatedAtMicros = passwordUpdatedAtMicros
         self.emailLinkSignIn = emailLinkSignIn
         self.emailSetByAdmin = emailSetByAdmin
+        self.customTokenSignIn = customTokenSignIn
+        self.importedAtMicros = importedAtMicros
         self.tokensRevokedFor = tokensRevokedFor
         self.knownAddresses = knownAddresses
     }
@@ -64,6 +74,8 @@ public struct StoredUser: Message {
         @inlinable public static var passwordUpdatedAtMicros: Int { 3 }
         @inlinable public static var emailLinkSignIn: Int { 4 }
         @inlinable public static var emailSetByAdmin: Int { 5 }
+        @inlinable public static var customTokenSignIn: Int { 6 }
+        @inlinable public static var importedAtMicros: Int { 7 }
         @inlinable public static var tokensRevokedFor: Int { 10 }
         @inlinable public static var knownAddresses: Int { 20 }
     }
@@ -85,6 +97,8 @@ extension StoredUser: ConvertibleToC {
         self.passwordUpdatedAtMicros = source.pointee.password_updated_at_micros
         self.emailLinkSignIn = source.pointee.email_link_sign_in != 0
         self.emailSetByAdmin = source.pointee.email_set_by_admin != 0
+        self.customTokenSignIn = source.pointee.custom_token_sign_in != 0
+        self.importedAtMicros = source.pointee.imported_at_micros
         self.tokensRevokedFor = enumeration(source.pointee.tokens_revoked_for.rawValue)
         self.knownAddresses = [UInt8](copying: source.pointee.known_addresses)
     }
@@ -95,6 +109,8 @@ extension StoredUser: ConvertibleToC {
         target.pointee.password_updated_at_micros = self.passwordUpdatedAtMicros
         target.pointee.email_link_sign_in = self.emailLinkSignIn ? 1 : 0
         target.pointee.email_set_by_admin = self.emailSetByAdmin ? 1 : 0
+        target.pointee.custom_token_sign_in = self.customTokenSignIn ? 1 : 0
+        target.pointee.imported_at_micros = self.importedAtMicros
         target.pointee.tokens_revoked_for = Postern__Store__V1__SessionEnd(rawValue: UInt32(self.tokensRevokedFor.rawValue))
         target.pointee.known_addresses = arena.copy(self.knownAddresses)
     }

@@ -2622,7 +2622,7 @@ public struct ImportUser: Message {
     public var hashSpec: Text = .empty
     /// The user proved the email with a sign-in link and may do so again.
     public var emailLinkSignIn: Bool = false
-    /// 0 = now.
+    /// 0 = now. A user who is replaced and gets another hash has the time of the import instead.
     public var passwordUpdatedAtMicros: Int64 = 0
     /// At most 5. A user who is replaced and has factors keeps the old factors instead.
     public var secondFactors: [ImportSecondFactor] = []

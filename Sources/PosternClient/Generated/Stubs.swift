@@ -803,8 +803,9 @@ public struct SessionsClient: Sendable {
         try await channel.unary("postern.v1.Sessions", "List", request, idempotent: true, options: options)
     }
 
-    /// Signs the user out on another device: its tokens are refused from the answer on. Refusals: SESSION_NOT_FOUND (the
-    /// user has no such session; a session that is over counts as revoked), MISSING_SESSION_ID.
+    /// Signs the user out on another device: its tokens are refused from the answer on, and so are the enrollment
+    /// credentials that were obtained in its session. Refusals: SESSION_NOT_FOUND (the user has no such session; a session
+    /// that is over counts as revoked), MISSING_SESSION_ID.
     public func revoke(_ request: SessionsRevokeRequest, options: CallOptions = .init()) async throws(Failure)
         -> SessionsRevokeResponse
     {
@@ -932,7 +933,7 @@ public struct AccountsClient: Sendable {
     /// an international address without an account in a tenant that does not allow such addresses), MISSING_OOB_CODE,
     /// INVALID_OOB_CODE, EXPIRED_OOB_CODE, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the address has no account, and end
     /// users may not sign up). An account whose email was never verified is taken over, because the link proves whose
-    /// email it is.
+    /// email it is; some such accounts lose the email to a new account instead (docs/linking.md).
     public func signInWithEmailLink(_ request: AccountsSignInWithEmailLinkRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsSignInWithEmailLinkResponse
     {
@@ -1143,9 +1144,9 @@ public struct AccountsClient: Sendable {
     /// Sends the code of a phone factor to its number, for FinalizeMfaSignIn. An authenticator app needs no start.
     ///
     /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, INVALID_MFA_PENDING_CREDENTIAL (its form),
-    /// MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE, INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, OPERATION_NOT_ALLOWED (the
-    /// sign-in began with a provider that is not enabled any more), INVALID_MFA_PENDING_CREDENTIAL (that provider was
-    /// changed since), MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then those of SendVerificationCode.
+    /// MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE, INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, then
+    /// OPERATION_NOT_ALLOWED, TOKEN_EXPIRED and INVALID_MFA_PENDING_CREDENTIAL as in FinalizeMfaSignIn,
+    /// MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then those of SendVerificationCode.
     public func startMfaSignIn(_ request: AccountsStartMfaSignInRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsStartMfaSignInResponse
     {
@@ -1156,11 +1157,12 @@ public struct AccountsClient: Sendable {
     ///
     /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, MISSING_CREDENTIAL (no proof), MISSING_MFA_ENROLLMENT_ID,
     /// MISSING_VERIFICATION_CODE, INVALID_CODE (its form), INVALID_MFA_PENDING_CREDENTIAL (not this tenant's, used, older
-    /// than five minutes, five codes were wrong, or the account's sessions were ended meanwhile), USER_DISABLED,
-    /// OPERATION_NOT_ALLOWED (the sign-in began with a provider that is not enabled any more),
-    /// INVALID_MFA_PENDING_CREDENTIAL (that provider was changed since), MFA_ENROLLMENT_NOT_FOUND,
-    /// TOO_MANY_ATTEMPTS_TRY_LATER (too many wrong codes for the account), of an SMS INVALID_SESSION_INFO and
-    /// SESSION_EXPIRED, INVALID_CODE (wrong, or used before), ACCOUNT_CHANGED.
+    /// than five minutes, five codes were wrong, the account's sessions were ended meanwhile, or it has lost the number or
+    /// identity that the sign-in began with), USER_DISABLED, OPERATION_NOT_ALLOWED (the sign-in began with a method that
+    /// is switched off by now, or with a provider that is not enabled any more), TOKEN_EXPIRED (the session of the
+    /// Reauthenticate has ended), INVALID_MFA_PENDING_CREDENTIAL (the provider was changed since),
+    /// MFA_ENROLLMENT_NOT_FOUND, TOO_MANY_ATTEMPTS_TRY_LATER (too many wrong codes for the account), of an SMS
+    /// INVALID_SESSION_INFO and SESSION_EXPIRED, INVALID_CODE (wrong, or used before), ACCOUNT_CHANGED.
     public func finalizeMfaSignIn(_ request: AccountsFinalizeMfaSignInRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsFinalizeMfaSignInResponse
     {
@@ -1252,8 +1254,10 @@ public struct UsersClient: Sendable {
 
     /// Changes the masked fields: all of them or, if one is refused, none. A new password, a new email, disabled = true or
     /// revoke_tokens revokes the user's sessions and tokens. All of these except revoke_tokens also void a code for
-    /// resetting the password that was sent before. Refusals: INVALID_UPDATE_MASK, TOO_MANY_ITEMS, those of Create,
-    /// SetCustomClaims, Link and Unlink, USER_NOT_FOUND.
+    /// resetting the password that was sent before; a new password or email voids sign-in links to the user's email, too.
+    /// If the user loses a phone number or an identity, sign-ins that began with it and wait for a second factor are over;
+    /// sessions go on, unless revoke_tokens is set.
+    /// Refusals: INVALID_UPDATE_MASK, TOO_MANY_ITEMS, those of Create, SetCustomClaims, Link and Unlink, USER_NOT_FOUND.
     public func update(_ request: UsersUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersUpdateResponse
     {
@@ -1310,7 +1314,8 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "ListSessions", request, idempotent: true, options: options)
     }
 
-    /// Ends one session; its tokens are refused from the answer on. Refusals: USER_NOT_FOUND, SESSION_NOT_FOUND.
+    /// Ends one session; its tokens are refused from the answer on, and so are the enrollment credentials that were
+    /// obtained in it. Refusals: USER_NOT_FOUND, SESSION_NOT_FOUND.
     public func revokeSession(_ request: UsersRevokeSessionRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersRevokeSessionResponse
     {
@@ -1344,7 +1349,8 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "ExplainLink", request, idempotent: true, options: options)
     }
 
-    /// Removes a way to sign in from a user, even the last one. Refusals: USER_NOT_FOUND, NO_SUCH_PROVIDER.
+    /// Removes a way to sign in from a user, even the last one. Sign-ins that began with it and wait for a second factor
+    /// are over; sessions go on (RevokeTokens ends them). Refusals: USER_NOT_FOUND, NO_SUCH_PROVIDER.
     public func unlink(_ request: UsersUnlinkRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersUnlinkResponse
     {
@@ -1360,7 +1366,8 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "CreateCustomToken", request, idempotent: false, options: options)
     }
 
-    /// Gives a user a phone number as second factor, which counts as verified. Refusals: INVALID_PHONE_NUMBER,
+    /// Gives a user a phone number as second factor, which counts as verified. A change of the email that was asked for in
+    /// a session, and not made yet, becomes void; sessions go on (RevokeTokens ends them). Refusals: INVALID_PHONE_NUMBER,
     /// INVALID_DISPLAY_NAME, USER_NOT_FOUND, UNVERIFIED_EMAIL, SECOND_FACTOR_EXISTS, SECOND_FACTOR_LIMIT_EXCEEDED.
     public func addSecondFactor(_ request: UsersAddSecondFactorRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersAddSecondFactorResponse

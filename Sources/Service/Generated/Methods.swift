@@ -567,8 +567,9 @@ extension MethodDescriptor {
         tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true,
         allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Signs the user out on another device: its tokens are refused from the answer on. Refusals: SESSION_NOT_FOUND (the
-    /// user has no such session; a session that is over counts as revoked), MISSING_SESSION_ID.
+    /// Signs the user out on another device: its tokens are refused from the answer on, and so are the enrollment
+    /// credentials that were obtained in its session. Refusals: SESSION_NOT_FOUND (the user has no such session; a session
+    /// that is over counts as revoked), MISSING_SESSION_ID.
     static let sessionsRevoke = MethodDescriptor(
         service: "postern.v1.Sessions", method: "Revoke", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true, refusedWhenDisabled: true,
@@ -658,7 +659,7 @@ extension MethodDescriptor {
     /// an international address without an account in a tenant that does not allow such addresses), MISSING_OOB_CODE,
     /// INVALID_OOB_CODE, EXPIRED_OOB_CODE, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the address has no account, and end
     /// users may not sign up). An account whose email was never verified is taken over, because the link proves whose
-    /// email it is.
+    /// email it is; some such accounts lose the email to a new account instead (docs/linking.md).
     static let accountsSignInWithEmailLink = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SignInWithEmailLink", requestStreaming: false,
         responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -853,9 +854,9 @@ extension MethodDescriptor {
     /// Sends the code of a phone factor to its number, for FinalizeMfaSignIn. An authenticator app needs no start.
     ///
     /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, INVALID_MFA_PENDING_CREDENTIAL (its form),
-    /// MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE, INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, OPERATION_NOT_ALLOWED (the
-    /// sign-in began with a provider that is not enabled any more), INVALID_MFA_PENDING_CREDENTIAL (that provider was
-    /// changed since), MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then those of SendVerificationCode.
+    /// MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE, INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, then
+    /// OPERATION_NOT_ALLOWED, TOKEN_EXPIRED and INVALID_MFA_PENDING_CREDENTIAL as in FinalizeMfaSignIn,
+    /// MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then those of SendVerificationCode.
     static let accountsStartMfaSignIn = MethodDescriptor(
         service: "postern.v1.Accounts", method: "StartMfaSignIn", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -865,11 +866,12 @@ extension MethodDescriptor {
     ///
     /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, MISSING_CREDENTIAL (no proof), MISSING_MFA_ENROLLMENT_ID,
     /// MISSING_VERIFICATION_CODE, INVALID_CODE (its form), INVALID_MFA_PENDING_CREDENTIAL (not this tenant's, used, older
-    /// than five minutes, five codes were wrong, or the account's sessions were ended meanwhile), USER_DISABLED,
-    /// OPERATION_NOT_ALLOWED (the sign-in began with a provider that is not enabled any more),
-    /// INVALID_MFA_PENDING_CREDENTIAL (that provider was changed since), MFA_ENROLLMENT_NOT_FOUND,
-    /// TOO_MANY_ATTEMPTS_TRY_LATER (too many wrong codes for the account), of an SMS INVALID_SESSION_INFO and
-    /// SESSION_EXPIRED, INVALID_CODE (wrong, or used before), ACCOUNT_CHANGED.
+    /// than five minutes, five codes were wrong, the account's sessions were ended meanwhile, or it has lost the number or
+    /// identity that the sign-in began with), USER_DISABLED, OPERATION_NOT_ALLOWED (the sign-in began with a method that
+    /// is switched off by now, or with a provider that is not enabled any more), TOKEN_EXPIRED (the session of the
+    /// Reauthenticate has ended), INVALID_MFA_PENDING_CREDENTIAL (the provider was changed since),
+    /// MFA_ENROLLMENT_NOT_FOUND, TOO_MANY_ATTEMPTS_TRY_LATER (too many wrong codes for the account), of an SMS
+    /// INVALID_SESSION_INFO and SESSION_EXPIRED, INVALID_CODE (wrong, or used before), ACCOUNT_CHANGED.
     static let accountsFinalizeMfaSignIn = MethodDescriptor(
         service: "postern.v1.Accounts", method: "FinalizeMfaSignIn", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -938,8 +940,10 @@ extension MethodDescriptor {
 
     /// Changes the masked fields: all of them or, if one is refused, none. A new password, a new email, disabled = true or
     /// revoke_tokens revokes the user's sessions and tokens. All of these except revoke_tokens also void a code for
-    /// resetting the password that was sent before. Refusals: INVALID_UPDATE_MASK, TOO_MANY_ITEMS, those of Create,
-    /// SetCustomClaims, Link and Unlink, USER_NOT_FOUND.
+    /// resetting the password that was sent before; a new password or email voids sign-in links to the user's email, too.
+    /// If the user loses a phone number or an identity, sign-ins that began with it and wait for a second factor are over;
+    /// sessions go on, unless revoke_tokens is set.
+    /// Refusals: INVALID_UPDATE_MASK, TOO_MANY_ITEMS, those of Create, SetCustomClaims, Link and Unlink, USER_NOT_FOUND.
     static let usersUpdate = MethodDescriptor(
         service: "postern.v1.Users", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
@@ -989,7 +993,8 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Ends one session; its tokens are refused from the answer on. Refusals: USER_NOT_FOUND, SESSION_NOT_FOUND.
+    /// Ends one session; its tokens are refused from the answer on, and so are the enrollment credentials that were
+    /// obtained in it. Refusals: USER_NOT_FOUND, SESSION_NOT_FOUND.
     static let usersRevokeSession = MethodDescriptor(
         service: "postern.v1.Users", method: "RevokeSession", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
@@ -1019,7 +1024,8 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Removes a way to sign in from a user, even the last one. Refusals: USER_NOT_FOUND, NO_SUCH_PROVIDER.
+    /// Removes a way to sign in from a user, even the last one. Sign-ins that began with it and wait for a second factor
+    /// are over; sessions go on (RevokeTokens ends them). Refusals: USER_NOT_FOUND, NO_SUCH_PROVIDER.
     static let usersUnlink = MethodDescriptor(
         service: "postern.v1.Users", method: "Unlink", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -1033,7 +1039,8 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Gives a user a phone number as second factor, which counts as verified. Refusals: INVALID_PHONE_NUMBER,
+    /// Gives a user a phone number as second factor, which counts as verified. A change of the email that was asked for in
+    /// a session, and not made yet, becomes void; sessions go on (RevokeTokens ends them). Refusals: INVALID_PHONE_NUMBER,
     /// INVALID_DISPLAY_NAME, USER_NOT_FOUND, UNVERIFIED_EMAIL, SECOND_FACTOR_EXISTS, SECOND_FACTOR_LIMIT_EXCEEDED.
     static let usersAddSecondFactor = MethodDescriptor(
         service: "postern.v1.Users", method: "AddSecondFactor", requestStreaming: false, responseStreaming: false,

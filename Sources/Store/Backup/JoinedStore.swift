@@ -16,6 +16,7 @@ extension Store {
         configuration.durability = .synced
         let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
         defer { environment.close() }
+        try environment.openTables(makingMissing: true)
         let storeID = configuration.random.bytes(Witness.storeIDByteCount)
         var begun: OpaquePointer?
         try StoreError.check(mdb_txn_begin(environment.raw, nil, 0, &begun), "mdb_txn_begin")

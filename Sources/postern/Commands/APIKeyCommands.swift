@@ -19,7 +19,7 @@ enum APIKeyCommands {
     ]
 
     static let create = Command(
-        path: ["apikey", "create"],
+        path: ["apikey", "create"], methods: ["Project/CreateApiKey"],
         summary: "Makes an API key and prints it, with -q the key alone: it cannot be read again.",
         example: "apikey create --role app --scope-tenant acme --display-name shop --key-out shop.key",
         flags: [
@@ -93,7 +93,7 @@ enum APIKeyCommands {
     }
 
     static let rotate = Command(
-        path: ["apikey", "rotate"],
+        path: ["apikey", "rotate"], methods: ["Project/RotateApiKey"],
         summary: "Gives an API key a new secret and prints it; the one before stays valid for a while, no older one.",
         example: "apikey rotate <api-key-id> --overlap 24h --key-out shop-new.key",
         operands: [.required("api-key-id")],
@@ -133,7 +133,8 @@ enum APIKeyCommands {
     }
 
     static let whoami = Command(
-        path: ["whoami"], summary: "Says who the server takes this credential for, and what it may do.",
+        path: ["whoami"], methods: ["Project/WhoAmI"],
+        summary: "Says who the server takes this credential for, and what it may do.",
         example: "whoami", isReadOnly: true
     ) { session in
         let client = ProjectClient(channel: try session.channel())
@@ -141,7 +142,8 @@ enum APIKeyCommands {
     }
 
     static let list = Command(
-        path: ["apikey", "list"], summary: "Lists the API keys, revoked ones too.", example: "apikey list",
+        path: ["apikey", "list"], methods: ["Project/ListApiKeys"],
+        summary: "Lists the API keys, revoked ones too.", example: "apikey list",
         flags: [limitFlag], isReadOnly: true, note: keyEventsNote
     ) { session in
         let client = ProjectClient(channel: try session.channel())
@@ -153,7 +155,8 @@ enum APIKeyCommands {
     }
 
     static let update: Command = Command(
-        path: ["apikey", "update"], summary: "Changes an API key; it binds the next request, everywhere.",
+        path: ["apikey", "update"], methods: ["Project/UpdateApiKey"],
+        summary: "Changes an API key; it binds the next request, everywhere.",
         example: "apikey update <api-key-id> --quota-mutations-per-second 2000",
         operands: [.required("api-key-id")],
         flags: [
@@ -187,7 +190,8 @@ enum APIKeyCommands {
     }
 
     static let revoke = Command(
-        path: ["apikey", "revoke"], summary: "Refuses an API key, with all its secrets, from the next request on.",
+        path: ["apikey", "revoke"], methods: ["Project/RevokeApiKey"],
+        summary: "Refuses an API key, with all its secrets, from the next request on.",
         example: "apikey revoke <api-key-id>", operands: [.required("api-key-id")], isValidatable: true,
         note: keyEventsNote
     ) { session in

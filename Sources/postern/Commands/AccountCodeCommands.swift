@@ -13,7 +13,7 @@ enum AccountCodeCommands {
     ]
 
     static let sendCode = Command(
-        path: ["account", "send-code"],
+        path: ["account", "send-code"], methods: ["Accounts/SendOobCode"],
         summary: "Sends a mail with a code, as an application does: for a new password, for an email, or to sign in.",
         example: "-t acme account send-code password-reset --email ann@example.com", operands: [.required("kind")],
         flags: [
@@ -40,7 +40,8 @@ enum AccountCodeCommands {
     }
 
     static let checkCode = Command(
-        path: ["account", "check-code"], summary: "Says what a mailed code is for, and changes nothing.",
+        path: ["account", "check-code"], methods: ["Accounts/CheckOobCode"],
+        summary: "Says what a mailed code is for, and changes nothing.",
         example: "-t acme account check-code - < code", operands: [.required("code|-")], isReadOnly: true
     ) { session in
         let request = AccountsCheckOobCodeRequest(tenantID: try session.tenantID(), oobCode: try code(session))
@@ -48,7 +49,8 @@ enum AccountCodeCommands {
     }
 
     static let applyCode = Command(
-        path: ["account", "apply-code"], summary: "Carries out what a mailed code is for, except a new password.",
+        path: ["account", "apply-code"], methods: ["Accounts/ApplyOobCode"],
+        summary: "Carries out what a mailed code is for, except a new password.",
         example: "-t acme account apply-code - < code", operands: [.required("code|-")]
     ) { session in
         let request = AccountsApplyOobCodeRequest(tenantID: try session.tenantID(), oobCode: try code(session))
@@ -56,7 +58,8 @@ enum AccountCodeCommands {
     }
 
     static let resetPassword = Command(
-        path: ["account", "reset-password"], summary: "Sets a new password with a mailed code.",
+        path: ["account", "reset-password"], methods: ["Accounts/ResetPassword"],
+        summary: "Sets a new password with a mailed code.",
         example: "-t acme account reset-password - --password-file pw < code", operands: [.required("code|-")],
         flags: [UserCommands.passwordFileFlag]
     ) { session in
@@ -68,7 +71,8 @@ enum AccountCodeCommands {
     }
 
     static let signInCustom = Command(
-        path: ["account", "sign-in-custom"], summary: "Signs in with a custom token.",
+        path: ["account", "sign-in-custom"], methods: ["Accounts/SignInWithCustomToken"],
+        summary: "Signs in with a custom token.",
         example: "-t acme account sign-in-custom - < custom-token", operands: [.required("custom-token|-")],
         flags: [Flag("device-name", "TEXT", "what the list of sessions calls this device")]
     ) { session in
@@ -80,7 +84,8 @@ enum AccountCodeCommands {
     }
 
     static let unlink = Command(
-        path: ["account", "unlink"], summary: "Removes a way to sign in from one's own account.",
+        path: ["account", "unlink"], methods: ["Accounts/Unlink"],
+        summary: "Removes a way to sign in from one's own account.",
         example: "-t acme account unlink - github.com < token",
         operands: [.required("id-token|-"), .required("provider-id")],
         flags: [Flag("force", "the last one, too: then nobody can sign in to the account")]

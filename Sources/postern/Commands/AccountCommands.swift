@@ -12,7 +12,7 @@ enum AccountCommands {
         "end-user-ip", "ADDRESS", "for throttling, with a key that is trusted for it")
 
     static let signUp: Command = Command(
-        path: ["account", "sign-up"], summary: "Creates an account and signs it in.",
+        path: ["account", "sign-up"], methods: ["Accounts/SignUp"], summary: "Creates an account and signs it in.",
         example: "-t acme account sign-up --email ann@example.com",
         flags: [
             Flag("email", "EMAIL", "with a password"), UserCommands.passwordFileFlag,
@@ -35,7 +35,8 @@ enum AccountCommands {
     }
 
     static let signIn: Command = Command(
-        path: ["account", "sign-in"], summary: "Signs in with email and password.",
+        path: ["account", "sign-in"], methods: ["Accounts/SignInWithPassword"],
+        summary: "Signs in with email and password.",
         example: "-t acme account sign-in --email ann@example.com",
         flags: [
             Flag("email", "EMAIL", "whose account it is"), UserCommands.passwordFileFlag, deviceNameFlag, endUserIPFlag,
@@ -53,7 +54,8 @@ enum AccountCommands {
     }
 
     static let authURI = Command(
-        path: ["account", "auth-uri"], summary: "Says where a browser goes to sign in with an identity provider.",
+        path: ["account", "auth-uri"], methods: ["Accounts/CreateAuthUri"],
+        summary: "Says where a browser goes to sign in with an identity provider.",
         example: "-t acme account auth-uri google.com --continue-uri https://app.example.com/back",
         operands: [.required("provider-id")],
         flags: [
@@ -76,7 +78,7 @@ enum AccountCommands {
     }
 
     static let signInWithIdp = Command(
-        path: ["account", "sign-in-idp"],
+        path: ["account", "sign-in-idp"], methods: ["Accounts/SignInWithIdp"],
         summary: "Signs in with an ID token or a code of an identity provider, or links it.",
         example: "-t acme account sign-in-idp google.com - < provider-id-token",
         operands: [.required("provider-id"), .required("provider-id-token|code|-")],
@@ -109,7 +111,7 @@ enum AccountCommands {
     }
 
     static let lookup = Command(
-        path: ["account", "lookup"], summary: "Shows the account an ID token belongs to.",
+        path: ["account", "lookup"], methods: ["Accounts/Lookup"], summary: "Shows the account an ID token belongs to.",
         example: "account lookup - < token", operands: [.required("id-token|-")], isReadOnly: true
     ) { session in
         let request = AccountsLookupRequest(
@@ -118,7 +120,7 @@ enum AccountCommands {
     }
 
     static let update: Command = Command(
-        path: ["account", "update"],
+        path: ["account", "update"], methods: ["Accounts/Update"],
         summary: "Changes one's own profile or password; a new password signs every other session out.",
         example: "account update - --display-name Ann < token", operands: [.required("id-token|-")],
         flags: [
@@ -150,7 +152,8 @@ enum AccountCommands {
     }
 
     static let delete = Command(
-        path: ["account", "delete"], summary: "Deletes one's own account.", example: "account delete - --yes < token",
+        path: ["account", "delete"], methods: ["Accounts/Delete"],
+        summary: "Deletes one's own account.", example: "account delete - --yes < token",
         operands: [.required("id-token|-")], isValidatable: true
     ) { session in
         let token = try session.token(operand: 0)

@@ -15,7 +15,8 @@ enum AuditCommands {
     ]
 
     static let list = Command(
-        path: ["audit", "list"], summary: "Lists the events of a tenant's log, newest first.",
+        path: ["audit", "list"], methods: ["Audit/ListEvents"],
+        summary: "Lists the events of a tenant's log, newest first.",
         example: "-t acme audit list --from 24h --kind tenant-updated,call-denied",
         flags: filterFlags + [Flag("oldest-first", "in the order in which they happened"), limitFlag], isReadOnly: true,
         note: """
@@ -37,7 +38,8 @@ enum AuditCommands {
     }
 
     static let watch = Command(
-        path: ["audit", "watch"], summary: "Prints events as they happen, until Ctrl-C.",
+        path: ["audit", "watch"], methods: ["Audit/WatchEvents"],
+        summary: "Prints events as they happen, until Ctrl-C.",
         example: "-t acme audit watch -o ndjson",
         flags: filterFlags + [Flag("after", "SEQUENCE", "start after this one instead of now")], isReadOnly: true
     ) { session in
@@ -68,7 +70,7 @@ enum AuditCommands {
     }
 
     static let export = Command(
-        path: ["audit", "export"],
+        path: ["audit", "export"], methods: ["Audit/ListEvents", "Audit/SignCheckpoint"],
         summary: "Writes a whole log to a new file, with the server's signature of where it ends.",
         example: "-t acme audit export /audits/acme.ndjson", operands: [.required("file")],
         flags: [Flag("after", "SEQUENCE", "only events after this one, the last of an earlier export")],
@@ -78,7 +80,7 @@ enum AuditCommands {
     }
 
     static let key = Command(
-        path: ["audit", "key"],
+        path: ["audit", "key"], methods: ["Audit/GetKey"],
         summary: "Shows the public key of exports, or writes it to a new file (PEM) for those who verify them.",
         example: "audit key /audits/audit-key.pem", operands: [.optional("file")], isReadOnly: true
     ) { session in

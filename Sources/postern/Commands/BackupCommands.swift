@@ -9,7 +9,7 @@ enum BackupCommands {
     static let all = [create, verify, restore]
 
     static let create = Command(
-        path: ["backup", "create"],
+        path: ["backup", "create"], methods: ["Project/Backup"],
         summary: "Writes a backup of the whole running server to a file; the master key is not in it.",
         example: "backup create /backups/postern.backup", operands: [.required("file")], isReadOnly: true
     ) { session in

@@ -9,7 +9,7 @@ enum CertificateMappingCommands {
     static let all = [map, list, unmap]
 
     static let map = Command(
-        path: ["certificate", "map"],
+        path: ["certificate", "map"], methods: ["Project/CreateCertificateMapping"],
         summary: "Gives the holders of a certificate a role, by the name in it and the authority that issued it.",
         example: "certificate map --uri spiffe://example.org/mailer --issuer ca.pem --role app --all-tenants",
         flags: [
@@ -60,7 +60,8 @@ enum CertificateMappingCommands {
     }
 
     static let list = Command(
-        path: ["certificate", "list"], summary: "Lists the certificates that have a role.", example: "certificate list",
+        path: ["certificate", "list"], methods: ["Project/ListCertificateMappings"],
+        summary: "Lists the certificates that have a role.", example: "certificate list",
         flags: [limitFlag], isReadOnly: true
     ) { session in
         let client = ProjectClient(channel: try session.channel())
@@ -72,7 +73,8 @@ enum CertificateMappingCommands {
     }
 
     static let unmap = Command(
-        path: ["certificate", "unmap"], summary: "Takes the role away from a certificate, everywhere and at once.",
+        path: ["certificate", "unmap"], methods: ["Project/DeleteCertificateMapping"],
+        summary: "Takes the role away from a certificate, everywhere and at once.",
         example: "certificate unmap <certificate-mapping-id>", operands: [.required("certificate-mapping-id")],
         isValidatable: true
     ) { session in

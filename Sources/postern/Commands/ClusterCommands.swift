@@ -8,7 +8,7 @@ enum ClusterCommands {
     static let all = [status, verify, snapshot]
 
     static let status = Command(
-        path: ["cluster", "status"],
+        path: ["cluster", "status"], methods: ["Project/GetClusterStatus"],
         summary: "Shows how each node stands to the journal; exits with 6 if one does not answer.",
         example: "cluster status --server 10.0.0.1:7400,10.0.0.2:7400", isReadOnly: true
     ) { session in
@@ -31,7 +31,7 @@ enum ClusterCommands {
     private static let triesMax = 10
 
     static let verify = Command(
-        path: ["cluster", "verify"],
+        path: ["cluster", "verify"], methods: ["Project/DigestStore"],
         summary: "Says whether the nodes hold the same rows, table by table; best while little is written.",
         example: "cluster verify --server 10.0.0.1:7400,10.0.0.2:7400", isReadOnly: true
     ) { session in
@@ -74,7 +74,7 @@ enum ClusterCommands {
 
 extension ClusterCommands {
     static let snapshot = Command(
-        path: ["cluster", "snapshot"],
+        path: ["cluster", "snapshot"], methods: ["Project/MakeSnapshot"],
         summary: "Makes a snapshot, by which the next node joins, and waits until it is complete.",
         example: "cluster snapshot"
     ) { session in

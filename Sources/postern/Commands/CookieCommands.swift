@@ -8,7 +8,8 @@ enum CookieCommands {
     static let all = [create, verify]
 
     static let create = Command(
-        path: ["token", "create-cookie"], summary: "Makes a session cookie of an ID token.",
+        path: ["token", "create-cookie"], methods: ["Tokens/CreateSessionCookie"],
+        summary: "Makes a session cookie of an ID token.",
         example: "-t acme token create-cookie - --valid-for 5d < token", operands: [.required("id-token|-")],
         flags: [Flag("valid-for", "DURATION", "5m to 14d (default: the server's)")]
     ) { session in
@@ -20,7 +21,8 @@ enum CookieCommands {
     }
 
     static let verify = Command(
-        path: ["token", "verify-cookie"], summary: "Asks the server whether a session cookie is valid.",
+        path: ["token", "verify-cookie"], methods: ["Tokens/VerifySessionCookie"],
+        summary: "Asks the server whether a session cookie is valid.",
         example: "-t acme token verify-cookie - < cookie", operands: [.required("session-cookie|-")],
         flags: [Flag("any-tenant", "accept a cookie of any tenant")], isReadOnly: true
     ) { session in

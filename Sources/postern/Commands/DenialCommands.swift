@@ -7,7 +7,8 @@ enum DenialCommands {
     static let all = [list, watch]
 
     static let list = Command(
-        path: ["denials", "list"], summary: "Lists what the self-service toggles refused, newest first.",
+        path: ["denials", "list"], methods: ["Tenants/ListDenials", "Tenants/ListAllDenials"],
+        summary: "Lists what the self-service toggles refused, newest first.",
         example: "-t acme denials list --from 24h",
         flags: [
             Flag("from", "TIME", "not before: 2026-01-31T12:00:00Z, or how long ago: 24h"),
@@ -61,7 +62,8 @@ enum DenialCommands {
     }
 
     static let watch = Command(
-        path: ["denials", "watch"], summary: "Prints refusals as they happen, until Ctrl-C.",
+        path: ["denials", "watch"], methods: ["Tenants/WatchDenials"],
+        summary: "Prints refusals as they happen, until Ctrl-C.",
         example: "-t acme denials watch -o ndjson",
         flags: [Flag("after", "SEQUENCE", "start after this one instead of now")], isReadOnly: true
     ) { session in

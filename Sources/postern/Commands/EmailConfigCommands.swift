@@ -8,7 +8,8 @@ enum EmailConfigCommands {
     static let all = [get, update]
 
     static let get = Command(
-        path: ["email-config", "get"], summary: "Shows how a tenant's mail goes out; never its secrets.",
+        path: ["email-config", "get"], methods: ["EmailConfigs/Get"],
+        summary: "Shows how a tenant's mail goes out; never its secrets.",
         example: "-t acme email-config get", isReadOnly: true
     ) { session in
         let request = EmailConfigsGetRequest(tenantID: try session.tenantID())
@@ -24,7 +25,7 @@ enum EmailConfigCommands {
     ]
 
     static let update: Command = Command(
-        path: ["email-config", "update"], summary: "Changes what is given.",
+        path: ["email-config", "update"], methods: ["EmailConfigs/Update"], summary: "Changes what is given.",
         example: "-t acme email-config update --delivery smtp --smtp-server mail.example.com:587 "
             + "--smtp-username acme --smtp-password-file pw --sender-address no-reply@acme.example",
         flags: [

@@ -14,7 +14,7 @@ enum EmailTemplateCommands {
     ]
 
     static let test = Command(
-        path: ["email-config", "test"],
+        path: ["email-config", "test"], methods: ["EmailConfigs/Test"],
         summary: "Sends one mail by the tenant's settings, and says what the mail server answered.",
         example: "-t acme email-config test ops@acme.example", operands: [.required("email")]
     ) { session in
@@ -26,7 +26,8 @@ enum EmailTemplateCommands {
     }
 
     static let preview = Command(
-        path: ["email-config", "preview"], summary: "Shows what a mail says to a made-up user; sends nothing.",
+        path: ["email-config", "preview"], methods: ["EmailConfigs/PreviewTemplate"],
+        summary: "Shows what a mail says to a made-up user; sends nothing.",
         example: "-t acme email-config preview password-reset --locale de", operands: [.required("kind")],
         flags: [Flag("locale", "TAG", "the language, for example de"), Flag("html", "its HTML, not its text")]
             + templateFlags,
@@ -46,7 +47,7 @@ enum EmailTemplateCommands {
     }
 
     static let setTemplate: Command = Command(
-        path: ["email-config", "set-template"],
+        path: ["email-config", "set-template"], methods: ["EmailConfigs/Update"],
         summary: "Sets what mail of one kind says in one language, or removes it.",
         example: "-t acme email-config set-template password-reset --subject 'Your password' --text-file reset.txt "
             + "--html-file reset.html",

@@ -7,7 +7,8 @@ enum HookConfigCommands {
     static let all = [get, update]
 
     static let get = Command(
-        path: ["hook-config", "get"], summary: "Shows a tenant's blocking hooks; never their secrets.",
+        path: ["hook-config", "get"], methods: ["HookConfigs/Get"],
+        summary: "Shows a tenant's blocking hooks; never their secrets.",
         example: "-t acme hook-config get", isReadOnly: true
     ) { session in
         let request = HookConfigsGetRequest(tenantID: try session.tenantID())
@@ -16,7 +17,7 @@ enum HookConfigCommands {
     }
 
     static let update: Command = Command(
-        path: ["hook-config", "update"], summary: "Sets or removes a blocking hook.",
+        path: ["hook-config", "update"], methods: ["HookConfigs/Update"], summary: "Sets or removes a blocking hook.",
         example: "-t acme hook-config update before-sign-in --url https://acme.example/hook --secret-file secret",
         operands: [.required("before-create|before-sign-in")],
         flags: [

@@ -7,7 +7,8 @@ enum KeyCommands {
     static let all = [list, rotate, revoke]
 
     static let list = Command(
-        path: ["key", "list"], summary: "Lists the keys that sign ID tokens and session cookies, or did.",
+        path: ["key", "list"], methods: ["Project/ListSigningKeys"],
+        summary: "Lists the keys that sign ID tokens and session cookies, or did.",
         example: "key list", isReadOnly: true
     ) { session in
         let client = ProjectClient(channel: try session.channel())
@@ -15,7 +16,7 @@ enum KeyCommands {
     }
 
     static let rotate = Command(
-        path: ["key", "rotate"],
+        path: ["key", "rotate"], methods: ["Project/RotateSigningKey"],
         summary: "Makes a new signing key. It is published now and signs later, when verifiers have fetched it.",
         example: "key rotate --publish-ahead 1h",
         flags: [
@@ -41,7 +42,7 @@ enum KeyCommands {
     }
 
     static let revoke = Command(
-        path: ["key", "revoke"],
+        path: ["key", "revoke"], methods: ["Project/RevokeSigningKey"],
         summary: "Refuses every token that a key signed, at once: for a key that somebody else may have.",
         example: "key revoke 3q2-7wAAAAA", operands: [.required("key-id")], isValidatable: true
     ) { session in

@@ -12,7 +12,8 @@ enum OutboxCommands {
     ]
 
     static let list = Command(
-        path: ["outbox", "list"], summary: "Lists a tenant's mail, newest first: held, waiting, sent, given up.",
+        path: ["outbox", "list"], methods: ["Outbox/List"],
+        summary: "Lists a tenant's mail, newest first: held, waiting, sent, given up.",
         example: "-t acme outbox list --state dead",
         flags: [Flag("state", "held|pending|sent|dead", "only these"), limitFlag], isReadOnly: true
     ) { session in
@@ -32,7 +33,8 @@ enum OutboxCommands {
     }
 
     static let get = Command(
-        path: ["outbox", "get"], summary: "Shows a mail with its link; the event log says who read it.",
+        path: ["outbox", "get"], methods: ["Outbox/Get"],
+        summary: "Shows a mail with its link; the event log says who read it.",
         example: "-t acme outbox get 00065f1c2d3e4f50AbCdEfGhIj", operands: [.required("message-id")], isReadOnly: true
     ) { session in
         let request = OutboxGetRequest(
@@ -41,7 +43,7 @@ enum OutboxCommands {
     }
 
     static let retry = Command(
-        path: ["outbox", "retry"], summary: "Delivers a dead or waiting mail at once.",
+        path: ["outbox", "retry"], methods: ["Outbox/Retry"], summary: "Delivers a dead or waiting mail at once.",
         example: "-t acme outbox retry 00065f1c2d3e4f50AbCdEfGhIj", operands: [.required("message-id")]
     ) { session in
         let request = OutboxRetryRequest(
@@ -51,7 +53,7 @@ enum OutboxCommands {
     }
 
     static let delete = Command(
-        path: ["outbox", "delete"], summary: "Deletes a mail; a code in it stays valid.",
+        path: ["outbox", "delete"], methods: ["Outbox/Delete"], summary: "Deletes a mail; a code in it stays valid.",
         example: "-t acme outbox delete 00065f1c2d3e4f50AbCdEfGhIj", operands: [.required("message-id")]
     ) { session in
         let id = session.arguments.operands[0]

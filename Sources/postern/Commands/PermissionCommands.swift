@@ -7,7 +7,7 @@ enum PermissionCommands {
     static let all = [canI]
 
     static let canI = Command(
-        path: ["can-i"],
+        path: ["can-i"], methods: ["Project/TestPermissions"],
         summary: "Says whether this credential may call a method for --tenant; without one which methods it may call.",
         example: "-t acme can-i Users/Update", operands: [.optional("method")], isReadOnly: true
     ) { session in

@@ -8,7 +8,8 @@ enum ProviderCommands {
     static let all = [create, get, list, update, delete, rebind, test]
 
     static let create = Command(
-        path: ["provider", "create"], summary: "Lets a tenant's users sign in with an identity provider.",
+        path: ["provider", "create"], methods: ["Providers/Create"],
+        summary: "Lets a tenant's users sign in with an identity provider.",
         example: "provider create google.com --client-id 1234.apps.googleusercontent.com --client-secret-file s",
         operands: [.required("provider-id")], flags: ProviderSettings.flags, isValidatable: true
     ) { session in
@@ -23,7 +24,7 @@ enum ProviderCommands {
     }
 
     static let get = Command(
-        path: ["provider", "get"], summary: "Shows a provider; never its client secret.",
+        path: ["provider", "get"], methods: ["Providers/Get"], summary: "Shows a provider; never its client secret.",
         example: "provider get google.com", operands: [.required("provider-id")], isReadOnly: true
     ) { session in
         let request = ProvidersGetRequest(
@@ -33,7 +34,8 @@ enum ProviderCommands {
     }
 
     static let list = Command(
-        path: ["provider", "list"], summary: "Lists the tenant's providers.", example: "provider list",
+        path: ["provider", "list"], methods: ["Providers/List"],
+        summary: "Lists the tenant's providers.", example: "provider list",
         flags: [limitFlag], isReadOnly: true
     ) { session in
         let client = try client(session)
@@ -46,7 +48,7 @@ enum ProviderCommands {
     }
 
     static let update = Command(
-        path: ["provider", "update"],
+        path: ["provider", "update"], methods: ["Providers/Update"],
         summary: "Changes what is given; a change of a URL needs the client secret again.",
         example: "provider update google.com --enabled false", operands: [.required("provider-id")],
         flags: ProviderSettings.flags, isValidatable: true
@@ -64,7 +66,8 @@ enum ProviderCommands {
     }
 
     static let delete = Command(
-        path: ["provider", "delete"], summary: "Ends signing in with a provider; its users keep their accounts.",
+        path: ["provider", "delete"], methods: ["Providers/Delete"],
+        summary: "Ends signing in with a provider; its users keep their accounts.",
         example: "provider delete google.com", operands: [.required("provider-id")], isValidatable: true
     ) { session in
         let id = session.arguments.operands[0]
@@ -76,7 +79,7 @@ enum ProviderCommands {
     }
 
     static let rebind = Command(
-        path: ["provider", "rebind"],
+        path: ["provider", "rebind"], methods: ["Providers/Rebind"],
         summary: "Says that a provider is the one that was at another issuer: its users keep their identities.",
         example: "provider rebind oidc.corp --from-issuer https://old.example",
         operands: [.required("provider-id")],
@@ -96,7 +99,8 @@ enum ProviderCommands {
     }
 
     static let test = Command(
-        path: ["provider", "test"], summary: "Asks a provider what signing in would ask it, and changes nothing.",
+        path: ["provider", "test"], methods: ["Providers/Test"],
+        summary: "Asks a provider what signing in would ask it, and changes nothing.",
         example: "provider test google.com", operands: [.required("provider-id")], isReadOnly: true
     ) { session in
         let request = ProvidersTestRequest(

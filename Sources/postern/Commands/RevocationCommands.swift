@@ -8,7 +8,7 @@ enum RevocationCommands {
     static let all = [watch]
 
     static let watch = Command(
-        path: ["revocations", "watch"],
+        path: ["revocations", "watch"], methods: ["Tokens/WatchRevocations"],
         summary: "Prints what verifiers have to refuse, as it happens, until Ctrl-C; first what still matters.",
         example: "revocations watch --any-tenant -o ndjson",
         flags: [

@@ -7,7 +7,8 @@ enum SMSConfigCommands {
     static let all = [get, update]
 
     static let get = Command(
-        path: ["sms-config", "get"], summary: "Shows how a tenant's SMS go out; never the webhook's secret.",
+        path: ["sms-config", "get"], methods: ["SmsConfigs/Get"],
+        summary: "Shows how a tenant's SMS go out; never the webhook's secret.",
         example: "-t acme sms-config get", isReadOnly: true
     ) { session in
         let request = SmsConfigsGetRequest(tenantID: try session.tenantID())
@@ -16,7 +17,7 @@ enum SMSConfigCommands {
     }
 
     static let update: Command = Command(
-        path: ["sms-config", "update"], summary: "Changes what is given.",
+        path: ["sms-config", "update"], methods: ["SmsConfigs/Update"], summary: "Changes what is given.",
         example: "-t acme sms-config update --delivery webhook --webhook-url https://sms.acme.example/send "
             + "--webhook-secret-file secret",
         flags: [

@@ -8,7 +8,8 @@ enum ServerCommands {
     static let all = [info, health, stats, CertificateCommands.make]
 
     static let info = Command(
-        path: ["server", "info"], summary: "Shows the server's version, protocol and limits.", example: "server info",
+        path: ["server", "info"], methods: ["Project/ServerInfo"],
+        summary: "Shows the server's version, protocol and limits.", example: "server info",
         isReadOnly: true
     ) { session in
         let client = ProjectClient(channel: try session.channel())
@@ -16,7 +17,8 @@ enum ServerCommands {
     }
 
     static let health = Command(
-        path: ["server", "health"], summary: "Says whether the server serves; exits with 6 if not. Needs no key.",
+        path: ["server", "health"], methods: ["grpc.health.v1.Health/Check"],
+        summary: "Says whether the server serves; exits with 6 if not. Needs no key.",
         example: "server health --timeout 1s", isReadOnly: true
     ) { session in
         let client = HealthClient(channel: try session.channel())
@@ -26,7 +28,8 @@ enum ServerCommands {
     }
 
     static let stats = Command(
-        path: ["server", "stats"], summary: "Shows the counters since the start; /metrics has the same.",
+        path: ["server", "stats"], methods: ["Project/Stats"],
+        summary: "Shows the counters since the start; /metrics has the same.",
         example: "server stats -o json", isReadOnly: true
     ) { session in
         let client = ProjectClient(channel: try session.channel())

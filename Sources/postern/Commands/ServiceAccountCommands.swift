@@ -18,7 +18,8 @@ enum ServiceAccountCommands {
         ] + CallerQuotaFlags.all
 
     static let create = Command(
-        path: ["service-account", "create"], summary: "Makes an identity for a program; its keys come next.",
+        path: ["service-account", "create"], methods: ["Project/CreateServiceAccount"],
+        summary: "Makes an identity for a program; its keys come next.",
         example: "service-account create shop-backend --role none --custom-tokens --scope-tenant acme",
         operands: [.optional("service-account-id")],
         flags: grantFlags + [
@@ -43,7 +44,7 @@ enum ServiceAccountCommands {
     }
 
     static let get = Command(
-        path: ["service-account", "get"], summary: "Shows a service account.",
+        path: ["service-account", "get"], methods: ["Project/GetServiceAccount"], summary: "Shows a service account.",
         example: "service-account get shop-backend", operands: [.required("service-account-id")], isReadOnly: true
     ) { session in
         let request = ProjectGetServiceAccountRequest(serviceAccountID: id(session))
@@ -52,7 +53,8 @@ enum ServiceAccountCommands {
     }
 
     static let list = Command(
-        path: ["service-account", "list"], summary: "Lists the service accounts.", example: "service-account list",
+        path: ["service-account", "list"], methods: ["Project/ListServiceAccounts"],
+        summary: "Lists the service accounts.", example: "service-account list",
         flags: [limitFlag], isReadOnly: true
     ) { session in
         let client = try client(session)
@@ -64,7 +66,7 @@ enum ServiceAccountCommands {
     }
 
     static let update: Command = Command(
-        path: ["service-account", "update"],
+        path: ["service-account", "update"], methods: ["Project/UpdateServiceAccount"],
         summary: "Changes what a service account may; it binds the next request, everywhere.",
         example: "service-account update shop-backend --role app",
         operands: [.required("service-account-id")],
@@ -104,7 +106,8 @@ enum ServiceAccountCommands {
     }
 
     static let disable = Command(
-        path: ["service-account", "disable"], summary: "Refuses all that its keys signed or sign, until it is enabled.",
+        path: ["service-account", "disable"], methods: ["Project/UpdateServiceAccount"],
+        summary: "Refuses all that its keys signed or sign, until it is enabled.",
         example: "service-account disable shop-backend", operands: [.required("service-account-id")],
         isValidatable: true
     ) { session in
@@ -113,7 +116,8 @@ enum ServiceAccountCommands {
     }
 
     static let enable = Command(
-        path: ["service-account", "enable"], summary: "Lets its keys be used again.",
+        path: ["service-account", "enable"], methods: ["Project/UpdateServiceAccount"],
+        summary: "Lets its keys be used again.",
         example: "service-account enable shop-backend", operands: [.required("service-account-id")],
         isValidatable: true
     ) { session in
@@ -121,7 +125,8 @@ enum ServiceAccountCommands {
     }
 
     static let delete = Command(
-        path: ["service-account", "delete"], summary: "Deletes a service account with its keys, for ever.",
+        path: ["service-account", "delete"], methods: ["Project/DeleteServiceAccount"],
+        summary: "Deletes a service account with its keys, for ever.",
         example: "service-account delete shop-backend --confirm=shop-backend",
         operands: [.required("service-account-id")], isValidatable: true
     ) { session in

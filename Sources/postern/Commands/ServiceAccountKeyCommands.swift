@@ -10,7 +10,7 @@ enum ServiceAccountKeyCommands {
     private static let lifetimeFlag = Flag("lifetime", "DURATION", "how long it is valid (default: until revoked)")
 
     static let create = Command(
-        path: ["service-account", "key", "create"],
+        path: ["service-account", "key", "create"], methods: ["Project/CreateServiceAccountKey"],
         summary: "Makes a key pair and writes its key file, which cannot be read again.",
         example: "service-account key create shop-backend --key-out shop-backend.json",
         operands: [.required("service-account-id")],
@@ -51,7 +51,7 @@ enum ServiceAccountKeyCommands {
     }
 
     static let upload = Command(
-        path: ["service-account", "key", "upload"],
+        path: ["service-account", "key", "upload"], methods: ["Project/UploadServiceAccountKey"],
         summary: "Adds a public key whose private part stays where it was made.",
         example: "service-account key upload shop-backend shop-backend.pem",
         operands: [.required("service-account-id"), .required("public-key-file|-")], flags: [lifetimeFlag],
@@ -67,7 +67,8 @@ enum ServiceAccountKeyCommands {
     }
 
     static let list = Command(
-        path: ["service-account", "key", "list"], summary: "Lists a service account's keys, revoked ones too.",
+        path: ["service-account", "key", "list"], methods: ["Project/ListServiceAccountKeys"],
+        summary: "Lists a service account's keys, revoked ones too.",
         example: "service-account key list shop-backend", operands: [.required("service-account-id")], isReadOnly: true
     ) { session in
         let request = ProjectListServiceAccountKeysRequest(serviceAccountID: ServiceAccountCommands.id(session))
@@ -76,7 +77,8 @@ enum ServiceAccountKeyCommands {
     }
 
     static let revoke = Command(
-        path: ["service-account", "key", "revoke"], summary: "Refuses all that a key signed or signs, everywhere.",
+        path: ["service-account", "key", "revoke"], methods: ["Project/RevokeServiceAccountKey"],
+        summary: "Refuses all that a key signed or signs, everywhere.",
         example: "service-account key revoke shop-backend <key-id>",
         operands: [.required("service-account-id"), .required("key-id")], isValidatable: true
     ) { session in

@@ -8,7 +8,8 @@ enum SessionCommands {
     static let all = [list, revoke, signOut, watch]
 
     static let list = Command(
-        path: ["session", "list"], summary: "Lists a user's live sessions, the one used last first.",
+        path: ["session", "list"], methods: ["Users/ListSessions"],
+        summary: "Lists a user's live sessions, the one used last first.",
         example: "-t acme session list u1", operands: [.required("uid|email")], isReadOnly: true
     ) { session in
         let request = UsersListSessionsRequest(
@@ -18,7 +19,8 @@ enum SessionCommands {
     }
 
     static let revoke = Command(
-        path: ["session", "revoke"], summary: "Ends one session of a user; its tokens are refused from now on.",
+        path: ["session", "revoke"], methods: ["Users/RevokeSession"],
+        summary: "Ends one session of a user; its tokens are refused from now on.",
         example: "-t acme session revoke u1 0f3a…", operands: [.required("uid|email"), .required("session-id")]
     ) { session in
         let operands = session.arguments.operands
@@ -31,7 +33,7 @@ enum SessionCommands {
     }
 
     static let signOut = Command(
-        path: ["session", "sign-out"], summary: "Ends the session of a refresh token.",
+        path: ["session", "sign-out"], methods: ["Sessions/SignOut"], summary: "Ends the session of a refresh token.",
         example: "-t acme session sign-out - < refresh-token", operands: [.required("refresh-token|-")]
     ) { session in
         let request = SessionsSignOutRequest(
@@ -42,7 +44,8 @@ enum SessionCommands {
     }
 
     static let watch = Command(
-        path: ["session", "watch"], summary: "Prints what happens to the session of an ID token, until it ends.",
+        path: ["session", "watch"], methods: ["Sessions/WatchAuthState"],
+        summary: "Prints what happens to the session of an ID token, until it ends.",
         example: "-t acme session watch - -o ndjson < id-token", operands: [.required("id-token|-")], isReadOnly: true
     ) { session in
         let request = SessionsWatchAuthStateRequest(

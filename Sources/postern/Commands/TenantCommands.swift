@@ -7,7 +7,8 @@ enum TenantCommands {
     static let all = [create, get, usage, list, update, delete] + TenantManyCommands.all
 
     static let create = Command(
-        path: ["tenant", "create"], summary: "Creates a tenant; without an id the server makes one.",
+        path: ["tenant", "create"], methods: ["Tenants/Create"],
+        summary: "Creates a tenant; without an id the server makes one.",
         example: "tenant create acme --display-name \"Acme Corp\"", operands: [.optional("tenant-id")],
         flags: TenantSettings.flags + [
             Flag("template", "ID", "begin with the settings of this tenant, as copy-settings copies them"),
@@ -29,7 +30,8 @@ enum TenantCommands {
     }
 
     static let get = Command(
-        path: ["tenant", "get"], summary: "Shows a tenant; without an id --tenant's, or the default pool.",
+        path: ["tenant", "get"], methods: ["Tenants/Get"],
+        summary: "Shows a tenant; without an id --tenant's, or the default pool.",
         example: "tenant get acme", operands: [.optional("tenant-id")], isReadOnly: true
     ) { session in
         let request = TenantsGetRequest(tenantID: try tenantID(session))
@@ -37,7 +39,7 @@ enum TenantCommands {
     }
 
     static let usage = Command(
-        path: ["tenant", "usage"],
+        path: ["tenant", "usage"], methods: ["Tenants/GetUsage"],
         summary: "Shows what a tenant uses of its quotas; without an id --tenant's, or the default pool.",
         example: "tenant usage acme", operands: [.optional("tenant-id")], isReadOnly: true
     ) { session in
@@ -46,7 +48,7 @@ enum TenantCommands {
     }
 
     static let list = Command(
-        path: ["tenant", "list"], summary: "Lists the tenants.",
+        path: ["tenant", "list"], methods: ["Tenants/List"], summary: "Lists the tenants.",
         example: "tenant list --where enable-anonymous-user=true",
         flags: [TenantFilterFlag.flag, limitFlag], isReadOnly: true
     ) { session in
@@ -60,7 +62,7 @@ enum TenantCommands {
     }
 
     static let update = Command(
-        path: ["tenant", "update"],
+        path: ["tenant", "update"], methods: ["Tenants/Update", "Tenants/UpdateMany"],
         summary: "Changes the settings that are given; without an id --tenant's, or the default pool's.",
         example: "tenant update acme --disabled-user-signup true", operands: [.optional("tenant-id")],
         flags: TenantSettings.flags + [
@@ -98,7 +100,8 @@ enum TenantCommands {
     }
 
     static let delete = Command(
-        path: ["tenant", "delete"], summary: "Deletes a tenant and all of its users, for good.",
+        path: ["tenant", "delete"], methods: ["Tenants/Delete"],
+        summary: "Deletes a tenant and all of its users, for good.",
         example: "tenant delete acme --confirm=acme", operands: [.required("tenant-id")], isValidatable: true
     ) { session in
         let name = session.arguments.operands[0]

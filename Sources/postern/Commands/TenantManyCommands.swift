@@ -8,7 +8,7 @@ enum TenantManyCommands {
     static let all = [history, copySettings]
 
     static let history = Command(
-        path: ["tenant", "history"],
+        path: ["tenant", "history"], methods: ["Audit/ListSettingsChanges"],
         summary: "Lists who changed a tenant's settings, when, from what to what; newest first.",
         example: "tenant history acme --limit 10", operands: [.optional("tenant-id")], flags: [limitFlag],
         isReadOnly: true
@@ -23,7 +23,7 @@ enum TenantManyCommands {
     }
 
     static let copySettings = Command(
-        path: ["tenant", "copy-settings"],
+        path: ["tenant", "copy-settings"], methods: ["Tenants/CopySettings"],
         summary: "Makes settings of a tenant what they are in another one; nothing that is secret is copied.",
         example: "tenant copy-settings template acme", operands: [.required("from"), .required("to")],
         flags: [Flag("settings", "PATH,…", "only these, as tenant history names them (default: all that are copied)")],

@@ -8,7 +8,8 @@ enum TokenCommands {
     static let all = [verify, refresh, mint, decode]
 
     static let verify = Command(
-        path: ["token", "verify"], summary: "Asks the server whether an ID token is valid.",
+        path: ["token", "verify"], methods: ["Tokens/VerifyIdToken"],
+        summary: "Asks the server whether an ID token is valid.",
         example: "token verify - < token",
         operands: [.required("id-token|-")], flags: [Flag("any-tenant", "accept a token of any tenant")],
         isReadOnly: true
@@ -21,7 +22,7 @@ enum TokenCommands {
     }
 
     static let refresh = Command(
-        path: ["token", "refresh"],
+        path: ["token", "refresh"], methods: ["Tokens/Refresh"],
         summary: "Exchanges a refresh token for a new ID token and the refresh token's successor.",
         example: "token refresh - < refresh-token -o json", operands: [.required("refresh-token|-")]
     ) { session in
@@ -34,7 +35,7 @@ enum TokenCommands {
     }
 
     static let mint = Command(
-        path: ["token", "mint"],
+        path: ["token", "mint"], methods: ["Users/CreateCustomToken"],
         summary: "Makes a custom token, with which a client can sign in as the user once.",
         example: "-t acme token mint u1 --claims '{\"plan\":\"gold\"}' --lifetime 5m", operands: [.required("uid")],
         flags: [

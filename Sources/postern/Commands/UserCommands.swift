@@ -23,7 +23,7 @@ enum UserCommands {
     static let passwordFileFlag = Flag("password-file", "FILE", "holds the password; - is standard input")
 
     static let create = Command(
-        path: ["user", "create"], summary: "Creates a user.",
+        path: ["user", "create"], methods: ["Users/Create"], summary: "Creates a user.",
         example: "user create --email ann@example.com --display-name Ann --password-file pw",
         flags: [Flag("uid", "UID", "1 to 128 bytes; without it the server makes one")] + propertyFlags,
         isValidatable: true
@@ -39,7 +39,8 @@ enum UserCommands {
     }
 
     static let get: Command = Command(
-        path: ["user", "get"], summary: "Shows a user, by uid, email, phone number or a provider's identity.",
+        path: ["user", "get"], methods: ["Users/Get", "Users/GetByEmail", "Users/GetByPhone", "Users/GetByProvider"],
+        summary: "Shows a user, by uid, email, phone number or a provider's identity.",
         example: "user get --email ann@example.com",
         operands: [.optional("uid|email")],
         flags: [
@@ -80,7 +81,8 @@ enum UserCommands {
     }
 
     static let list = Command(
-        path: ["user", "list"], summary: "Lists the users of a tenant, by uid.", example: "-t acme user list -o ndjson",
+        path: ["user", "list"], methods: ["Users/List"],
+        summary: "Lists the users of a tenant, by uid.", example: "-t acme user list -o ndjson",
         flags: [limitFlag], isReadOnly: true
     ) { session in
         let (client, tenantID) = (try client(session), try session.tenantID())
@@ -92,7 +94,7 @@ enum UserCommands {
     }
 
     static let update: Command = Command(
-        path: ["user", "update"],
+        path: ["user", "update"], methods: ["Users/Update"],
         summary: "Changes what is given; an empty value removes. Email, password and disabled sign the user out.",
         example: "user update u1 --display-name \"Ann B.\" --disabled true", operands: [.required("uid|email")],
         flags: propertyFlags + [
@@ -142,7 +144,8 @@ enum UserCommands {
     }
 
     static let setClaims = Command(
-        path: ["user", "set-claims"], summary: "Replaces the custom claims: a JSON object; {} removes them.",
+        path: ["user", "set-claims"], methods: ["Users/SetCustomClaims"],
+        summary: "Replaces the custom claims: a JSON object; {} removes them.",
         example: "user set-claims u1 '{\"role\":\"editor\"}'",
         operands: [.required("uid|email"), .required("json|-")], isValidatable: true
     ) { session in
@@ -163,7 +166,8 @@ enum UserCommands {
     }
 
     static let revokeTokens = Command(
-        path: ["user", "revoke-tokens"], summary: "Signs a user out everywhere; all tokens until now are refused.",
+        path: ["user", "revoke-tokens"], methods: ["Users/RevokeTokens"],
+        summary: "Signs a user out everywhere; all tokens until now are refused.",
         example: "user revoke-tokens u1", operands: [.required("uid|email")], isValidatable: true
     ) { session in
         let request = UsersRevokeTokensRequest(
@@ -174,7 +178,8 @@ enum UserCommands {
     }
 
     static let delete = Command(
-        path: ["user", "delete"], summary: "Deletes a user.", example: "user delete u1 --yes",
+        path: ["user", "delete"], methods: ["Users/Delete"],
+        summary: "Deletes a user.", example: "user delete u1 --yes",
         operands: [.required("uid|email")], isValidatable: true
     ) { session in
         let name = session.arguments.operands[0]
@@ -188,7 +193,8 @@ enum UserCommands {
     }
 
     static let batchDelete = Command(
-        path: ["user", "batch-delete"], summary: "Deletes the users whose uids stand in the lines of a file.",
+        path: ["user", "batch-delete"], methods: ["Users/BatchDelete"],
+        summary: "Deletes the users whose uids stand in the lines of a file.",
         example: "-t acme user batch-delete uids.txt --confirm=acme", operands: [.required("file|-")],
         flags: [Flag("force", "delete users that are not disabled, too")], isValidatable: true
     ) { session in

@@ -7,7 +7,8 @@ import PosternClient
 /// postern user export: all users of a tenant into a file, in any of the forms that user import reads.
 enum UserExport {
     static let command = Command(
-        path: ["user", "export"], summary: "Writes all users of a tenant to a new file, which user import reads.",
+        path: ["user", "export"], methods: ["Users/Export"],
+        summary: "Writes all users of a tenant to a new file, which user import reads.",
         example: "-t acme user export - --format ndjson > users.ndjson", operands: [.required("file|-")],
         flags: [
             Flag(

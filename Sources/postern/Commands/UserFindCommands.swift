@@ -8,7 +8,8 @@ enum UserFindCommands {
     static let all = [count, query, batchGet]
 
     static let count = Command(
-        path: ["user", "count"], summary: "Says how many users the tenant has.", example: "-t acme user count",
+        path: ["user", "count"], methods: ["Users/Count"],
+        summary: "Says how many users the tenant has.", example: "-t acme user count",
         isReadOnly: true
     ) { session in
         let request = UsersCountRequest(tenantID: try session.tenantID())
@@ -36,7 +37,7 @@ enum UserFindCommands {
     ]
 
     static let query = Command(
-        path: ["user", "query"],
+        path: ["user", "query"], methods: ["Users/Query"],
         summary: "Finds users by conditions that all hold; the operand is any part of an email.",
         example: "user query ann@exam --disabled false --created-after 30d",
         operands: [.optional("part-of-email")],
@@ -120,7 +121,7 @@ enum UserFindCommands {
     }
 
     static let batchGet = Command(
-        path: ["user", "batch-get"],
+        path: ["user", "batch-get"], methods: ["Users/BatchGet"],
         summary: "Shows the users of a list: a uid, an email or a phone number in each line of a file.",
         example: "-t acme user batch-get users.json -o ndjson", operands: [.required("file|-")],
         isReadOnly: true

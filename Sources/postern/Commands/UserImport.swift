@@ -7,7 +7,7 @@ import PosternClient
 /// postern user import: a file of users, in batches, every row accounted for.
 enum UserImport {
     static let command = Command(
-        path: ["user", "import"],
+        path: ["user", "import"], methods: ["Users/Import"],
         summary: "Brings users in from a file of user export or of Firebase, with their passwords.",
         example: "-t acme user import users.json --hash-algo scrypt --hash-key-file key --rounds 8 --mem-cost 14",
         operands: [.required("file|-")],

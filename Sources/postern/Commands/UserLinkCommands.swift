@@ -8,7 +8,7 @@ enum UserLinkCommands {
     static let all = [link, unlink, explainLink, oobLink]
 
     static let link = Command(
-        path: ["user", "link"], summary: "Links an identity of a provider to a user.",
+        path: ["user", "link"], methods: ["Users/Link"], summary: "Links an identity of a provider to a user.",
         example: "user link u1 oidc.corp --raw-id 4711", operands: [.required("uid|email"), .required("provider-id")],
         flags: [
             Flag("raw-id", "ID", "the user's identifier at the provider"),
@@ -28,7 +28,8 @@ enum UserLinkCommands {
     }
 
     static let unlink = Command(
-        path: ["user", "unlink"], summary: "Removes a way to sign in from a user, the last one too.",
+        path: ["user", "unlink"], methods: ["Users/Unlink"],
+        summary: "Removes a way to sign in from a user, the last one too.",
         example: "user unlink u1 github.com", operands: [.required("uid|email"), .required("provider-id")],
         isValidatable: true
     ) { session in
@@ -39,7 +40,7 @@ enum UserLinkCommands {
     }
 
     static let explainLink = Command(
-        path: ["user", "explain-link"],
+        path: ["user", "explain-link"], methods: ["Users/ExplainLink"],
         summary: "Says what signing in, or linking to a user, with an identity would do, and why.",
         example: "user explain-link google.com --claims '{\"sub\":\"1\",\"email\":\"ann@gmail.com\"}'",
         operands: [.required("provider-id")],
@@ -63,7 +64,8 @@ enum UserLinkCommands {
     ]
 
     static let oobLink: Command = Command(
-        path: ["user", "oob-link"], summary: "Makes a link as a mail would carry it, and sends nothing.",
+        path: ["user", "oob-link"], methods: ["Users/GenerateOobLink"],
+        summary: "Makes a link as a mail would carry it, and sends nothing.",
         example: "user oob-link password-reset ann@example.com",
         operands: [.required("kind"), .required("email")],
         flags: [

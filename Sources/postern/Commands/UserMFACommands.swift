@@ -8,7 +8,8 @@ enum UserMFACommands {
     static let all = [list, addPhone, remove]
 
     static let list = Command(
-        path: ["user", "mfa", "list"], summary: "Lists a user's second factors.", example: "-t acme user mfa list u1",
+        path: ["user", "mfa", "list"], methods: ["Users/Get"],
+        summary: "Lists a user's second factors.", example: "-t acme user mfa list u1",
         operands: [.required("uid|email")], isReadOnly: true
     ) { session in
         let request = UsersGetRequest(
@@ -18,7 +19,7 @@ enum UserMFACommands {
     }
 
     static let addPhone = Command(
-        path: ["user", "mfa", "add-phone"],
+        path: ["user", "mfa", "add-phone"], methods: ["Users/AddSecondFactor"],
         summary: "Gives a user a phone number as second factor; it counts as verified.",
         example: "-t acme user mfa add-phone u1 +14155550123 --display-name work",
         operands: [.required("uid|email"), .required("phone-number")],
@@ -35,7 +36,7 @@ enum UserMFACommands {
     }
 
     static let remove: Command = Command(
-        path: ["user", "mfa", "remove"],
+        path: ["user", "mfa", "remove"], methods: ["Users/RemoveSecondFactor"],
         summary: "Removes a second factor, or all of them; with the last one the recovery codes go.",
         example: "-t acme user mfa remove u1 --all", operands: [.required("uid|email"), .optional("factor-id")],
         flags: [Flag("all", "every factor of the user")], isValidatable: true

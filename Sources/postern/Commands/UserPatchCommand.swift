@@ -7,7 +7,7 @@ enum UserPatchCommand {
     static let all = [patch]
 
     static let patch: Command = Command(
-        path: ["user", "patch"],
+        path: ["user", "patch"], methods: ["Users/UpdateMany"],
         summary:
             "Changes all users that fulfil conditions, as user query finds them; the operand is any part of an email.",
         example: "-t acme user patch @old.example --claim plan=trial --merge-claims '{\"plan\":null}'",

@@ -7,7 +7,7 @@ import PosternClient
 /// postern user verify-hash: tries the parameters of an import with one user whose password is known.
 enum UserVerifyHash {
     static let command = Command(
-        path: ["user", "verify-hash"],
+        path: ["user", "verify-hash"], methods: ["Users/VerifyHashSpec"],
         summary: "Tries with one user of a file whether its passwords were hashed as you think; imports nothing.",
         example: "-t acme user verify-hash users.json u1 --hash-algo sha256 --password-file pw",
         operands: [.required("file|-"), .required("uid|email")],

@@ -71,3 +71,8 @@ enum MethodDescriptorProtoNumber {
     static let clientStreaming = 5
     static let serverStreaming = 6
 }
+
+enum MethodOptionsNumber {
+    static let rule = 50001
+    static let stubOnly = 50002
+}

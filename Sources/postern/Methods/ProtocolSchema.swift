@@ -47,6 +47,8 @@ struct ProtocolSchema: Sendable {
         let response: Text
         let isClientStreaming: Bool
         let isServerStreaming: Bool
+        /// Why the method has no command: its option `stub_only`, or empty.
+        let stubOnly: Text
 
         /// "postern.v1.Users/Get"
         var fullName: String { "\(service)/\(name)" }
@@ -119,6 +121,8 @@ extension ProtocolSchema.Method {
         response = declaration.typeName(MethodDescriptorProtoNumber.outputType)
         isClientStreaming = declaration.integer(MethodDescriptorProtoNumber.clientStreaming) != 0
         isServerStreaming = declaration.integer(MethodDescriptorProtoNumber.serverStreaming) != 0
+        let options = declaration.messages(MethodDescriptorProtoNumber.options).first
+        stubOnly = options?.text(MethodOptionsNumber.stubOnly) ?? .empty
     }
 }
 

@@ -15,6 +15,8 @@ struct Command: Sendable {
 
     /// `["tenant", "update"]`.
     let path: [String]
+    /// The methods of postern.v1 that the command is there for: `["Users/Get"]`. A name of another package is whole.
+    var methods: [String] = []
     let summary: String
     /// A whole command line that works, without `postern`; the first thing that help shows.
     let example: String

@@ -1,4 +1,5 @@
 import Base
+import TestSupport
 import Testing
 
 @testable import Crypto
@@ -49,6 +50,34 @@ enum RFCKeys {
         #expect(key.jwk == jwk)
         #expect(key.algorithm == jwk.algorithm)
         for _ in 0..<3 { #expect(key.verify(signature: signature, over: message)) }
+    }
+
+    @Test(arguments: RFCKeys.all)
+    func aCopyChecksAsItsOriginalDoesAndOutlivesIt(jwk: PublicJWK, message: [UInt8], signature: [UInt8]) throws {
+        let copy = try VerificationKey(jwk: jwk).copied()
+        #expect(copy.jwk == jwk && copy.algorithm == jwk.algorithm && copy.thumbprint == jwk.thumbprint)
+        var wrong = signature
+        wrong[0] ^= 1
+        for key in [copy, copy.copied()] {
+            #expect(key.verify(signature: signature, over: message))
+            #expect(!key.verify(signature: wrong, over: message))
+            #expect(!key.verify(signature: signature + [0], over: message))
+            #expect(key.verify(signature: signature, over: message))
+        }
+    }
+
+    /// OpenSSL's keys are copied while other threads use them.
+    @Test(arguments: RFCKeys.all)
+    func aKeyIsCopiedWhileOthersUseIt(jwk: PublicJWK, message: [UInt8], signature: [UInt8]) async throws {
+        let key = try VerificationKey(jwk: jwk)
+        let results = try await atOnce(8) { _ in
+            (0..<50).allSatisfy { _ in
+                let copy = key.copied()
+                return copy !== key && copy.verify(signature: signature, over: message)
+                    && key.verify(signature: signature, over: message)
+            }
+        }
+        for result in results { #expect(try result.get()) }
     }
 
     @Test(arguments: RFCKeys.all)

@@ -8,9 +8,11 @@ import Testing
 
 @Suite struct AccountTests {
     @Test func anAccountComesBackFromItsRecord() throws {
-        let before = Account(
+        var before = Account(
             user: account("u", email: "a@b.c", phoneNumber: "+14155550123") { $0.customClaimsJSON = [1, 2] }.user,
             passwordHash: "h", passwordUpdatedAt: Timestamp(seconds: 9))
+        before.signsInByCustomToken = true
+        before.importedAt = Timestamp(seconds: 8)
         #expect(try Account(before.record) == before)
         let record = before.record.encoded()
         #expect(record.withUnsafeBytes { [UInt8](Account.encodedUser(in: $0)) } == before.user.encoded())

@@ -162,6 +162,49 @@ import Testing
         }
     }
 
+    /// The other system knew the password long before the thief signed in here with the former one.
+    @Test func `Hoarded device tokens are worth nothing after an import replaced the password`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let uid = try #require(try client.signUp(Self.email).user).uid
+            let thief = try Guesser(server, isTrusted: false)
+            let hoard = try (0..<50).map { _ in try thief.signIn(Self.email).deviceToken }
+            server.clock.advance(by: .seconds(1))
+            var row = ImportUser(uid: uid, email: Self.email)
+            row.passwordHash = Secret("$2a$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a")
+            row.passwordUpdatedAtMicros = 1
+            let answer = try ImportTests.importing(
+                client.client, [row], spec: .bcrypt(BcryptSpec()), onConflict: .replace)
+            #expect(answer.replacedCount == 1)
+            let reasons = (0..<500).map { number in
+                thief.tryPassword("x", of: Self.email, deviceToken: hoard[number % 50]).reason
+            }
+            #expect(reasons.count { $0 == wrongCredentials } == 6)
+        }
+    }
+
+    /// A row of another system says how old its password is, and knows nothing of the account that had the uid here.
+    @Test func `Hoarded device tokens are worth nothing to an account that was imported anew`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let uid = try #require(try client.signUp(Self.email).user).uid
+            let thief = try Guesser(server, isTrusted: false)
+            let hoard = try (0..<50).map { _ in try thief.signIn(Self.email).deviceToken }
+            server.clock.advance(by: .seconds(1))
+            let _: UsersDeleteResponse = try client.client.call(
+                "postern.v1.Users/Delete", UsersDeleteRequest(uid: uid))
+            var row = ImportUser(uid: uid, email: Self.email)
+            row.passwordHash = Secret("$2a$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a")
+            row.passwordUpdatedAtMicros = 1
+            let answer = try ImportTests.importing(client.client, [row], spec: .bcrypt(BcryptSpec()))
+            #expect(answer.createdCount == 1)
+            let reasons = (0..<500).map { number in
+                thief.tryPassword("x", of: Self.email, deviceToken: hoard[number % 50]).reason
+            }
+            #expect(reasons.count { $0 == wrongCredentials } == 6)
+        }
+    }
+
     // MARK: Restarts
 
     @Test func `A restart forgets neither the guesses nor the addresses of the owner`() async throws {

@@ -66,6 +66,91 @@ import Testing
         }
     }
 
+    @Test func `A code for a new password does not come back with the email`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            _ = try EmailRecoveryTests.verifiedAccount(client, Self.email)
+            try client.sendOob(.passwordReset, email: Self.email)
+            let code = try EmailRecoveryTests.newestCode(client, .passwordReset)
+            let elsewhere: Text = "elsewhere@example.com"
+            for (old, new) in [(Self.email, elsewhere), (elsewhere, Self.email)] {
+                let idToken = try #require(try client.signIn(old).tokens).idToken
+                try client.sendOob(.verifyAndChangeEmail, newEmail: new, idToken: idToken)
+                _ = try client.applyOob(try EmailRecoveryTests.newestCode(client, .verifyAndChangeEmail))
+            }
+            #expect(try client.signIn(Self.email).user?.email == Self.email)
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.checkOob(code) }
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.resetPassword(code, "the thief's horse") }
+        }
+    }
+
+    // MARK: Sign-in links
+
+    /// A user with a proved email, and a link that somebody else read in the user's mailbox.
+    private static func withReadLink(
+        _ body: (IdentityClient, AccountsSignUpResponse, _ link: Secret) throws -> Void
+    ) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+            let user = try client.signUp(email)
+            try client.verifyEmail(try #require(user.tokens).idToken)
+            try client.sendOob(.emailSignin, email: email)
+            try body(client, user, try EmailRecoveryTests.newestCode(client, .emailSignin))
+        }
+    }
+
+    /// The link is void, and the mailbox's owner can have another one.
+    private static func expectVoid(_ link: Secret, _ client: IdentityClient, _ user: AccountsSignUpResponse) throws {
+        expectRefusal("INVALID_OOB_CODE") { _ = try client.signIn(email, link: link) }
+        try client.sendOob(.emailSignin, email: email)
+        let next = try EmailRecoveryTests.newestCode(client, .emailSignin)
+        #expect(try client.signIn(email, link: next).user?.uid == user.user?.uid)
+    }
+
+    @Test(arguments: [Ending.passwordByAdmin, .passwordRemovedByAdmin, .replacedByImport])
+    func `A sign-in link ends with a password that an admin sets`(_ ending: Ending) async throws {
+        try await Self.withReadLink { client, user, link in
+            try Self.end(ending, client, user)
+            try Self.expectVoid(link, client, user)
+        }
+    }
+
+    @Test func `A sign-in link ends with a reset of the password`() async throws {
+        try await Self.withReadLink { client, user, link in
+            try client.sendOob(.passwordReset, email: Self.email)
+            _ = try client.resetPassword(try EmailRecoveryTests.newestCode(client, .passwordReset), "another horse")
+            try Self.expectVoid(link, client, user)
+        }
+    }
+
+    /// The address is another person's than the account's. The person gets an account of its own by the reset.
+    @Test func `A sign-in link ends with a reset that makes an account`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_link_signin", "enable_email_privacy"]) {
+                $0.enableEmailLinkSignin = true
+                $0.enableEmailPrivacy = false
+            }
+            let thief = try EmailRecoveryTests.verifiedAccount(client, "thief@example.com")
+            _ = try EmailRecoveryTests.move(client, to: Self.email, thief.idToken)
+            try client.sendOob(.emailSignin, email: Self.email)
+            let link = try EmailRecoveryTests.newestCode(client, .emailSignin)
+            try client.sendOob(.passwordReset, email: Self.email)
+            _ = try client.resetPassword(try EmailRecoveryTests.newestCode(client, .passwordReset), "another horse")
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.signIn(Self.email, link: link) }
+            #expect(try client.signIn(Self.email, password: "another horse").user?.email == Self.email)
+        }
+    }
+
+    /// A thief in a session must not void the links by which the owner wants to come in.
+    @Test func `A sign-in link outlives a password that is set in a session`() async throws {
+        try await Self.withReadLink { client, user, link in
+            try Self.end(.ownPassword, client, user)
+            #expect(try client.signIn(Self.email, link: link).user?.uid == user.user?.uid)
+        }
+    }
+
     // MARK: Pending tokens
 
     private static func signIn(

@@ -78,7 +78,7 @@ import Wire
             #expect(counters.waiting.value == 3 && counters.waitingRefused.value == 1)
 
             // A caller that goes away makes room, and a password that was never tried costs nothing.
-            strangers.client.close()
+            strangers.client.reset()
             #expect(Self.becomes { counters.waiting.value == 0 })
         }
     }

@@ -20,6 +20,7 @@ import Wire
         init(_ server: TestServer) {
             var limits = server.project.limits
             limits.cancelsPerSecondMax = 100_000
+            limits.idleFramesPerSecondMax = 100_000
             session = GRPCSession(
                 limits: SharedLimits(limits), methods: server.instance.router, metrics: TransportMetrics(), now: .now)
             input.append(contentsOf: RawHTTP2.preface + RawHTTP2.bytes(Frame(type: RawHTTP2.settings)))
@@ -94,10 +95,11 @@ import Wire
         }
     }
 
+    /// nghttp2 has a limit of its own, which is lower than ours: 1,000 at once, and 33 a second.
     @Test func `Calls that were taken back before their turn leave no trace`() async throws {
         try await withServer { server in
             let fed = Fed(server)
-            for number in 0..<500 {
+            for number in 0..<1_500 {
                 let stream = UInt32(2 * number + 1)
                 let reset = Frame(
                     type: RawHTTP2.reset, stream: stream, payload: RawHTTP2.bigEndian(RawHTTP2.cancel, 4))
@@ -105,7 +107,7 @@ import Wire
                     fed.take([RawHTTP2.request(stream), RawHTTP2.message(stream), reset], mayBegin: false) == 0)
             }
             #expect(fed.session.streams.isEmpty && fed.session.waiting.all.isEmpty)
-            #expect(fed.take([RawHTTP2.request(2_001), RawHTTP2.message(2_001)]) == 1)
+            #expect(fed.take([RawHTTP2.request(4_001), RawHTTP2.message(4_001)]) == 1)
         }
     }
 

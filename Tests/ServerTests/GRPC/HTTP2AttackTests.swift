@@ -84,6 +84,7 @@ import Transport
                 (idleMax, Frame(type: RawHTTP2.settings)),
                 (idleMax, Frame(type: RawHTTP2.priority, stream: 3, payload: [0, 0, 0, 0, 1])),
                 (idleMax, Frame(type: 0xFA)),
+                (idleMax, Frame(type: RawHTTP2.windowUpdate, payload: RawHTTP2.bigEndian(1, 4))),
                 (pings, Frame(type: RawHTTP2.ping, payload: Array(repeating: 7, count: 8))),
             ]
             for (most, frame) in floods {
@@ -96,6 +97,14 @@ import Transport
                 try raw.send(Array(repeating: Frame(type: RawHTTP2.data, stream: 1), count: 2 * idleMax + 2))
             }
             #expect(code == RawHTTP2.enhanceYourCalm)
+            // Ends of a stream that has ended: HTTP/2 passes over them.
+            let codeOfEnds = try codeOfEnd(server) { raw in
+                try raw.send(RawHTTP2.request(1), RawHTTP2.message(1))
+                _ = try raw.readAnswer(1)
+                let end = Frame(type: RawHTTP2.data, flags: RawHTTP2.endStream, stream: 1)
+                try raw.send(Array(repeating: end, count: 2 * idleMax + 3))
+            }
+            #expect(codeOfEnds == RawHTTP2.enhanceYourCalm)
         }
     }
 

@@ -1,5 +1,6 @@
 import Base
 import Identity
+import Messages
 import Service
 import TestSupport
 import Testing
@@ -35,6 +36,37 @@ import Transport
             try raw.send(RawHTTP2.request(3), RawHTTP2.message(3))
             #expect(try raw.readAnswer(3).last?.type == RawHTTP2.headers)
             #expect(server.instance.server.metrics.framesRefused.value == 0)
+        }
+    }
+
+    /// Clients open both windows for each DATA that they read, some in several steps.
+    @Test func `Windows that are opened in small steps are not too many frames`() async throws {
+        try await withServer(configure: { $0.limits.idleFramesPerSecondMax = 20 }) { server in
+            let raw = try RawHTTP2(server, settings: [(4, 10)])
+            let question = GRPCServerReflectionRequest(
+                host: "", messageRequest: .fileContainingSymbol("postern.v1.Users")
+            ).encoded()
+            try raw.send(
+                RawHTTP2.request(
+                    1, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                    [("authorization", server.adminKey.bearer.string)]),
+                RawHTTP2.message(1, question))
+            var updates = 0
+            while true {
+                let frame = try raw.readFrame()
+                try #require(frame.type != RawHTTP2.goAway && frame.type != RawHTTP2.reset)
+                if frame.type == RawHTTP2.headers, frame.flags & RawHTTP2.endStream != 0 { break }
+                guard frame.type == RawHTTP2.data, !frame.payload.isEmpty else { continue }
+                let first = frame.payload.count / 2
+                for step in [first, frame.payload.count - first] where step > 0 {
+                    for stream: UInt32 in [0, 1] {
+                        let payload = RawHTTP2.bigEndian(UInt32(step), 4)
+                        try raw.send(Frame(type: RawHTTP2.windowUpdate, stream: stream, payload: payload))
+                        updates += 1
+                    }
+                }
+            }
+            #expect(updates > 200)
         }
     }
 

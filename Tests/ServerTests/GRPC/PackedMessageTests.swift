@@ -66,12 +66,31 @@ import Wire
         }
     }
 
+    /// gRPC's compression.md tells a message that cannot be read apart from a compression that the server lacks.
+    @Test func `A compressed message of a request that names no compression is INTERNAL`() async throws {
+        try await withServer { server in
+            let caller = try GRPCCaller(port: server.port)
+            let cases: [(firstByte: UInt8, encoding: Text?, code: StatusCode)] = [
+                (1, nil, .internal), (1, "identity", .internal), (2, "gzip", .internal), (1, "br", .unimplemented),
+                (0, "br", .unimplemented), (1, "gzip", .invalidArgument), (0, "gzip", .ok), (0, "identity", .ok),
+            ]
+            for (firstByte, encoding, code) in cases {
+                let metadata = encoding.map { [OutgoingMetadata.Entry(key: "grpc-encoding", value: $0)] } ?? []
+                let answer = try caller.call(
+                    "grpc.health.v1.Health/Check", [[]], metadata: metadata, firstByte: firstByte)
+                #expect((answer.failure?.code ?? .ok) == code, "\(firstByte) \(encoding?.string ?? "none")")
+                #expect(answer.text("grpc-accept-encoding") == "identity,gzip")
+            }
+        }
+    }
+
     /// One read brings up to 64 KiB, which may be thousands of frames.
     @Test func `Short frames are decoded piece by piece, with a look at the clock between`() async throws {
         try await withServer { server in
+            var limits = server.project.limits
+            limits.idleFramesPerSecondMax = 100_000
             let session = GRPCSession(
-                limits: SharedLimits(server.project.limits), methods: server.instance.router,
-                metrics: TransportMetrics(), now: .now)
+                limits: SharedLimits(limits), methods: server.instance.router, metrics: TransportMetrics(), now: .now)
             var output = OutputQueue()
             var input = ByteBuffer()
             input.append(contentsOf: RawHTTP2.preface + RawHTTP2.bytes(Frame(type: RawHTTP2.settings)))

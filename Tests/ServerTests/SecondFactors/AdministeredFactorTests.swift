@@ -51,6 +51,24 @@ import Testing
         }
     }
 
+    /// Somebody who has the password alone wants to have another email in the account before it has a factor.
+    @Test func `A change of the email that was asked for before ends when an admin adds a factor`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let tokens = try client.verifiedUser("ada@example.com")
+            let uid = try client.find("ada@example.com").uid
+            try client.sendOob(.verifyAndChangeEmail, newEmail: "thief@example.com", idToken: tokens.idToken)
+            let mail = try #require(try client.mails().first { $0.message.to == "thief@example.com" })
+            let _: UsersAddSecondFactorResponse = try client.client.call(
+                "postern.v1.Users/AddSecondFactor", UsersAddSecondFactorRequest(uid: uid, phoneNumber: Self.number))
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(mail.code) }
+            #expect(try client.get(uid).email == "ada@example.com")
+            // The sessions go on: to end them is another call.
+            _ = try client.lookup(tokens.idToken)
+        }
+    }
+
     @Test func `An admin adds no factor to an unverified email, and end users add none by Update`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

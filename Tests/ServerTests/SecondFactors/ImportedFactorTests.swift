@@ -29,6 +29,42 @@ import Testing
         }
     }
 
+    /// The row says how old the factor is, and knows nothing of the account that had the uid before.
+    @Test func `Devices of a deleted account are not known to an account that is imported anew`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let secret = Secret([UInt8](repeating: 7, count: 20))
+            let factor = SecondFactor(factorID: "f1", kind: .totp, enrolledAtMicros: 1)
+            var row = Self.row("")
+            row.secondFactors = [ImportSecondFactor(factor: factor, totpSecret: secret)]
+            let user = AppUser(
+                email: row.email, uid: row.uid, factorID: "f1", secret: secret, recoveryCodes: [], tokens: TokenPair())
+            func makeAccount() throws {
+                let answer = try ImportTests.importing(client.client, [row], spec: .bcrypt(BcryptSpec()))
+                try #require(answer.createdCount == 1, "\(answer.rejections)")
+            }
+            func begin() throws -> Secret {
+                try client.pending { _ = try client.signIn(user.email, password: "another horse") }
+            }
+            func guess(_ deviceToken: Text) throws -> String {
+                let (pending, code) = (try begin(), user.wrongCode(server))
+                return failure {
+                    _ = try client.finish(pending, user.factorID, .totpCode(code), deviceToken: deviceToken)
+                }.reason
+            }
+            try makeAccount()
+            let deviceToken = try client.finish(try begin(), user).deviceToken
+            server.clock.advance(by: .seconds(60))
+            let _: UsersDeleteResponse = try client.client.call(
+                "postern.v1.Users/Delete", UsersDeleteRequest(uid: user.uid))
+            try makeAccount()
+            let strangers = try (0..<11).map { _ in try guess("") }
+            #expect(strangers.first == "INVALID_CODE" && strangers.last == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            #expect(try guess(deviceToken) == "TOO_MANY_ATTEMPTS_TRY_LATER")
+        }
+    }
+
     @Test(arguments: ["+14155550177", "+1 (415) 555-0177"] as [Text])
     func `A phone that is imported can be shown, however its number was written`(number: Text) async throws {
         try await withServer { server in

@@ -96,6 +96,78 @@ import Testing
         }
     }
 
+    /// Somebody who has only the password wants to have another email in the account before its owner has a factor.
+    @Test func `A change of the email that was asked for with a credential ends with the first factor`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            _ = try client.verifiedUser(Self.email)
+            try client.setFactors(.mandatory)
+            func signIn() throws -> Text {
+                let stopped = failure { _ = try client.signIn(Self.email) }
+                #expect(stopped.reason == "SECOND_FACTOR_ENROLLMENT_REQUIRED")
+                return Text(stopped.metadata("enrollment_credential") ?? "")
+            }
+            try client.sendOob(.verifyAndChangeEmail, newEmail: "thief@example.com", idToken: try signIn())
+            let mail = try #require(try client.mails().first { $0.message.to == "thief@example.com" })
+            let user = try client.enrollApp(Self.email, try signIn())
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(mail.code) }
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(mail.notMeCode) }
+            #expect(try client.get(user.uid).email == Self.email)
+            _ = try client.lookup(user.tokens.idToken)
+        }
+    }
+
+    @Test func `A custom token whose user has to enroll first is not recorded as a sign-in`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let uid = try #require(try client.signUp(Self.email).user).uid
+            try client.setFactors(.mandatory)
+            expectRefusal("SECOND_FACTOR_ENROLLMENT_REQUIRED") { _ = try client.signIn(customTokenFor: uid) }
+            let events: AuditListEventsResponse = try client.client.call(
+                "postern.v1.Audit/ListEvents",
+                AuditListEventsRequest(filter: EventFilter(uid: uid, kinds: [.signedIn])))
+            #expect(events.events.isEmpty)
+        }
+    }
+
+    /// Otherwise the credential could go on to ask for changes of the email for half an hour.
+    @Test(arguments: [true, false])
+    func `An enrollment credential ends with the session in which it was obtained`(byAdmin: Bool) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let (stolen, own) = (try client.verifiedUser(Self.email), try client.signIn(Self.email).tokens)
+            let ownToken = try #require(own).idToken
+            try client.setFactors(.mandatory)
+            func credential(_ idToken: Text) throws -> Text {
+                let stopped = failure {
+                    _ = try LinkTests.reauthenticate(client, idToken, LinkTests.password(Self.email, "correct horse"))
+                }
+                #expect(stopped.reason == "SECOND_FACTOR_ENROLLMENT_REQUIRED")
+                return Text(stopped.metadata("enrollment_credential") ?? "")
+            }
+            let (stolenCredential, ownCredential) = (try credential(stolen.idToken), try credential(ownToken))
+            let listed: SessionsListResponse = try client.client.call(
+                "postern.v1.Sessions/List", SessionsListRequest(idToken: stolen.idToken))
+            let current = listed.sessions.first { $0.current }
+            let id = try #require(current).sessionID
+            if byAdmin {
+                let _: UsersRevokeSessionResponse = try client.client.call(
+                    "postern.v1.Users/RevokeSession",
+                    UsersRevokeSessionRequest(uid: try client.find(Self.email).uid, sessionID: id))
+            } else {
+                let _: SessionsRevokeResponse = try client.client.call(
+                    "postern.v1.Sessions/Revoke", SessionsRevokeRequest(idToken: ownToken, target: .sessionID(id)))
+            }
+            expectRefusal("TOKEN_EXPIRED") { _ = try client.lookup(stolenCredential) }
+            expectRefusal("TOKEN_EXPIRED") { _ = try client.startApp(stolenCredential) }
+            expectRefusal("TOKEN_EXPIRED") {
+                try client.sendOob(.verifyAndChangeEmail, newEmail: "thief@example.com", idToken: stolenCredential)
+            }
+            // The credentials of other sessions go on.
+            _ = try client.enrollApp(Self.email, ownCredential)
+        }
+    }
+
     @Test func `Nobody is anonymous`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

@@ -185,6 +185,26 @@ import Wire
         }
     }
 
+    /// The note that a back end knows the user is made with the first custom token. It is no change by somebody else.
+    @Test func `The first custom tokens for an account do not get in the way of other sign-ins`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let user = try client.appUser("ada@gmail.com")
+            let google = try client.pending { _ = try client.signIn(.google()) }
+            let devices = try (0..<3).map { _ in
+                try client.pending { _ = try client.signIn(customTokenFor: user.uid) }
+            }
+            for pending in [devices[0], devices[1], google] {
+                #expect(try client.finish(pending, user).tokens != nil)
+                server.clock.advance(by: .seconds(60))
+            }
+            #expect(Set(try client.get(user.uid).providers.map(\.providerID)) == ["password", "google.com"])
+            try client.update(user.uid, ["display_name"]) { $0.displayName = "Countess" }
+            #expect(try client.finish(devices[2], user).tokens != nil)
+        }
+    }
+
     @Test func `What is not there is missed in order`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

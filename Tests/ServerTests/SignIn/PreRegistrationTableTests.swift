@@ -93,8 +93,9 @@ import Testing
         case .anonymousSignUp:
             return try adding(try client.signUp().tokens, client, signInWithPassword)
         case .customTokenSignIn:
-            // A back end that goes on to say that its user is this uid is believed (docs/security.md).
-            return try adding(try client.signIn(customTokenFor: "mallory").tokens, client, signInWithPassword)
+            return try adding(try client.signIn(customTokenFor: "mallory").tokens, client) {
+                try client.signIn(customTokenFor: "mallory").user?.uid
+            }
         case .phoneSignIn:
             return try adding(try client.signIn(phone: attackersNumber).tokens, client) {
                 try client.signIn(phone: attackersNumber).user?.uid

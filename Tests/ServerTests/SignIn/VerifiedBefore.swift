@@ -7,6 +7,7 @@ import Store
 /// A custom token that was verified before its call began.
 struct VerifiedBefore: EnteringMethod {
     static let name = SignInMethodName.customTokenSignIn
+    static let methodSwitch = MethodSwitch.always
     let token: VerifiedCustomToken
     let method: CustomTokenSignIn
     func checkOpen(_ settings: TenantSettings) {}

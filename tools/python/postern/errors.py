@@ -7,7 +7,8 @@ from typing import Dict, Iterator, List, Optional, Tuple
 _TYPE_PREFIX = "type.googleapis.com/google.rpc."
 
 
-@dataclass
+# Without eq, which would take the hash away: libraries put exceptions into sets.
+@dataclass(eq=False)
 class PosternError(Exception):
     """A refused call, or a token that is not accepted.
 

@@ -123,6 +123,34 @@ class FeedClock:
             self._lower = None
 
 
+class FeedPauses:
+    """The pauses between the streams of a feed, in seconds. The first ones are short, because no revocations arrive
+    meanwhile.
+
+    They grow until a stream has lived for a while. A server that answers each stream and then ends it, with an error or
+    without, is therefore asked ever less often.
+    """
+
+    LONGEST = 5.0
+    _COUNT_MAX = 7
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._heard_at: Optional[float] = None
+
+    def heard(self, now: float) -> None:
+        """The present stream brought a message."""
+        if self._heard_at is None:
+            self._heard_at = now
+
+    def ended(self, now: float) -> float:
+        """The present stream is over. Returns the longest time to wait before the next one."""
+        life = 0.0 if self._heard_at is None else now - self._heard_at
+        self._heard_at = None
+        self._count = 1 if life >= self.LONGEST else min(self._count + 1, self._COUNT_MAX)
+        return min(self.LONGEST, 0.05 * 2 ** self._count)
+
+
 class RevocationFeed:
     """The feed's contents, shared between the thread that follows it and those that verify."""
 

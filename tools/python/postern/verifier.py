@@ -10,7 +10,7 @@ from typing import Callable, Iterator, Optional, Protocol, Tuple, Union
 from . import revocations
 from .errors import PosternError
 from .jwt import MICROS, DecodedToken, KeySet, OfflineVerifier, expired
-from .revocations import Revocation, RevocationFeed
+from .revocations import FeedPauses, Revocation, RevocationFeed
 
 #: For `TokenVerifier(tenants=…)`: every tenant in the credential's scope.
 ANY_TENANT = object()
@@ -76,6 +76,8 @@ class TokenVerifier:
             KeySet(source.published_keys(token_kind)), f"{issuer}/session-cookie" if is_cookie else issuer, audience,
             self._refused_with)
         self._keys_lock = threading.Lock()
+        # How many fetches of the keys have begun, and the number of the one whose keys are used.
+        self._begun_fetches = self._used_fetch = 0
         self._fetched_at = boot_time()
         retention = (14 * 24 + 1) * 3600.0 if is_cookie else 2 * 3600.0
         self._feed = RevocationFeed(retention, boot_time())
@@ -178,15 +180,20 @@ class TokenVerifier:
             return True
 
     def _refresh(self) -> None:
-        """Fetches the keys. The present ones stay if that fails, for whatever reason."""
+        """Fetches the keys. The present ones stay if that fails, for whatever reason, and if they are of a later fetch: a
+        slow answer may be one from before a key was revoked, without its successor."""
+        with self._keys_lock:
+            self._begun_fetches += 1
+            fetch = self._begun_fetches
         try:
             keys = KeySet(self._source.published_keys(self._kind))
         except Exception as error:
             self._note(error, "the keys were not fetched")
             return
-        self._tokens.keys = keys
         with self._keys_lock:
             self._fetched_at = boot_time()
+            if fetch > self._used_fetch:
+                self._used_fetch, self._tokens.keys = fetch, keys
 
     def _keep_keys_fresh(self) -> None:
         while not self._stopped.wait(self._interval):
@@ -243,23 +250,22 @@ class TokenVerifier:
             self._refresh()
 
     def _follow(self, messages: Optional[Iterator[object]]) -> None:
-        failures = 0
+        pauses = FeedPauses()
+        pauses.heard(boot_time())
         while not self._stopped.is_set():
             try:
                 if messages is None:
                     messages = self._open()
                 for message in messages:
-                    failures = 0
+                    pauses.heard(boot_time())
                     self._take(message)
             except Exception as error:
-                failures += 1
                 self._note(error, "the feed of revocations was cut")
                 if self._stream is not None:
                     self._stream.cancel()
             messages = None
             self._feed.stream_ended()
-            # The first retries come quickly, because revocations are not heard meanwhile.
-            longest = min(5.0, 0.05 * 2 ** min(failures, 7))
+            longest = pauses.ended(boot_time())
             self._stopped.wait(random.uniform(longest / 2, longest))
 
 

@@ -1,5 +1,6 @@
 """The client against a gRPC server in this process, which answers what a test tells it to."""
 import importlib
+import pickle
 import threading
 import time
 import unittest
@@ -174,6 +175,8 @@ class ClientTests(unittest.TestCase):
                          ("RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED", "what to do"))
         self.assertEqual((error.metadata, error.violations, error.request_id),
                          ({"quota": "rows"}, [("uid", "is required")], "r-1"))
+        self.assertIn(error, {error})
+        self.assertEqual(vars(pickle.loads(pickle.dumps(error))), vars(error))
         self.assertEqual(len(self.server.calls), 1)
 
     def test_details_that_are_cut_short_are_left_out(self):

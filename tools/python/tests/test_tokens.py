@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 import postern
 from postern import revocations
 from postern.jwt import KeySet, OfflineVerifier
-from postern.revocations import FeedClock, Revocation, RevocationState
+from postern.revocations import FeedClock, FeedPauses, Revocation, RevocationState
 from postern.verifier import TokenVerifier
 
 ISSUER, AUDIENCE, NOW = "https://issuer.test/test", "test", 1_800_000_000
@@ -247,6 +247,21 @@ class FeedClockTests(unittest.TestCase):
             self.assertLess(clock.staleness(now), 2)
 
 
+class FeedPausesTests(unittest.TestCase):
+    def test_streams_that_end_soon_come_ever_less_often(self):
+        for life in (None, 0.0, 4.0):
+            pauses, now = FeedPauses(), 0.0
+            for expected in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0):
+                if life is not None:
+                    pauses.heard(now)
+                    now += life
+                    pauses.heard(now)
+                self.assertEqual(pauses.ended(now), expected)
+            pauses.heard(now)
+            self.assertEqual(pauses.ended(now + 5.0), 0.1)
+            self.assertEqual(pauses.ended(now + 3600.0), 0.2)
+
+
 class FakeSource:
     """A server whose feed sends its first message, and then the messages that the test gives it."""
 
@@ -416,6 +431,25 @@ class VerifierTests(unittest.TestCase):
         for _ in range(5):
             self.assertRaises(postern.PosternError, slow.verify, Signer("EdDSA", "k3").token())
         self.assertEqual(source.fetched, 1)
+
+    def test_a_slow_answer_does_not_replace_the_keys_of_a_later_fetch(self):
+        verifier, source = self.verifier()
+        former, asked, may_answer = jwks(self.signer), threading.Event(), threading.Event()
+
+        def slow(_):
+            asked.set()
+            may_answer.wait(20)
+            return former
+
+        fetch, source.published_keys = source.published_keys, slow
+        late = threading.Thread(target=verifier._refresh)
+        late.start()
+        self.assertTrue(asked.wait(20))
+        source.signer, source.published_keys = Signer("EdDSA", "k2"), fetch
+        verifier._refresh()
+        may_answer.set()
+        late.join()
+        self.assertEqual(verifier.verify_now(source.signer.token()).key_id, "k2")
 
     def test_session_cookies_have_another_issuer(self):
         verifier, _ = self.verifier(token_kind="session_cookie")

@@ -28,6 +28,8 @@ extension SecondFactorEnrollments {
                 try transaction.replace(
                     current, by: changed, origin: origin, kind: .secondFactorEnrolled, detail: factor.eventDetail,
                     now: now)
+                // The change may have been asked for in a session that showed no factor.
+                try transaction.removeOobCodesAskedFromSessions(of: key)
                 return UsersAddSecondFactorResponse(user: changed.user, factorID: factor.factorID)
             }
         }

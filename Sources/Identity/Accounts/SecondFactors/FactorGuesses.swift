@@ -53,7 +53,7 @@ extension GuessThrottle {
         let firstFactorAt = account.user.secondFactors.map(\.enrolledAtMicros).min() ?? 0
         let device = devices.device(
             in: request.deviceToken, tenantID: account.key.tenant, uid: account.key.uid,
-            notBefore: Timestamp(microseconds: firstFactorAt), now: now)
+            notBefore: max(Timestamp(microseconds: firstFactorAt), account.importedAt), now: now)
         if let device, device.hasShownFactor { return [1] + device.id }
         guard let address else { return [] }
         let hash = keys.address(address)

@@ -246,6 +246,8 @@ extension WriteTransaction {
         return try onceIssuing(session: sessionID, request.origin, now: now) {
             try enroll(enrollment, in: current, request, now: now) { account in
                 try removePendingSignIn(id, pending, tenantID: tenantID)
+                // The change may have been asked for with another enrollment credential, which showed no factor.
+                try removeOobCodesAskedFromSessions(of: current.key)
                 try appendEvent(
                     .secondFactorEnrolled, tenantID: tenantID, uid: pending.uid, origin: request.origin,
                     detail: enrollment.factor.eventDetail, now: now)

@@ -55,9 +55,10 @@ struct PendingSignIns: Sendable {
 
 extension ReadTransaction {
     /// A pending sign-in and its account. INVALID_MFA_PENDING_CREDENTIAL when it is used, expired or of another kind,
-    /// when the account's sessions were ended since, when it waits for an enrolment that is done, or when it began with
-    /// a provider that was changed since; USER_DISABLED; OPERATION_NOT_ALLOWED when that provider is not enabled any
-    /// more.
+    /// when the account's sessions were ended since, when it waits for an enrolment that is done, when the account has
+    /// lost the identity that the sign-in began with, or when the provider was changed since; USER_DISABLED;
+    /// OPERATION_NOT_ALLOWED when the method or the provider is not enabled any more; TOKEN_EXPIRED when the session of
+    /// a reauthentication is over.
     func pendingSignIn(
         _ id: [UInt8], _ kind: PendingSignInKind, tenantID: Text, now: Timestamp
     ) throws -> (pending: StoredPendingSignIn, account: Account) {
@@ -67,13 +68,30 @@ extension ReadTransaction {
         if account.user.disabled { throw Failure.userDisabled }
         // A user who has a factor by now has to show it: the enrollment credential is over.
         guard account.user.tokensValidAfterMicros == pending.tokensValidAfterMicros,
-            kind == .factor || account.user.secondFactors.isEmpty
+            kind == .factor || account.user.secondFactors.isEmpty, pending.hasIdentity(of: account)
         else { throw Failure.invalidPendingSignIn }
+        try requireStillOpen(pending, tenantID: tenantID, now: now)
         let updatedAtMicros = try providerUpdatedAtMicros(pending.signInProvider, tenantID: tenantID)
         // A provider of another issuer, or one that is trusted less, might not prove this identity any more. Older
         // servers noted no time.
         guard [0, updatedAtMicros].contains(pending.providerUpdatedAtMicros) else { throw Failure.invalidPendingSignIn }
         return (pending, account)
+    }
+
+    /// Requires that the tenant still allows the method, and that the session of a reauthentication still lives.
+    private func requireStillOpen(_ pending: StoredPendingSignIn, tenantID: Text, now: Timestamp) throws {
+        let settings = TenantSettings(try liveTenant(tenantID))
+        // Older servers noted no switch.
+        // Not bytes: the switches' names are ASCII, and only this server writes them.
+        guard let methodSwitch = MethodSwitch(rawValue: pending.methodSwitch.string), settings.allows(methodSwitch)
+        else { throw Failure.operationNotAllowed }
+        guard !pending.sessionID.isEmpty else { return }
+        guard let session = try get(Tables.sessions, SessionKey(pending.sessionID)), session.uid == pending.uid,
+            session.tenantID == tenantID
+        else { throw Failure.invalidPendingSignIn }
+        if let cause = session.refusedCause(settings: settings, now: now) {
+            throw Failure.tokenExpired(cause: cause)
+        }
     }
 
     /// When the provider of a sign-in was last changed; 0 for a sign-in without a provider. OPERATION_NOT_ALLOWED.
@@ -110,11 +128,24 @@ extension StoredPendingSignIn: ExpiringRecord {
             && Timestamp(microseconds: createdAtMicros) - now <= TimeKeeping.slack
     }
 
+    /// Whether the account still has the identity that the sign-in began with.
+    fileprivate func hasIdentity(of account: Account) -> Bool {
+        rawID.isEmpty || account.identity(of: signInProvider) == rawID
+    }
+
     public static func expire(
         _ key: TenantHashKey, of table: Table<TenantHashKey, Self>, in transaction: borrowing WriteTransaction,
         now _: Timestamp
     ) throws {
         try transaction.delete(table, key)
+    }
+}
+
+extension Account {
+    /// The identity by which the user signs in with a provider: a provider's id of the user, the phone number, or for
+    /// "password" the email. Empty where there is none: a custom token names the uid.
+    func identity(of providerID: Text) -> Text {
+        user.providers.first { $0.providerID == providerID }?.rawID ?? .empty
     }
 }
 

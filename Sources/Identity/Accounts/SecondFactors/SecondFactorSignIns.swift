@@ -216,7 +216,8 @@ extension WriteTransaction {
         let plain = AccountEffect(
             account, kind: isAgain ? .reauthenticated : .signedIn, detail: isAgain ? pending.signInProvider : .empty)
         let proof = try reading.emailProof(keptBy: pending, current, now: now)
-        let effect = try pending.change?.effect(on: current, shown: account, proof) ?? plain
+        var effect = try pending.change?.effect(on: current, shown: account, proof) ?? plain
+        if pending.signInProvider == SessionStart.customToken { effect.account.noteCustomToken() }
         if factor.id.isEmpty {
             try appendEvent(
                 .recoveryCodeUsed, tenantID: current.key.tenant, uid: current.key.uid, origin: origin, now: now)
@@ -233,9 +234,6 @@ extension WriteTransaction {
         guard var session = try get(Tables.sessions, SessionKey(sessionID)), session.uid == current.key.uid,
             session.tenantID == current.key.tenant
         else { throw Failure.invalidPendingSignIn }
-        if let cause = session.refusedCause(settings: settings, now: now) {
-            throw Failure.tokenExpired(cause: cause)
-        }
         session.goOn(effect, origin: origin, now: now)
         session.move(to: login, now: now)
         let changed = try apply(effect, to: current, keeping: sessionID, origin: origin, now: now)

@@ -52,7 +52,7 @@ extension GuessThrottle {
         // Without an account the token is checked all the same, so that this takes as long.
         let device = devices.device(
             in: deviceToken, tenantID: tenantID, uid: account?.user.uid ?? "there is nobody of that name",
-            notBefore: account?.passwordUpdatedAt ?? .zero, now: now)
+            notBefore: account.map { max($0.passwordUpdatedAt, $0.importedAt) } ?? .zero, now: now)
         if let device {
             guess.source = keys.device(device.id)
             guess.isKnown = true

@@ -17,6 +17,10 @@ public protocol SignInMethod: Sendable {
     /// The tests' tables find the method by it. tools/generate makes one for each file in Methods/.
     static var name: SignInMethodName { get }
 
+    /// The tenant's switch for the method. `checkOpen` asks it, and a sign-in that waited for a second factor asks it
+    /// again when it is finished.
+    static var methodSwitch: MethodSwitch { get }
+
     /// Throws where the tenant has switched the method off.
     func checkOpen(_ settings: TenantSettings) throws(Failure)
 
@@ -87,10 +91,11 @@ public protocol LinkingMethod: SignInMethod {
 
 /// A method by which a signed-in user proves itself again.
 public protocol ReauthenticatingMethod: SignInMethod {
-    /// USER_MISMATCH unless the proof is this account's.
+    /// Returns the account as it is after the proof; most methods change nothing. USER_MISMATCH unless the proof is
+    /// this account's.
     func checkProof(
         _ proof: Proof, of account: Account, _ moment: SignInMoment, in transaction: borrowing WriteTransaction
-    ) throws
+    ) throws -> Account
 }
 
 /// The choice of the account that a sign-in enters. Two choices are equal when the sign-in would do the same.
@@ -126,6 +131,9 @@ public struct SignInMoment: Sendable {
 
 /// The way a session begins, as its tokens state it.
 public struct SessionStart: Sendable {
+    /// The provider of a session that a custom token began.
+    static let customToken: Text = "custom"
+
     /// The claim `firebase.sign_in_provider`.
     public var provider: Text
     /// A JSON object that every ID token of the session carries.

@@ -130,8 +130,8 @@ public struct SignInPipeline: Sendable {
         _ method: Method, _ request: EndUserRequest
     ) async throws -> SignInOutcome<Method.Proof> {
         try await goOn(method, request, .reauthenticate) { proof, current, moment, transaction in
-            try method.checkProof(proof, of: current, moment, in: transaction)
-            return AccountEffect(current, kind: .reauthenticated, detail: proof.start.provider)
+            let account = try method.checkProof(proof, of: current, moment, in: transaction)
+            return AccountEffect(account, kind: .reauthenticated, detail: proof.start.provider)
         }
     }
 }

@@ -6,15 +6,19 @@ import Store
 /// The evidence that a method proved an end user under its throttle. Only the `SignInProver` makes it.
 struct FirstFactor: Sendable {
     let start: SessionStart
+    let methodSwitch: MethodSwitch
 
-    fileprivate init(start: SessionStart) { self.start = start }
+    fileprivate init(start: SessionStart, _ methodSwitch: MethodSwitch) {
+        self.start = start
+        self.methodSwitch = methodSwitch
+    }
 
     /// The same proof, for a session that has the claims of a hook as well.
     func adding(_ hooks: HookAnswer) -> FirstFactor {
         var start = start
         start.hookClaims = hooks.sessionClaims ?? []
         start.claims = HookAnswer.merged(start.hookClaims, into: start.claims)
-        return FirstFactor(start: start)
+        return FirstFactor(start: start, methodSwitch)
     }
 }
 
@@ -46,7 +50,7 @@ struct SignInProver: Sendable {
             kept = proof
             do {
                 return try await charged(method, credential, proof, attempt) {
-                    (try await use(proof, FirstFactor(start: proof.start)), proof)
+                    (try await use(proof, FirstFactor(start: proof.start, Method.methodSwitch)), proof)
                 }
             } catch let moved as AccountMoved {
                 if moved.proofIsOld { kept = nil }

@@ -14,6 +14,15 @@ struct SignInEntry {
     let current: Account?
     let effect: AccountEffect
 
+    /// Whether a sign-in that waits for a factor changes its account. The note that the user showed a custom token does
+    /// not count: it is made when the sign-in is finished (`finish`), whatever else was changed by then.
+    fileprivate var changesAccount: Bool {
+        guard let current else { return false }
+        var changed = effect.account
+        changed.signsInByCustomToken = current.signsInByCustomToken
+        return changed != current
+    }
+
     /// The address that becomes known by a sign-in without a second factor; nil where the user has one, because
     /// somebody who has only the password must not get a budget of guesses at it for each address (decision 0058).
     func newlyKnownAddress(_ device: Origin.Device) -> UInt64? {
@@ -140,12 +149,12 @@ extension WriteTransaction {
             sessionID: sessionID, isNewUser: entry.current == nil,
             providerUpdatedAtMicros: try reading.providerUpdatedAtMicros(
                 first.start.provider, tenantID: entry.key.tenant),
-            hookClaimsJSON: first.start.hookClaims)
+            hookClaimsJSON: first.start.hookClaims, methodSwitch: Text(first.methodSwitch.rawValue))
         var account = entry.current ?? entry.effect.account
         switch kind {
         case .enrollment, .unspecified:
             if let current = entry.current {
-                if entry.effect.account != current {
+                if entry.changesAccount {
                     account = try apply(entry.effect, to: current, keeping: sessionID, origin: origin, now: now)
                 }
             } else {
@@ -153,12 +162,13 @@ extension WriteTransaction {
                 account = try insertUnderChosenUID(account, origin: origin, now: now)
             }
         case .factor:
-            if entry.effect.account != account { pending.change = PendingAccountChange(entry.effect, of: account) }
+            if entry.changesAccount { pending.change = PendingAccountChange(entry.effect, of: account) }
             try appendEvent(
                 .secondFactorAsked, tenantID: entry.key.tenant, uid: entry.key.uid, origin: origin,
                 detail: first.start.provider, now: now)
         }
         pending.tokensValidAfterMicros = account.user.tokensValidAfterMicros
+        pending.rawID = account.identity(of: first.start.provider)
         try putPendingSignIn(pending, id: id, tenantID: entry.key.tenant)
         var user = account.user
         user.secondFactors = entry.effect.account.user.secondFactors
@@ -198,17 +208,19 @@ extension PendingAccountChange {
         if !provesEmail { changed.knownAddresses = account.knownAddresses }
         changed.user.secondFactors = account.user.secondFactors
         changed.user.recoveryCodeCount = shown.user.recoveryCodeCount
+        changed.signsInByCustomToken = account.signsInByCustomToken
         return AccountEffect(
             changed, kind: kind, detail: detail, endsSessions: endsSessions == .unspecified ? nil : endsSessions
         ).takingBack(after: proof)
     }
 
-    /// The hash of the account without the fields that every sign-in changes.
+    /// The hash of the account without the fields that a sign-in changes by itself.
     private static func hash(_ account: Account) -> [UInt8] {
         var account = account
         account.user.lastSignInAtMicros = 0
         account.user.recoveryCodeCount = 0
         account.knownAddresses = KnownAddresses()
+        account.signsInByCustomToken = false
         return Digest.sha256(account.record.encoded())
     }
 }

@@ -9,6 +9,8 @@ enum UsersCount: FastMethod {
         _ request: UsersCountRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<UsersCountResponse> {
         guard try transaction.hasUserIndexes() else { throw Failure.upgradePending }
-        return .message(UsersCountResponse(count: try transaction.usage(ofTenant: call.tenantID).countedRowCount))
+        // A sum that is unknown counts changes only.
+        let count = try max(0, transaction.usage(ofTenant: call.tenantID).countedRowCount)
+        return .message(UsersCountResponse(count: count))
     }
 }

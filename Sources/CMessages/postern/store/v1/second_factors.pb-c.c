@@ -242,7 +242,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_totp_enrollment__des
   (ProtobufCMessageInit) postern__store__v1__stored_totp_enrollment__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_pending_sign_in__field_descriptors[16] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_pending_sign_in__field_descriptors[18] =
 {
   {
     "kind",
@@ -436,6 +436,30 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_pending_sign_in
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "method_switch",
+    17,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredPendingSignIn, method_switch),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "raw_id",
+    18,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredPendingSignIn, raw_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_pending_sign_in__field_indices_by_name[] = {
   9,   /* field[9] = address_hash */
@@ -448,7 +472,9 @@ static const unsigned postern__store__v1__stored_pending_sign_in__field_indices_
   15,   /* field[15] = hook_claims_json */
   12,   /* field[12] = is_new_user */
   0,   /* field[0] = kind */
+  16,   /* field[16] = method_switch */
   14,   /* field[14] = provider_updated_at_micros */
+  17,   /* field[17] = raw_id */
   10,   /* field[10] = session_id */
   5,   /* field[5] = sign_in_provider */
   4,   /* field[4] = tokens_valid_after_micros */
@@ -458,7 +484,7 @@ static const unsigned postern__store__v1__stored_pending_sign_in__field_indices_
 static const ProtobufCIntRange postern__store__v1__stored_pending_sign_in__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 16 }
+  { 0, 18 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_pending_sign_in__descriptor =
 {
@@ -468,7 +494,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_pending_sign_in__des
   "Postern__Store__V1__StoredPendingSignIn",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredPendingSignIn),
-  16,
+  18,
   postern__store__v1__stored_pending_sign_in__field_descriptors,
   postern__store__v1__stored_pending_sign_in__field_indices_by_name,
   1,  postern__store__v1__stored_pending_sign_in__number_ranges,

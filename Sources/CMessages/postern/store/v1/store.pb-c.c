@@ -103,7 +103,7 @@ void   postern__store__v1__event_record__init
   static const Postern__Store__V1__EventRecord init_value = POSTERN__STORE__V1__EVENT_RECORD__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_descriptors[9] =
 {
   {
     "user",
@@ -166,6 +166,30 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_des
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "custom_token_sign_in",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredUser, custom_token_sign_in),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "imported_at_micros",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredUser, imported_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "tokens_revoked_for",
     10,
     PROTOBUF_C_LABEL_NONE,
@@ -191,20 +215,22 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_des
   },
 };
 static const unsigned postern__store__v1__stored_user__field_indices_by_name[] = {
+  5,   /* field[5] = custom_token_sign_in */
   3,   /* field[3] = email_link_sign_in */
   4,   /* field[4] = email_set_by_admin */
-  6,   /* field[6] = known_addresses */
+  6,   /* field[6] = imported_at_micros */
+  8,   /* field[8] = known_addresses */
   1,   /* field[1] = password_hash */
   2,   /* field[2] = password_updated_at_micros */
-  5,   /* field[5] = tokens_revoked_for */
+  7,   /* field[7] = tokens_revoked_for */
   0,   /* field[0] = user */
 };
 static const ProtobufCIntRange postern__store__v1__stored_user__number_ranges[3 + 1] =
 {
   { 1, 0 },
-  { 10, 5 },
-  { 20, 6 },
-  { 0, 7 }
+  { 10, 7 },
+  { 20, 8 },
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
 {
@@ -214,7 +240,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
   "Postern__Store__V1__StoredUser",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredUser),
-  7,
+  9,
   postern__store__v1__stored_user__field_descriptors,
   postern__store__v1__stored_user__field_indices_by_name,
   3,  postern__store__v1__stored_user__number_ranges,

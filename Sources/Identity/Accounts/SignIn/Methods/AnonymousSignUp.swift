@@ -6,6 +6,7 @@ public import Rules
 /// INVALID_DISPLAY_NAME, QUOTA_EXCEEDED.
 public struct AnonymousSignUp: CreatingMethod {
     public static let name = SignInMethodName.anonymousSignUp
+    public static let methodSwitch = MethodSwitch.anonymous
 
     public init() {}
 
@@ -18,7 +19,7 @@ public struct AnonymousSignUp: CreatingMethod {
 
     public func checkOpen(_ settings: TenantSettings) throws(Failure) {
         // An anonymous user could never show a second factor.
-        guard settings.allowsAnonymousUsers, settings.secondFactorState != .mandatory else {
+        guard settings.allows(Self.methodSwitch), settings.secondFactorState != .mandatory else {
             throw .anonymousNotAllowed
         }
     }

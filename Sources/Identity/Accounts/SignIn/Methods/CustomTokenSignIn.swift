@@ -8,6 +8,7 @@ public import Store
 /// Refusals: those of `CustomTokens.verify`, INVALID_DISPLAY_NAME, INVALID_CUSTOM_TOKEN (used before), USER_DISABLED.
 public struct CustomTokenSignIn: EnteringMethod, ReauthenticatingMethod {
     public static let name = SignInMethodName.customTokenSignIn
+    public static let methodSwitch = MethodSwitch.always
 
     private let token: Secret
     private let customTokens: CustomTokens
@@ -49,7 +50,9 @@ public struct CustomTokenSignIn: EnteringMethod, ReauthenticatingMethod {
         in transaction: borrowing WriteTransaction
     ) throws -> AccountEffect {
         try transaction.useTokenID(of: proof, now: moment.now)
-        return AccountEffect(account ?? .new(tenantID: moment.key.tenant, uid: moment.key.uid, now: moment.now))
+        var account = account ?? .new(tenantID: moment.key.tenant, uid: moment.key.uid, now: moment.now)
+        account.noteCustomToken()
+        return AccountEffect(account)
     }
 
     public func refusedEndUser(_ proof: VerifiedCustomToken) -> RefusedEndUser { RefusedEndUser(uid: proof.uid) }
@@ -57,12 +60,15 @@ public struct CustomTokenSignIn: EnteringMethod, ReauthenticatingMethod {
     public func checkProof(
         _ proof: VerifiedCustomToken, of account: Account, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction
-    ) throws {
+    ) throws -> Account {
         guard proof.uid == account.user.uid else { throw Failure.userMismatch }
         try transaction.useTokenID(of: proof, now: moment.now)
+        var account = account
+        account.noteCustomToken()
+        return account
     }
 }
 
 extension VerifiedCustomToken: SignInProof {
-    public var start: SessionStart { SessionStart("custom", claims: claims) }
+    public var start: SessionStart { SessionStart(SessionStart.customToken, claims: claims) }
 }

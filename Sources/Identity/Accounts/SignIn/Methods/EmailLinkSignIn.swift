@@ -9,6 +9,7 @@ public import Store
 /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, then INVALID_OOB_CODE and EXPIRED_OOB_CODE.
 public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod {
     public static let name = SignInMethodName.emailLinkSignIn
+    public static let methodSwitch = MethodSwitch.emailLink
 
     private let email: Text
     private let code: Secret
@@ -33,7 +34,7 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
     }
 
     public func checkOpen(_ settings: TenantSettings) throws(Failure) {
-        guard settings.allowsEmailLinkSignin else { throw .operationNotAllowed }
+        guard settings.allows(Self.methodSwitch) else { throw .operationNotAllowed }
     }
 
     public func read(_ attempt: SignInAttempt) throws -> SignInReading<Email> {
@@ -101,9 +102,10 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
 
     public func checkProof(
         _ proof: Proof, of account: Account, _ moment: SignInMoment, in transaction: borrowing WriteTransaction
-    ) throws {
+    ) throws -> Account {
         guard Email(stored: account.user.email) == proof.email else { throw Failure.userMismatch }
         try takeCode(moment, in: transaction)
+        return account
     }
 
     private func takeCode(_ moment: SignInMoment, in transaction: borrowing WriteTransaction) throws {

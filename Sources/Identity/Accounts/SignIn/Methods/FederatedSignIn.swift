@@ -10,6 +10,7 @@ public import Store
 /// TOO_MANY_ATTEMPTS_TRY_LATER, then those of `LinkDecision`.
 public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod {
     public static let name = SignInMethodName.federatedSignIn
+    public static let methodSwitch = MethodSwitch.always
 
     private let credential: IdpCredential?
     private let providers: IdentityProviders
@@ -117,11 +118,12 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
     public func checkProof(
         _ proof: FederatedIdentity, of account: Account, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction
-    ) throws {
+    ) throws -> Account {
         try transaction.reading.requireStillProved(proof, tenantID: moment.key.tenant)
         let owner = try transaction.reading.accounts(of: proof, tenantID: moment.key.tenant).owner
         guard owner?.user.uid == account.user.uid else { throw Failure.userMismatch }
         try transaction.useProof(of: proof, tenantID: moment.key.tenant)
+        return account
     }
 
     private func pendingToken(for identity: FederatedIdentity, _ tenantID: Text, now: Timestamp) throws -> String {

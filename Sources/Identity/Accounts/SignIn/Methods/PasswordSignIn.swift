@@ -10,6 +10,7 @@ public import Store
 /// and INVALID_PASSWORD), USER_DISABLED (only after the right password), PASSWORD_DOES_NOT_MEET_REQUIREMENTS.
 public struct PasswordSignIn: EnteringMethod, ReauthenticatingMethod {
     public static let name = SignInMethodName.passwordSignIn
+    public static let methodSwitch = MethodSwitch.password
 
     private let email: Text
     private let password: Secret
@@ -34,7 +35,7 @@ public struct PasswordSignIn: EnteringMethod, ReauthenticatingMethod {
     }
 
     public func checkOpen(_ settings: TenantSettings) throws(Failure) {
-        guard settings.allowsPasswordSignup else { throw .passwordLoginDisabled }
+        guard settings.allows(Self.methodSwitch) else { throw .passwordLoginDisabled }
     }
 
     public func read(_ attempt: SignInAttempt) throws -> SignInReading<Credential> {
@@ -83,9 +84,10 @@ public struct PasswordSignIn: EnteringMethod, ReauthenticatingMethod {
 
     public func checkProof(
         _ proof: Proof, of account: Account, _ moment: SignInMoment, in transaction: borrowing WriteTransaction
-    ) throws {
+    ) throws -> Account {
         guard proof.account.user.uid == account.user.uid else { throw Failure.userMismatch }
         try account.requirePassword(of: proof.account)
+        return account
     }
 }
 

@@ -12,6 +12,7 @@ public import Store
 /// CREDENTIAL_ALREADY_IN_USE.
 public struct PasswordSignUp: CreatingMethod, LinkingMethod {
     public static let name = SignInMethodName.passwordSignUp
+    public static let methodSwitch = MethodSwitch.password
 
     private let email: Text
     private let password: Secret
@@ -40,7 +41,7 @@ public struct PasswordSignUp: CreatingMethod, LinkingMethod {
     public func checkOpen(_ settings: TenantSettings) throws(Failure) {
         if email.isEmpty { throw .missingEmail }
         if password.isEmpty { throw .missingPassword }
-        guard settings.allowsPasswordSignup else { throw .operationNotAllowed }
+        guard settings.allows(Self.methodSwitch) else { throw .operationNotAllowed }
     }
 
     public func read(_ attempt: SignInAttempt) throws -> SignInReading<Credential> {

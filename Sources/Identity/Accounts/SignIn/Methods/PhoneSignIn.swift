@@ -11,6 +11,7 @@ public import Store
 /// `VerificationCodes.judge` and `TemporaryProofs.proved`.
 public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod {
     public static let name = SignInMethodName.phoneSignIn
+    public static let methodSwitch = MethodSwitch.phone
 
     /// What the end user shows, as the request has it.
     public enum Shown: Sendable {
@@ -44,7 +45,7 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
     }
 
     public func checkOpen(_ settings: TenantSettings) throws(Failure) {
-        guard settings.allowsPhoneSignin else { throw .operationNotAllowed }
+        guard settings.allows(Self.methodSwitch) else { throw .operationNotAllowed }
     }
 
     public func read(_ attempt: SignInAttempt) throws -> SignInReading<Credential> {
@@ -131,9 +132,10 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
 
     public func checkProof(
         _ proof: Proof, of account: Account, _ moment: SignInMoment, in transaction: borrowing WriteTransaction
-    ) throws {
+    ) throws -> Account {
         guard account.user.phoneNumber == proof.proved.number.text else { throw Failure.userMismatch }
         try transaction.use(proof.proved, tenantID: moment.key.tenant, now: moment.now)
+        return account
     }
 }
 

@@ -67,12 +67,14 @@ struct  Postern__Store__V1__StoredUser
   int64_t password_updated_at_micros;
   protobuf_c_boolean email_link_sign_in;
   protobuf_c_boolean email_set_by_admin;
+  protobuf_c_boolean custom_token_sign_in;
+  int64_t imported_at_micros;
   Postern__Store__V1__SessionEnd tokens_revoked_for;
   ProtobufCBinaryData known_addresses;
 };
 #define POSTERN__STORE__V1__STORED_USER__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_user__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, 0, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, {0,NULL} }
+    , {0,NULL}, {0,NULL}, 0, 0, 0, 0, 0, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, {0,NULL} }
 
 
 struct  Postern__Store__V1__StoredSession

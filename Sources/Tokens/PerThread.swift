@@ -1,0 +1,33 @@
+import Base
+import Glibc
+
+/// Values of one kind, of which each thread always uses the same one.
+///
+/// Threads with different values do not wait for each other, and move no count of references from one processor's cache
+/// to another's (docs/decisions/0134). If there are more threads than values, some threads share one.
+struct PerThread<Value: ~Copyable & Sendable>: Sendable {
+    private final class Holder: Sendable {
+        let value: Value
+
+        init(_ value: consuming Value) { self.value = value }
+    }
+
+    private let holders: [Holder]
+    /// The same, to be lent without a count of references.
+    private let lent: [Unmanaged<Holder>]
+
+    /// How many values serve that many threads, by default one thread for each processor: 16 at most.
+    static func count(forThreads threadCount: Int? = nil) -> Int {
+        // Proof: a processor's number fits.
+        min(max(threadCount ?? sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1), 16)
+    }
+
+    init(count: Int, _ make: () -> Value) {
+        holders = (0..<count).map { _ in Holder(make()) }
+        lent = holders.map { .passUnretained($0) }
+    }
+
+    func withOwn<Result>(_ body: (borrowing Value) -> Result) -> Result {
+        lent[OSThread.currentNumber % lent.count]._withUnsafeGuaranteedRef { body($0.value) }
+    }
+}
