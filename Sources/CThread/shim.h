@@ -1,7 +1,9 @@
-// Parts of glibc and Linux for threads that Swift's Glibc module leaves out, because it is read without _GNU_SOURCE.
+// Parts of glibc and Linux for threads and the process that Swift's Glibc module leaves out, because it is read without
+// _GNU_SOURCE, or because they take variable arguments.
 #include <sched.h>
 #include <semaphore.h>
 #include <stdint.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -29,6 +31,9 @@ static inline long thread_set_turn(uint64_t nanoseconds) {
     };
     return syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
+
+// PR_SET_DUMPABLE of prctl(2), off: the memory of the process is for root only, and is never dumped.
+static inline int process_hide_memory(void) { return prctl(PR_SET_DUMPABLE, 0UL, 0UL, 0UL, 0UL); }
 
 // How often the calling thread was interrupted so that another thread could run. RUSAGE_THREAD of getrusage(2), which
 // needs _GNU_SOURCE, is 1.

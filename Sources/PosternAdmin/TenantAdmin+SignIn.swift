@@ -68,8 +68,8 @@ extension TenantAdmin {
 
     /// Makes the link, and its code, that a mail of this kind would hold, and mails nothing.
     ///
-    /// `newEmail` is for `.verifyAndChangeEmail` only. Throws EMAIL_NOT_FOUND, EMAIL_EXISTS, and ALREADY_DONE when the
-    /// answer got lost: ask again.
+    /// `newEmail` is for `.verifyAndChangeEmail` only. Throws EMAIL_NOT_FOUND, EMAIL_EXISTS, OPERATION_NOT_ALLOWED for
+    /// `.emailSignin` where sign-in by link is off, and ALREADY_DONE when the answer got lost: ask again.
     public func generateOobLink(
         _ requestType: OobRequestType, email: Text, newEmail: Text = .empty, continueURL: Text = .empty,
         options: CallOptions = .init()

@@ -101,7 +101,7 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable {
     public static let invalidMessagePayload = AuthErrorCode(17031)
     /// Not reported yet. FirebaseAuth: the mail's sender is malformed.
     public static let invalidSender = AuthErrorCode(17032)
-    /// The email is empty.
+    /// The email is empty, or the user has none.
     public static let missingEmail = AuthErrorCode(17034)
     /// The tenant does not allow the host of the continue URL.
     public static let unauthorizedDomain = AuthErrorCode(17038)

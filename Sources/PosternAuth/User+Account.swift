@@ -85,6 +85,9 @@ extension User {
 
     /// Mails a link to `email`. The link makes `email` the user's email and signs the user out on every device. Needs a
     /// recent login.
+    ///
+    /// A user without an email gets a first one. Throws missingEmail for a user who could not sign in again, such as an
+    /// anonymous one: link a credential with the email instead.
     public func sendEmailVerification(
         beforeUpdatingEmail email: String, actionCodeSettings settings: ActionCodeSettings = ActionCodeSettings()
     ) async throws {

@@ -233,7 +233,7 @@ enum Help {
                   --certificate-file F   shown to a server that asks for a client's certificate (none)
                   --certificate-key-file F  its private key (none)
                   --silence-max N        seconds that a server may take no connection, or say nothing to a call (30)
-                  --server-pid N         whose CPU time and memory count (found by the port, on this machine)
+                  --server-pid N         whose CPU time and memory count (root finds it by the port)
             """
         ),
     ]

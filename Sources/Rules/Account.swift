@@ -78,6 +78,11 @@ public struct Account: Sendable, Equatable {
         }
     }
 
+    /// All ways to sign in, the phone number included.
+    public var signInMethods: [Text] {
+        signInMethodsByEmail + (user.phoneNumber.isEmpty ? [] : [ProviderInfo.phone])
+    }
+
     /// Derives the "password" and "phone" entries from the account; they are never set by hand.
     ///
     /// "password" is there while there are an email and a password or a sign-in by link, as in Firebase; "phone" while

@@ -1,15 +1,15 @@
 public import Base
 public import Messages
 
-// The refusals of account rules, each once: reason, status (BEHAVIOUR of the API: docs/protocol.md) and what to do.
+// The refusals of account rules, each once: reason, status (docs/protocol.md has them all) and what to do.
 
 extension Failure {
     public static func tenantNotFound(_ id: Text) -> Failure {
         Failure(.tenantNotFound, "There is no tenant \"\(id)\"; create it first.")
     }
 
-    public static let projectDisabled = Failure(
-        .projectDisabled, "Authentication is switched off for this tenant (disable_auth).")
+    public static let projectDisabled = Failure.refused(
+        .projectDisabled, by: "disable_auth", "Authentication is switched off for this tenant (disable_auth).")
 
     /// The message has the reason that the project-admin wrote.
     public static func tenantSuspended(_ settings: TenantSettings) -> Failure {
@@ -43,16 +43,34 @@ extension Failure {
     public static let noUserWithEmail = Failure(
         .emailNotFound, as: .notFound, "There is no account with this email address in this tenant.")
     public static let invalidPassword = Failure(.invalidPassword, "The password is wrong.")
-    public static let passwordLoginDisabled = Failure(
-        .passwordLoginDisabled, "Signing in with a password is switched off for this tenant.")
-    public static let operationNotAllowed = Failure(
-        .operationNotAllowed, "This way to sign up is switched off for this tenant.")
-    public static let anonymousNotAllowed = Failure(
-        .adminOnlyOperation,
+    public static let passwordLoginDisabled = Failure.refused(
+        .passwordLoginDisabled, by: MethodSwitch.password.settingName,
+        "Signing in with a password is switched off for this tenant.")
+    public static let anonymousNotAllowed = Failure.refused(
+        .adminOnlyOperation, by: MethodSwitch.anonymous.settingName,
         "Anonymous users are switched off for this tenant; give an email and a password, or ask an administrator.")
+    public static let anonymousWithoutFactor = Failure.refused(
+        .adminOnlyOperation, by: "second_factor_state",
+        "Nobody signs in to this tenant without a second factor, so it has no anonymous users; give an email and a "
+            + "password.")
+
+    /// OPERATION_NOT_ALLOWED for a way to sign in that the tenant has switched off.
+    public static func switchedOff(_ methodSwitch: MethodSwitch) -> Failure {
+        refused(
+            .operationNotAllowed, by: methodSwitch.settingName,
+            "This way to sign in or sign up is switched off for this tenant.")
+    }
+
+    /// A refusal by a setting of the tenant, which the tenant's admins can change. `setting`: as `Tenant` names it;
+    /// empty where it is not known.
+    public static func refused(_ reason: Reason, by setting: String, _ message: String) -> Failure {
+        let metadata = [Entry("setting", setting), Entry("required_role", Role.tenantAdmin.name)]
+        return Failure(reason, message, metadata: setting.isEmpty ? [] : metadata)
+    }
 
     public static let missingIDToken = Failure.invalid(.missingIDToken, field: "id_token", "is required")
-    public static let missingEmail = Failure.invalid(.missingEmail, field: "email", "is required with a password")
+    public static let missingEmail = Failure.invalid(
+        .missingEmail, field: "email", "is required, in the request or on the account")
     public static let missingPassword = Failure.invalid(
         .missingPassword, field: "password", "is required with an email")
 

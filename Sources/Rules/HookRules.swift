@@ -111,6 +111,9 @@ public struct HookAnswer: Sendable {
     /// Nil: go on. Otherwise the message for the end user.
     public var refusal: Text?
     public var displayName: Text?
+    public var photoURL: Text?
+    /// Whether the email counts as proved, as an admin's `email_verified` says it. No effect without an email.
+    public var isEmailVerified: Bool?
     /// A JSON object that replaces the custom claims.
     public var customClaims: [UInt8]?
     /// A JSON object; the session's ID tokens have its members.
@@ -140,10 +143,19 @@ public struct HookAnswer: Sendable {
                 try Values.checkDisplayName(text, limits: limits)
                 displayName = text
             }
+            if let url = json["photo_url"], !url.isNull {
+                guard let text = url.text else { return nil }
+                try Values.checkPhotoURL(text, limits: limits)
+                photoURL = text
+            }
             customClaims = try Self.claims(json["custom_claims"], limits: limits)
             sessionClaims = try Self.claims(json["session_claims"], limits: limits)
         } catch {
             return nil
+        }
+        if let isVerified = json["email_verified"], !isVerified.isNull {
+            guard let value = isVerified.bool else { return nil }
+            isEmailVerified = value
         }
         if let disabled = json["disabled"], !disabled.isNull {
             guard let value = disabled.bool else { return nil }
@@ -170,9 +182,30 @@ public struct HookAnswer: Sendable {
 extension HookAnswer {
     /// Applies the hooks' changes to the account.
     public func apply(to account: inout Account) {
-        if let displayName { account.user.displayName = displayName }
-        if let customClaims { account.user.customClaimsJSON = customClaims }
-        if isDisabled { account.user.disabled = true }
+        let old: Account? = isEmailVerified == nil ? nil : account
+        apply(to: &account.user)
+        if displayName != nil || photoURL != nil { account.deriveProviders() }
+        if let old { account.noteEmailSetByAdmin(over: old) }
+    }
+
+    /// Applies the changes to the user as the next hook is told of it.
+    public func apply(to user: inout User) {
+        if let displayName { user.displayName = displayName }
+        if let photoURL { user.photoURL = photoURL }
+        if let isEmailVerified { user.emailVerified = isEmailVerified && !user.email.isEmpty }
+        if let customClaims { user.customClaimsJSON = customClaims }
+        if isDisabled { user.disabled = true }
+    }
+
+    /// Whether the answer counts for the user as it is `now`. `asked`: the user as it was when the hooks were asked.
+    /// Nil means that there is no account.
+    ///
+    /// Whether the user is new decides which hooks are asked, and for a disabled user no hook is asked. Hooks judge a
+    /// user by the email. A hook's claims may repeat those that the hook was told, and a claim that an admin took away
+    /// meanwhile must not come back.
+    public func counts(for now: User?, asked: User?) -> Bool {
+        now?.disabled == asked?.disabled && now?.email == asked?.email && now?.emailVerified == asked?.emailVerified
+            && (customClaims == nil || now?.customClaimsJSON == asked?.customClaimsJSON)
     }
 
     /// Two answers as one; the later one counts where both say something.
@@ -180,6 +213,8 @@ extension HookAnswer {
         var both = self
         both.refusal = refusal ?? later.refusal
         both.displayName = later.displayName ?? displayName
+        both.photoURL = later.photoURL ?? photoURL
+        both.isEmailVerified = later.isEmailVerified ?? isEmailVerified
         both.customClaims = later.customClaims ?? customClaims
         both.sessionClaims = later.sessionClaims ?? sessionClaims
         both.isDisabled = isDisabled || later.isDisabled

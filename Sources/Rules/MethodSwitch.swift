@@ -9,6 +9,19 @@ public enum MethodSwitch: String, Sendable {
     case anonymous = "anonymous"
 }
 
+extension MethodSwitch {
+    /// The setting of `Tenant` that switches the method; empty if there is none.
+    public var settingName: String {
+        switch self {
+        case .always: ""
+        case .password: "allow_password_signup"
+        case .emailLink: "enable_email_link_signin"
+        case .phone: "enable_phone_signin"
+        case .anonymous: "enable_anonymous_user"
+        }
+    }
+}
+
 extension TenantSettings {
     public func allows(_ methodSwitch: MethodSwitch) -> Bool {
         switch methodSwitch {

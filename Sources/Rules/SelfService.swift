@@ -3,7 +3,7 @@ public import Messages
 
 /// The self-service toggles: the one place that decides whether end users may create or delete their accounts.
 ///
-/// Every method of `Accounts` asks here, at the point that BEHAVIOUR fixes for it; methods of `Users` never ask.
+/// Every method of `Accounts` asks here, at the place that its comment in proto/ gives; methods of `Users` never ask.
 public enum SelfService {
     /// The toggle that refuses creating an end user's account, if it is set.
     public static func refusalOfSignUp(_ settings: TenantSettings) -> Toggle? {

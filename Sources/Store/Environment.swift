@@ -102,6 +102,7 @@ final class Environment: @unchecked Sendable {
             if configuration.durability == .relaxed { flags |= UInt32(MDB_NOMETASYNC) }
             if configuration.isReadOnly { flags |= UInt32(MDB_RDONLY) }
             try StoreError.check(mdb_env_open(raw, configuration.directory, flags, 0o600), "mdb_env_open")
+            try keepFromOtherPrograms(raw)
             // A reader that was killed pins its snapshot's pages for ever: the file would grow without bound.
             try StoreError.check(mdb_reader_check(raw, nil), "mdb_reader_check")
             try watchForDamage(raw, configuration)
@@ -110,6 +111,14 @@ final class Environment: @unchecked Sendable {
             throw error
         }
         return raw
+    }
+
+    /// A program that this process starts would inherit the data file. lmdb.h, mdb_env_get_fd: "Other LMDB file
+    /// descriptors have FD_CLOEXEC."
+    private static func keepFromOtherPrograms(_ raw: OpaquePointer) throws(StoreError) {
+        var descriptor: mdb_filehandle_t = -1
+        try StoreError.check(mdb_env_get_fd(raw, &descriptor), "mdb_env_get_fd")
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     }
 
     /// Damage that no check found shows when its page is read. The process cannot survive it; it can only report it.

@@ -15,7 +15,7 @@ import Transport
 enum Daemon {
     /// Serves until SIGTERM, SIGINT or SIGQUIT; a second signal ends the process at once.
     static func serve(_ configuration: Configuration) throws {
-        hardenProcess()
+        prepareProcess()
         ProcessMemory.configure(loops: configuration.effectiveThreads)
         let log = Log(level: Log.Level.allCases.first { $0.name == configuration.logLevel } ?? .info)
         defer { log.close() }
@@ -147,10 +147,8 @@ enum Daemon {
         }
     }
 
-    /// Prevents core files and the reading of our memory by other processes of the same user: both would show keys.
-    static func hardenProcess() {
-        var none = rlimit(rlim_cur: 0, rlim_max: 0)
-        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+    /// Keeps the files that the server makes from other users, and lets it get its signals.
+    private static func prepareProcess() {
         umask(0o077)
         // A supervisor may start us with signals blocked, which a process inherits: SIGTERM must arrive.
         var nothing = sigset_t()

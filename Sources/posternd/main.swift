@@ -46,6 +46,8 @@ func perform(_ invocation: Invocation, _ log: Log) throws {
 }
 
 do {
+    // Almost everything that posternd does needs the master key in memory.
+    HiddenMemory.begin()
     let invocation = try Invocation(
         arguments: Array(CommandLine.arguments.dropFirst()), environment: processEnvironment())
     // The server has a log of its own, with the configured level.

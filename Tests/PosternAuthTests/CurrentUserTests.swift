@@ -6,7 +6,7 @@ import Testing
 
 @testable import PosternAuth
 
-/// M4, M5, M12, M13: who is the current user, and that users live on when they are not the current one.
+/// Who is the current user, and that users live on when they are not the current one.
 @Suite struct CurrentUserTests {
     @Test func `After signing up, and after signing in, the user is the current one`() async throws {
         try await Application.run { application in

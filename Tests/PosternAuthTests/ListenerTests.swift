@@ -5,7 +5,7 @@ import Testing
 
 @testable import PosternAuth
 
-/// M14: what listeners are told, and that no listener waits for another.
+/// What listeners are told, and that no listener waits for another.
 @Suite(.timeLimit(.minutes(2))) struct ListenerTests {
     private func word(_ event: IDTokenEvent?) -> String? { event.map { "\($0.change)" } }
 

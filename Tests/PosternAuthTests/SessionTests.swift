@@ -6,7 +6,7 @@ import Testing
 
 @testable import PosternAuth
 
-/// M15, M16, and how a session ends on other devices.
+/// What needs a recent login, and how a session ends on other devices.
 @Suite struct SessionTests {
     @Test func `A password change keeps this device and signs every other one out, with the cause`() async throws {
         try await Application.run { application in
@@ -63,6 +63,23 @@ import Testing
             #expect(auth.currentUser == nil)
             let gone = try await error { try await user.reload() }
             #expect(gone.code == .userNotFound)
+        }
+    }
+
+    @Test func `A switched-off deletion is adminRestrictedOperation, and the user stays signed in`() async throws {
+        try await Application.run { application in
+            let auth = try application.auth()
+            let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
+            try await application.setTenant(["client.permissions.disabled_user_deletion", "guidance"]) {
+                $0.client = ClientConfig(permissions: ClientPermissions(disabledUserDeletion: true))
+                $0.guidance = Messages.Guidance(
+                    locale: "en", message: "Ask the front desk.", helpURL: "https://help.example")
+            }
+            let refusal = try await error { try await user.delete() }
+            #expect(refusal.code == .adminRestrictedOperation && refusal.code.rawValue == 17085)
+            #expect(refusal.guidance?.message == "Ask the front desk.")
+            #expect(auth.currentUser === user)
+            try await user.reload()
         }
     }
 

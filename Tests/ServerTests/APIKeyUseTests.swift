@@ -149,6 +149,17 @@ import Testing
         }
     }
 
+    @Test func `The old secret of a rotated key lives for thirty days at most`() async throws {
+        try await withServer { server in
+            let key = try Self.make(server).key
+            let most: Int64 = 30 * 86_400
+            for seconds in [0, most] { _ = try Self.rotate(server, key.apiKeyID, seconds) }
+            for seconds in [-1, most + 1, .min, .max] {
+                expectRefusal("INVALID_DURATION") { _ = try Self.rotate(server, key.apiKeyID, seconds) }
+            }
+        }
+    }
+
     @Test func `A key is good from its addresses only, and a stream that was begun elsewhere ends`() async throws {
         try await withServer { server in
             let (key, secret) = try Self.make(server, addresses: ["192.0.2.0/24", "2001:db8::/32"])

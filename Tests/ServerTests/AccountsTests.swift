@@ -11,6 +11,8 @@ import Testing
         ("", "", true, true, "ADMIN_ONLY_OPERATION"), ("", "correct horse", true, true, "MISSING_EMAIL"),
         ("ada@example.com", "", true, true, "MISSING_PASSWORD"),
         ("ada@example.com", "correct horse", false, true, "OPERATION_NOT_ALLOWED"),
+        ("ada@example.com", "correct horse", false, false, "OPERATION_NOT_ALLOWED"),
+        ("TAKEN@example.com", "correct horse", true, false, "ADMIN_RESTRICTED_OPERATION"),
         ("no address", "short", true, false, "ADMIN_RESTRICTED_OPERATION"),
         ("no address", "short", true, true, "INVALID_EMAIL"), ("ada@example.com", "short", true, true, "WEAK_PASSWORD"),
         ("TAKEN@example.com", "correct horse", true, true, "EMAIL_EXISTS"),

@@ -47,6 +47,37 @@ import Testing
         }
     }
 
+    /// Texts that are no configuration, and what the refusal says.
+    private static let wrongFiles: [(text: String, complaint: String)] = [
+        ("", "postern.json"), ("{", "postern.json"), ("{} {}", "postern.json"), ("[]", "must hold one JSON object"),
+        ("null", "must hold one JSON object"), (#"{"no_setting": 1}"#, "no_setting: no such setting"),
+        (#"{"threads": 1, "threads": 1}"#, "postern.json"), (#"{"threads": "1"}"#, "threads: must be a whole number"),
+        (#"{"threads": 1.5}"#, "threads: must be a whole number"),
+        (#"{"threads": 257}"#, "threads: must be a whole number from 0 to 256"),
+        (#"{"threads": -1}"#, "threads: must be a whole number from 0 to 256"),
+        (#"{"project_id": 7}"#, "project_id: must be a string"),
+        (#"{"tls_required": "true"}"#, "tls_required: must be true or false"),
+    ]
+
+    @Test func `A file that is no configuration is refused, and the refusal says why`() async throws {
+        try withTemporaryDirectory { directory in
+            func run(_ text: String) throws -> (status: Int32, said: String) {
+                writeFile("\(directory)/postern.json", [UInt8](text.utf8))
+                return try Self.run(["--print-config", "--config", "\(directory)/postern.json"], in: directory)
+            }
+            for (text, complaint) in Self.wrongFiles {
+                let (status, said) = try run(text)
+                #expect(status == 1 && said.contains(complaint), "\(text): \(said)")
+            }
+            let most = "{}" + String(repeating: " ", count: (1 << 20) - 2)
+            #expect(try run(most).status == 0)
+            let large = try run(most + " ")
+            #expect(large.status == 1 && large.said.contains("File too large"), "\(large.said)")
+            let folder = try Self.run(["--print-config", "--config", directory], in: directory)
+            #expect(folder.status == 1 && folder.said.contains("Is a directory"), "\(folder.said)")
+        }
+    }
+
     @Test(arguments: ["on", "", "/", "/dev/null", "/nonexistent/calls"])
     func `An access log that cannot be written is refused at the start`(path: String) async throws {
         try withTemporaryDirectory { directory in
@@ -84,6 +115,21 @@ import Testing
             let (status, said) = try Self.run(["--data-directory", "\(directory)/data"] + flags, in: directory)
             let names = [complaint, "--" + complaint.replacing("_", with: "-")]
             #expect(status == 1 && names.contains { said.contains($0) }, "\(said)")
+        }
+    }
+
+    @Test func `As many addresses and proxies as there may be are taken`() async throws {
+        try withTemporaryDirectory { directory in
+            let process = try ChildProcess(
+                ChildProcess.built("posternd"),
+                [
+                    "--data-directory", "\(directory)/data", "--listen-address", Self.many("127.0.0.1:0", 16),
+                    "--proxy-protocol-from", Self.many("10.0.0.1", 64), "--http-address", "off",
+                    "--signing-algorithm", "ES256",
+                ], output: "\(directory)/log")
+            defer { process.kill() }
+            // The key is made once the server listens.
+            _ = try CrashTests.adminKey("\(directory)/data")
         }
     }
 

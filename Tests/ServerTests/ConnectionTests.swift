@@ -66,6 +66,11 @@ import Wire
             let made = try requestID([])
             #expect(made?.isEmpty == false)
             #expect(try requestID([]) != made)
+            for (byteCount, isEchoed) in [(0, false), (1, true), (128, true), (129, false)] {
+                let given = Text(String(repeating: "r", count: byteCount))
+                let answered = try requestID([OutgoingMetadata.Entry(key: "x-request-id", value: given)])
+                #expect(answered?.isEmpty == false && (answered == given) == isEchoed, "\(byteCount)")
+            }
         }
     }
 

@@ -1,4 +1,5 @@
 import Base
+import Crypto
 import Messages
 import TestSupport
 import Testing
@@ -55,6 +56,30 @@ import Testing
             _ = try client.signIn("ada@example.com", password: "pa\u{DF}w\u{F6}rd")
             let other = failure { _ = try client.signIn("ada@example.com", password: "pa\u{DF}word") }
             #expect(other.reason == "INVALID_LOGIN_CREDENTIALS")
+        }
+    }
+
+    /// The other system hashed the bytes as its users typed them.
+    @Test func `A password of another system is tried as it was typed, then composed`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let (decomposed, composed) = ("pa\u{DF}wo\u{308}rd", "pa\u{DF}w\u{F6}rd")
+            let salt = [UInt8]("salt".utf8)
+            func row(_ email: Text, _ password: String) -> ImportUser {
+                let hash = Digest.sha256(salt + [UInt8](password.utf8))
+                return ImportUser(uid: email, email: email, passwordHash: Secret(hash), salt: salt)
+            }
+            let answer = try ImportTests.importing(
+                client.client, [row("ada@example.com", decomposed), row("bob@example.com", composed)],
+                spec: .digest(DigestSpec(function: .sha256, rounds: 1)))
+            #expect(answer.rejections.isEmpty)
+            expectRefusal("INVALID_LOGIN_CREDENTIALS") {
+                _ = try client.signIn("ada@example.com", password: Text(composed))
+            }
+            _ = try client.signIn("ada@example.com", password: Text(decomposed))
+            // The hash is ours by now, and our hashes are of the composed form.
+            _ = try client.signIn("ada@example.com", password: Text(composed))
+            _ = try client.signIn("bob@example.com", password: Text(decomposed))
         }
     }
 }

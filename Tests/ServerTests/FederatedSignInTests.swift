@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    // MARK: M24: same email, second provider
+    // MARK: The same email at a second provider
 
     @Test(arguments: [FederatedIdentity.facebook(), .google()])
     func anUntrustedSecondProviderIsSentToTheFirst(_ first: FederatedIdentity) async throws {
@@ -79,6 +79,20 @@ import Testing
             try client.setTenant(["enable_email_privacy"]) { $0.enableEmailPrivacy = false }
             let refused = failure { _ = try client.signIn(.github()) }
             #expect(refused.metadata("sign_in_methods") == "password")
+        }
+    }
+
+    @Test func `A user of sign-in links is not sent to a password`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_privacy", "enable_email_link_signin"]) {
+                $0.enableEmailPrivacy = false
+                $0.enableEmailLinkSignin = true
+            }
+            try client.sendOob(.emailSignin, email: "ada@gmail.com")
+            _ = try client.signIn("ada@gmail.com", link: try #require(try client.mails().first).code)
+            let refused = failure { _ = try client.signIn(.github()) }
+            #expect(refused.metadata("sign_in_methods") == "emailLink")
         }
     }
 

@@ -53,6 +53,7 @@ import Testing
     ) async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
             let _: UsersCreateResponse = try client.client.call(
                 "postern.v1.Users/Create", UsersCreateRequest(uid: "ada", email: "ada@example.com"))
             let store = server.project.store

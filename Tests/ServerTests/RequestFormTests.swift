@@ -126,6 +126,20 @@ import Wire
         }
     }
 
+    @Test func `An admin is given no sign-in link where nobody could use it`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            func makeLink() throws {
+                let _: UsersGenerateOobLinkResponse = try client.client.call(
+                    "postern.v1.Users/GenerateOobLink",
+                    UsersGenerateOobLinkRequest(requestType: .emailSignin, email: "ada@example.com"))
+            }
+            expectRefusal("OPERATION_NOT_ALLOWED") { try makeLink() }
+            try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+            try makeLink()
+        }
+    }
+
     @Test func `A phone number is no way in by email`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

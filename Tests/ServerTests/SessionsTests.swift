@@ -53,6 +53,26 @@ import Testing
         }
     }
 
+    @Test func aUserTellsWhenTheNewestOfItsSessionsWasUsed() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let made = try client.signUp("ada@example.com")
+            let uid = try #require(made.user).uid
+            let laptop = try Self.signIn(client, device: "laptop")
+            server.clock.advance(by: .seconds(60))
+            let time = server.clock.clock.now().microseconds
+            _ = try client.refresh(try #require(made.tokens).refreshToken)
+            server.clock.advance(by: .seconds(60))
+            let second = time..<(time + 1_000_000)
+            let seen = try client.lookup(laptop.idToken)
+            #expect(second.contains(seen.lastRefreshAtMicros) && seen.lastSignInAtMicros < time)
+            let asked: UsersGetResponse = try client.client.call(
+                "postern.v1.Users/Get", UsersGetRequest(uid: uid, includeLastRefresh: true))
+            #expect(asked.user?.lastRefreshAtMicros == seen.lastRefreshAtMicros)
+            #expect(try client.get(uid).lastRefreshAtMicros == 0)
+        }
+    }
+
     @Test func anAddressIsKeptFromACallerThatIsBelieved() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    /// M24, with tokens: the first provider trusted or not, the second trusted or not.
+    /// The same email at a second provider, with tokens: the first provider trusted or not, the second trusted or not.
     @Test(arguments: [(false, false), (true, false), (false, true), (true, true)])
     func aSecondProviderFollowsTheTrustTable(_ first: Bool, _ second: Bool) async throws {
         try await withProvider { provider, client in

@@ -30,10 +30,14 @@ import Testing
         try await withServer { server in
             let client = try server.connect()
             let made = try Self.create(client, "acme")
-            #expect(made.allowPasswordSignup && made.enableEmailPrivacy)
-            #expect(!made.enableAnonymousUser && !made.disableAuth && !made.synthetic)
-            #expect(made.client?.permissions == ClientPermissions())
-            #expect(made.refreshMode == .rotate && made.recentLoginSeconds == 300)
+            // The default pool begins in the same way.
+            for tenant in [made, try Self.get(client, "")] {
+                #expect(tenant.allowPasswordSignup && tenant.enableEmailPrivacy)
+                #expect(!tenant.enableAnonymousUser && !tenant.disableAuth && !tenant.synthetic)
+                #expect(!tenant.enableEmailLinkSignin && !tenant.enablePhoneSignin)
+                #expect((tenant.client?.permissions ?? ClientPermissions()) == ClientPermissions())
+                #expect(tenant.refreshMode == .rotate && tenant.recentLoginSeconds == 300)
+            }
             #expect(try Self.get(client, "acme") == made)
             #expect(try Self.create(client, "").tenantID.byteCount == 20)
         }

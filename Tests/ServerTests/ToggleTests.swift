@@ -145,6 +145,46 @@ import Wire
         }
     }
 
+    @Test func aRefusalIsKeptWithWhoCalledAndForWhom() async throws {
+        try await withServer { server in
+            try server.makeTenant("acme")
+            let app = try server.client(as: .app, of: "acme")
+            let made: AccountsSignUpResponse = try app.call(
+                "postern.v1.Accounts/SignUp",
+                AccountsSignUpRequest(email: "ann@example.com", password: Secret("secret1")))
+            try server.updateTenant(
+                "acme", ["client.permissions.disabled_user_signup", "client.permissions.disabled_user_deletion"]
+            ) {
+                $0.client = ClientConfig(
+                    permissions: ClientPermissions(disabledUserSignup: true, disabledUserDeletion: true))
+            }
+            let signUp = failure {
+                let _: AccountsSignUpResponse = try app.call(
+                    "postern.v1.Accounts/SignUp",
+                    AccountsSignUpRequest(email: "bob@example.com", password: Secret("secret1")))
+            }
+            let deletion = failure {
+                let _: AccountsDeleteResponse = try app.call(
+                    "postern.v1.Accounts/Delete", AccountsDeleteRequest(idToken: made.tokens?.idToken ?? .empty))
+            }
+            let listed: TenantsListDenialsResponse = try server.connect().call(
+                "postern.v1.Tenants/ListDenials", TenantsListDenialsRequest(tenantID: "acme"))
+            // The newest comes first.
+            #expect(listed.denials.map(\.toggle) == [.disabledUserDeletion, .disabledUserSignup])
+            #expect(listed.denials.map(\.operation) == ["postern.v1.Accounts/Delete", "postern.v1.Accounts/SignUp"])
+            #expect(listed.denials.map(\.uid) == [made.user?.uid ?? "nobody", .empty])
+            let quoted = [deletion, signUp].map { $0.metadata("decision_id") ?? "" }
+            #expect(listed.denials.map(\.decisionID.string) == quoted)
+            // "pk_<id>_<secret>"
+            let key = try #require(app.apiKey).withBytes { String(decoding: $0, as: UTF8.self) }
+            for denial in listed.denials {
+                #expect(!denial.apiKeyID.isEmpty && key.hasPrefix("pk_\(denial.apiKeyID.string)_"))
+                #expect(denial.peerAddress.string.hasPrefix("127.0.0.1"))
+                #expect(denial.identifierHash.count == 32)
+            }
+        }
+    }
+
     @Test func refusalsAreFollowedLive() async throws {
         try await withServer { server in
             let client = try server.connect()

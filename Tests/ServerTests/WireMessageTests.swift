@@ -162,7 +162,7 @@ import Wire
         }
     }
 
-    // W53: every size of budget up to the first that is enough
+    // W53. ArenaTests tries every size of budget up to the first that is enough.
     @Test func aMessageAboveItsMemoryBudgetIsRefused() async throws {
         try await withServer(configure: {
             $0.limits.messages.arenaBudgetFloor = 64

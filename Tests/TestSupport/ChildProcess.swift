@@ -47,6 +47,9 @@ public final class ChildProcess {
         if !isReaped { kill() }
     }
 
+    /// What the kernel tells of the program: proc(5).
+    public var processDirectory: String { "/proc/\(id)" }
+
     public func send(signal: Int32) { _ = Glibc.kill(id, signal) }
 
     /// Sends the signal to the main thread, as raise(3) does. Swift's Glibc module has no tgkill(2).

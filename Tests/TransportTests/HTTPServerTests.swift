@@ -118,9 +118,9 @@ import Transport
         #expect(try answer(to: "GET /\u{212A} HTTP/1.1\r\n\r\n").hasPrefix("HTTP/1.1 404 "))
     }
 
-    @Test func connectionsThatOnlyBeginGiveWayToOthers() throws {
+    @Test(arguments: [false, true]) func connectionsThatOnlyBeginGiveWayToOthers(countsByAddress: Bool) throws {
         var limits = Limits()
-        limits.httpConnectionsPerAddressMax = 4
+        if countsByAddress { limits.httpConnectionsPerAddressMax = 4 } else { limits.httpConnectionsMax = 4 }
         let metrics = HTTPServerMetrics()
         let loop = EventLoop(name: "http")
         let server = try HTTPServer(

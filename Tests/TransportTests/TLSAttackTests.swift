@@ -87,12 +87,14 @@ import Testing
         }
     }
 
-    @Test func `A flood of KeyUpdates ends its connection`() async throws {
+    /// openssl takes two lines that come together for one, so it may send fewer of them.
+    @Test(arguments: [(16, false), (40, true)])
+    func `A flood of KeyUpdates ends its connection`(count: Int, endsIt: Bool) async throws {
         try await TLSServer.run { server in
             _ = try Self.connect(
-                server, "-tls1_3", input: "sleep 0.5; for i in $(seq 40); do echo K; sleep 0.02; done; sleep 1")
+                server, "-tls1_3", input: "sleep 0.5; for i in $(seq \(count)); do echo K; sleep 0.02; done; sleep 1")
             #expect(server.tls.metrics.handshakes.value == 1)
-            #expect(server.tls.metrics.sessionsFailed.value == 1)
+            #expect(server.tls.metrics.sessionsFailed.value == (endsIt ? 1 : 0))
         }
     }
 

@@ -34,6 +34,15 @@ import Wire
         #expect(session.send(0x10, 0, hello.encoded()) == .close(.malformedHello, farewell: nil))
     }
 
+    @Test(arguments: [
+        WireHello(protocolVersion: 1, frameBytesMax: 16_384),
+        WireHello(protocolVersion: 1, initialWindow: 0x7FFF_FFFF),
+    ])
+    func `A HELLO at the edge of what can be served is welcome`(hello: WireHello) {
+        var session = Session(hello: nil)
+        #expect(session.send(0x10, 0, hello.encoded()) == .welcome)
+    }
+
     @Test func `A HELLO on a stream, with flags or malformed ends the connection`() {
         let hello = WireHello(protocolVersion: 1).encoded()
         for (stream, flags, payload) in [(1, 0, hello), (0, 1, hello), (0, 0, [0x08])] as [(UInt32, UInt8, [UInt8])] {

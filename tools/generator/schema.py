@@ -283,6 +283,10 @@ class Schema:
             singular = [f for f in message.fields if not f.repeated and f.oneof is None]
             if len(singular) + len(message.oneofs) > 64:
                 raise SchemaError(f"{message.full_name}: more than 64 singular fields")
+        for file in self.files:
+            for service in file.services:
+                for method in service.methods:
+                    _check_conventions(file.package, service, method)
 
     def _check_recursion(self, message, above):
         if message.full_name in above:
@@ -290,6 +294,19 @@ class Schema:
         for f in message.fields:
             if isinstance(f.target, Message):
                 self._check_recursion(f.target, [*above, message.full_name])
+
+
+def _check_conventions(package, service, method):
+    """What lets a client guess: the names of requests and responses, and how lists come in pages."""
+    if package != "postern.v1":
+        return
+    for message, role in ((method.request, "Request"), (method.response, "Response")):
+        if message.full_name != f"{package}.{service.name}{method.name}{role}":
+            raise SchemaError(f"{service.full_name}.{method.name}: its {role.lower()} is called {message.full_name}")
+    asked = {f.name for f in method.request.fields} & {"page_size", "page_token"}
+    answered = {f.name for f in method.response.fields} & {"next_page_token"}
+    if len(asked) != 2 * len(answered):
+        raise SchemaError(f"{service.full_name}.{method.name}: a list has page_size, page_token and next_page_token")
 
 
 def _only_options(proto):

@@ -161,7 +161,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case passwordTooLong = 62
     /// The password breaks the tenant's rules, which the message lists. Choose another.
     case passwordDoesNotMeetRequirements = 63
-    /// A password came without an email address. Send both.
+    /// The call needs an email address, in the request or on the account. Send one, or add one to the account.
     case missingEmail = 64
     /// An email address came without a password. Send both.
     case missingPassword = 65

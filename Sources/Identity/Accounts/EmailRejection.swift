@@ -75,10 +75,9 @@ extension ReadTransaction {
         guard OobCodes.isRejectable(code.requestType) || code.requestType == .rejectEmail else { return nil }
         let key = UserKey(settings.tenantID, code.uid)
         guard let account = try account(key) else { return nil }
-        let phone: [Text] = account.user.phoneNumber.isEmpty ? [] : [ProviderInfo.phone]
         let sessionCount = try liveSessions(of: key, settings: settings, now: now).count
         return OobAccount(
             displayName: account.user.displayName, createdAtMicros: account.user.createdAtMicros,
-            liveSessionCount: Int32(clamping: sessionCount), signInMethods: account.signInMethodsByEmail + phone)
+            liveSessionCount: Int32(clamping: sessionCount), signInMethods: account.signInMethods)
     }
 }

@@ -20,7 +20,7 @@ struct BlockingHooks: Sendable {
         var isNewUser: Bool
         /// False for a password reset that makes an account: `before_sign_in` is not asked then.
         var beginsSession = true
-        /// The user, as far as it is known before the account is made.
+        /// The user as the sign-in leaves it, if the hooks change nothing.
         var user: User
         var signInProvider: Text
         var deviceName: Text
@@ -48,8 +48,9 @@ struct BlockingHooks: Sendable {
     /// The hooks' answer to the sign-in. BLOCKED_BY_HOOK, HOOK_FAILED. If a hook could not be asked: SERVER_OVERLOADED,
     /// DEADLINE_EXCEEDED, the pool's other errors.
     func ask(_ event: Event, tenantID: Text, deadline: Instant) async throws -> HookAnswer {
-        var answer = HookAnswer()
-        for point in HookPoint.allCases where event.concerns(point) {
+        var (event, answer) = (event, HookAnswer())
+        // No session begins for a user whom the first hook disables.
+        for point in HookPoint.allCases where event.concerns(point) && !answer.isDisabled {
             guard let found = try configs.hook(point, tenantID: tenantID) else { continue }
             do {
                 let one = try await ask(
@@ -61,6 +62,7 @@ struct BlockingHooks: Sendable {
                         metadata: [Failure.Entry("hook", point.rawValue), Failure.Entry("message", message.string)])
                 }
                 answer = answer.followed(by: one)
+                one.apply(to: &event.user)
             } catch let failed as HookTrouble {
                 troubleLog.write(point, of: tenantID, failed.reason, now: .now)
                 guard found.hook.allowOnFailure else {
@@ -140,9 +142,18 @@ struct BlockingHooks: Sendable {
             "user": [
                 "uid": .string(user.uid), "email": .string(user.email), "email_verified": .bool(user.emailVerified),
                 "phone_number": .string(user.phoneNumber), "display_name": .string(user.displayName),
-                "custom_claims": claims ?? .object([]),
+                "photo_url": .string(user.photoURL), "custom_claims": claims ?? .object([]),
+                "providers": .array(user.providers.map(provider)),
             ],
         ]
         return json.serialized()
+    }
+
+    private static func provider(_ provider: ProviderInfo) -> JSONValue {
+        [
+            "provider_id": .string(provider.providerID), "raw_id": .string(provider.rawID),
+            "email": .string(provider.email), "display_name": .string(provider.displayName),
+            "photo_url": .string(provider.photoURL),
+        ]
     }
 }

@@ -139,7 +139,8 @@ extension Failure {
 
     fileprivate static func providerNotEnabled(_ providerID: Text) -> Failure {
         Failure(
-            .operationNotAllowed, "The provider \(providerID) is not enabled for this tenant; an admin can do that.")
+            .operationNotAllowed, "The provider \(providerID) is not enabled for this tenant; an admin can do that.",
+            metadata: [Entry("provider_id", providerID.string), Entry("required_role", Role.tenantAdmin.name)])
     }
 
     init(_ error: FederationError, providerID: Text) {

@@ -28,7 +28,8 @@ public struct User: Message {
     public var customClaimsJSON: [UInt8] = []
     public var createdAtMicros: Int64 = 0
     public var lastSignInAtMicros: Int64 = 0
-    /// The newest refresh of the user's sessions. Filled only where a request asks for it.
+    /// The newest refresh or sign-in of the user's sessions. Filled by Accounts.Lookup, and by Users.Get if the request asks
+    /// for it.
     public var lastRefreshAtMicros: Int64 = 0
     /// ID tokens of an older generation are refused.
     public var tokensValidAfterMicros: Int64 = 0

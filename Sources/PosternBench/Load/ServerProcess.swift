@@ -15,7 +15,7 @@ struct ServerProcess: Sendable {
 
     init(pid: Int) { self.pid = pid }
 
-    /// Finds the process of this user (or, for root, any) that listens on a TCP port of this machine.
+    /// Finds the process that listens on a TCP port of this machine. Only root finds posternd, which hides its files.
     init?(listeningOn port: UInt16) {
         guard let inode = Self.inode(listeningOn: port) else { return nil }
         let socket = "socket:[\(inode)]"

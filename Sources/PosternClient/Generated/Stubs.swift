@@ -978,11 +978,14 @@ public struct AccountsClient: Sendable {
     /// not the address has an account.
     ///
     /// VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL need id_token, the latter also a recent login and new_email;
-    /// PASSWORD_RESET and EMAIL_SIGNIN need email. Refusals: MISSING_REQ_TYPE, INVALID_CONTINUE_URI, INVALID_LOCALE,
-    /// OPERATION_NOT_ALLOWED, PASSWORD_LOGIN_DISABLED, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, EMAIL_NOT_FOUND,
-    /// EMAIL_EXISTS, CREDENTIAL_TOO_OLD_LOGIN_AGAIN, TOO_MANY_ATTEMPTS_TRY_LATER. For EMAIL_SIGNIN, an address that has no
-    /// account and may not sign up (the sign-up toggle, or an international address where they are not allowed) gets the
-    /// same answer, but nothing is sent.
+    /// PASSWORD_RESET and EMAIL_SIGNIN need email. A user without an email gets a first one by VERIFY_AND_CHANGE_EMAIL.
+    /// Because that ends every session, a user who could not sign in again (an anonymous one) is refused with
+    /// MISSING_EMAIL, and links an email instead.
+    ///
+    /// Refusals: MISSING_REQ_TYPE, INVALID_CONTINUE_URI, INVALID_LOCALE, OPERATION_NOT_ALLOWED, PASSWORD_LOGIN_DISABLED,
+    /// MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, EMAIL_NOT_FOUND, EMAIL_EXISTS, CREDENTIAL_TOO_OLD_LOGIN_AGAIN,
+    /// TOO_MANY_ATTEMPTS_TRY_LATER. For EMAIL_SIGNIN, an address that has no account and may not sign up (the sign-up
+    /// toggle, or an international address where they are not allowed) gets the same answer, but nothing is sent.
     public func sendOobCode(_ request: AccountsSendOobCodeRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsSendOobCodeResponse
     {
@@ -1323,8 +1326,8 @@ public struct UsersClient: Sendable {
     }
 
     /// Makes a code as Accounts.SendOobCode does, and returns it instead of sending it. Refusals: MISSING_REQ_TYPE,
-    /// MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, INVALID_CONTINUE_URI, UNAUTHORIZED_DOMAIN, EMAIL_NOT_FOUND,
-    /// EMAIL_EXISTS.
+    /// INVALID_CONTINUE_URI, UNAUTHORIZED_DOMAIN, OPERATION_NOT_ALLOWED (EMAIL_SIGNIN where sign-in by link is off),
+    /// MISSING_EMAIL, INVALID_EMAIL, EMAIL_NOT_FOUND, MISSING_NEW_EMAIL, EMAIL_EXISTS.
     public func generateOobLink(_ request: UsersGenerateOobLinkRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersGenerateOobLinkResponse
     {

@@ -29,13 +29,15 @@ public enum SecondFactorRules {
     /// SECOND_FACTORS_NOT_ALLOWED.
     public static func checkAllowed(_ kind: SecondFactorKind, settings: TenantSettings) throws(Failure) {
         let allowed = settings.allowedSecondFactors
-        guard allowed.isEmpty || allowed.contains(kind) else { throw .secondFactorsNotAllowed }
+        guard allowed.isEmpty || allowed.contains(kind) else {
+            throw .secondFactorsNotAllowed(by: "allowed_second_factors")
+        }
     }
 
     /// SECOND_FACTORS_NOT_ALLOWED where the tenant has no second factors.
     public static func checkOpen(_ settings: TenantSettings) throws(Failure) {
         switch settings.secondFactorState {
-        case .unspecified, .disabled: throw .secondFactorsNotAllowed
+        case .unspecified, .disabled: throw .secondFactorsNotAllowed(by: "second_factor_state")
         case .enabled, .mandatory: break
         }
     }
@@ -143,8 +145,11 @@ extension [SecondFactor] {
 }
 
 extension Failure {
-    public static let secondFactorsNotAllowed = Failure(
-        .secondFactorsNotAllowed, "This tenant does not allow this; its admins set which second factors there are.")
+    static func secondFactorsNotAllowed(by setting: String) -> Failure {
+        refused(
+            .secondFactorsNotAllowed, by: setting,
+            "This tenant does not allow this; its admins set which second factors there are.")
+    }
     public static let missingFactorID = Failure.invalid(.missingMFAEnrollmentID, field: "factor_id", "is required")
     public static let factorNotFound = Failure(
         .mfaEnrollmentNotFound, "The user has no such second factor; read the account to see those it has.")

@@ -107,6 +107,23 @@ import Testing
         #expect(charge.overflow == 0)
     }
 
+    @Test func aCallersGuessesCountInAllItsTenantsTogether() {
+        var limits = Limits()
+        limits.guessesPerCallerAndHour = 20
+        let budgets = GuessBudgets(limits: limits)
+        var overflows: [Double] = []
+        for number in 0..<22 as Range<UInt64> {
+            let guess = guess(account: 100 + number, address: 1_000 + number, tenant: 10 + number)
+            guard case .admitted(let charge) = budgets.admit(guess, now: now) else {
+                Issue.record("refused at \(number)")
+                return
+            }
+            overflows.append(charge.overflow)
+        }
+        #expect(overflows.prefix(20).allSatisfy { $0 == 0 })
+        #expect(overflows.dropFirst(20).allSatisfy { $0 > 0 })
+    }
+
     /// Whatever is admitted, given back and added, in any order, no budget traps and every wait ends.
     @Test func noOrderOfThingsLocksAnybodyOut() {
         var random = SeededRandom.printed()

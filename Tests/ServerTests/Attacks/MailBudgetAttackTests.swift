@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Service
 import TestSupport
 import Testing
 
@@ -63,6 +64,23 @@ import Testing
             // Six mails are spent, and four accounts get the others.
             let reasons = askers[2...].map { Self.change(client, $0, to: "new@example.com").reason }
             #expect(reasons == [String](repeating: "", count: 4) + [String](repeating: Self.tooMany, count: 5))
+        }
+    }
+
+    @Test func `An address, or a network of IPv6, has one budget for mails to all mailboxes`() async throws {
+        try await withServer(configure: { $0.limits.sendsPerAddressAndHour = 3 }) { server in
+            let client = try server.client(as: .app, of: nil, trustsEndUserIP: true)
+            func send(_ number: Int, from address: Text) throws {
+                let _: AccountsSendOobCodeResponse = try client.call(
+                    "postern.v1.Accounts/SendOobCode",
+                    AccountsSendOobCodeRequest(
+                        requestType: .passwordReset, email: Text("m\(number)@example.com"), endUserIP: address))
+            }
+            for number in 0..<3 { try send(number, from: Text("2001:db8:0:7::\(number)")) }
+            expectRefusal(Self.tooMany) { try send(3, from: "2001:db8:0:7:ffff::1") }
+            try send(3, from: "2001:db8:0:8::1")
+            server.clock.advance(by: .hours(1))
+            try send(4, from: "2001:db8:0:7::1")
         }
     }
 

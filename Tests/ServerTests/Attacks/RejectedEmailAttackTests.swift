@@ -276,10 +276,11 @@ import Testing
             _ = try client.applyOob(made.oobCode)
             _ = try client.applyOob(made.notMeCode)
             #expect(try client.get(uid).email.isEmpty)
-            let reset: UsersGenerateOobLinkResponse = try client.client.call(
+            try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+            let signIn: UsersGenerateOobLinkResponse = try client.client.call(
                 "postern.v1.Users/GenerateOobLink",
                 UsersGenerateOobLinkRequest(requestType: .emailSignin, email: Self.victim))
-            #expect(reset.notMeLink.isEmpty)
+            #expect(signIn.notMeLink.isEmpty)
         }
     }
 }

@@ -100,6 +100,20 @@ import Testing
         }
     }
 
+    @Test func `A user has one budget for codes to all numbers`() async throws {
+        try await withServer(configure: { $0.limits.smsPerSubjectAndHour = 3 }) { server in
+            let client = try IdentityClient(server)
+            try client.allowPhones()
+            let ada = try #require(try client.signUp("ada@example.com").tokens)
+            let bob = try #require(try client.signUp("bob@example.com").tokens)
+            for place in 0..<3 { try client.sendCode(to: Self.number(place), idToken: ada.idToken) }
+            expectRefusal(Self.tooMany) { try client.sendCode(to: Self.number(3), idToken: ada.idToken) }
+            try client.sendCode(to: Self.number(3), idToken: bob.idToken)
+            // A code for signing in is for no user yet.
+            for place in 4..<8 { try client.sendCode(to: Self.number(place)) }
+        }
+    }
+
     @Test func `Asking at the same time, and a restart, give no more codes`() async throws {
         try await withTemporaryDirectory { directory in
             let clock = ManualClock()

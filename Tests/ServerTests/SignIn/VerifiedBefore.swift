@@ -26,6 +26,9 @@ struct VerifiedBefore: EnteringMethod {
         _ proof: VerifiedCustomToken, known: Account?, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction
     ) -> NamedAccount { method.choose(proof, known: known, settings: settings, now: now, in: transaction) }
+    func effect(
+        _ proof: VerifiedCustomToken, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment
+    ) throws -> AccountEffect { method.effect(proof, choice, on: account, moment) }
     func decide(
         _ proof: VerifiedCustomToken, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction

@@ -83,8 +83,10 @@ extension ReadTransaction {
         let settings = TenantSettings(try liveTenant(tenantID))
         // Older servers noted no switch.
         // Not bytes: the switches' names are ASCII, and only this server writes them.
-        guard let methodSwitch = MethodSwitch(rawValue: pending.methodSwitch.string), settings.allows(methodSwitch)
-        else { throw Failure.operationNotAllowed }
+        let noted = MethodSwitch(rawValue: pending.methodSwitch.string)
+        guard let methodSwitch = noted, settings.allows(methodSwitch) else {
+            throw Failure.switchedOff(noted ?? .always)
+        }
         guard !pending.sessionID.isEmpty else { return }
         guard let session = try get(Tables.sessions, SessionKey(pending.sessionID)), session.uid == pending.uid,
             session.tenantID == tenantID

@@ -62,6 +62,12 @@ public protocol EnteringMethod: SignInMethod {
         in transaction: borrowing ReadTransaction
     ) throws -> Choice
 
+    /// The effect on the account, as far as it follows from the proof and the account. `decide` begins with it, and the
+    /// tenant's hooks are told of the user whom it leaves. Writes nothing. `account` is nil when it is to be made.
+    func effect(
+        _ proof: Proof, _ choice: Choice, on account: Account?, _ moment: SignInMoment
+    ) throws -> AccountEffect
+
     /// Decides the effect on the account, and uses up what the proof came from (a code, an id). `account` is nil when
     /// it is to be made.
     func decide(

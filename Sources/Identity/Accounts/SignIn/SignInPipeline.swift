@@ -204,31 +204,28 @@ extension SignInPipeline {
         let session = users.session(key)
         if let again = try await repeatedChanges.answer(toProved: request, by: session) { return again }
         let known = try resources.store.read { try $0.account(key) }
-        let wanted = try await askHooks(method.refusedEndUser(proof), known, key, first, on: device, request)
+        let entered = try method.effect(proof, seen, on: known, moment).account.user
+        let wanted = try await askHooks(about: entered, isNewUser: known == nil, first, on: device, request)
         return try await session.signIn(
             first.adding(wanted), hooks: wanted, settings: settings, origin: origin, deadline: request.deadline,
             confirming: { transaction, current in
                 let chosen = try method.choose(
                     proof, known: current, settings: settings, now: now, in: transaction.reading)
-                // Whether the user is new decides which hooks are asked, and for a disabled user no hook is asked.
-                guard chosen == seen, current?.user.disabled == known?.user.disabled else { throw AccountMoved() }
+                guard chosen == seen, wanted.counts(for: current?.user, asked: known?.user) else {
+                    throw AccountMoved()
+                }
             }
         ) { transaction, current in try method.decide(proof, seen, on: current, moment, in: transaction) }
     }
 
-    /// Asks the tenant's hooks, unless the sign-in is going to be refused anyway.
+    /// Asks the tenant's hooks, unless the sign-in is going to be refused anyway. `user` is as the sign-in leaves it.
     private func askHooks(
-        _ endUser: RefusedEndUser, _ known: Account?, _ key: UserKey, _ first: FirstFactor, on device: Origin.Device,
-        _ request: EndUserRequest
+        about user: User, isNewUser: Bool, _ first: FirstFactor, on device: Origin.Device, _ request: EndUserRequest
     ) async throws -> HookAnswer {
-        let isRefused =
-            known.map { $0.user.disabled } ?? (SelfService.refusalOfSignUp(request.settings) != nil)
+        let isRefused = isNewUser ? SelfService.refusalOfSignUp(request.settings) != nil : user.disabled
         guard !isRefused else { return HookAnswer() }
-        let unknown = User(
-            tenantID: key.tenant, uid: key.uid, email: endUser.email?.address ?? .empty,
-            phoneNumber: endUser.phoneNumber)
         return try await hooks.ask(
-            event(isNewUser: known == nil, known?.user ?? unknown, first, on: device, request), tenantID: key.tenant,
+            event(isNewUser: isNewUser, user, first, on: device, request), tenantID: request.settings.tenantID,
             deadline: request.deadline)
     }
 

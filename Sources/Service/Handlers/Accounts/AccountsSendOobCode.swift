@@ -48,7 +48,7 @@ enum AccountsSendOobCode: SlowMethod {
     /// The user need not exist yet. But if end users may not sign up, or not with such an address, nothing is sent to
     /// an unknown address.
     private static func emailSignIn(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
-        guard call.settings.allowsEmailLinkSignin else { throw Failure.operationNotAllowed }
+        guard call.settings.allowsEmailLinkSignin else { throw Failure.switchedOff(.emailLink) }
         if request.email.isEmpty { throw Failure.missingEmail }
         let email = try Values.email(request.email, form: .toFind, limits: call.limits)
         let known = try call.project.users.accountReadAlike(email: email, tenantID: call.tenantID)
@@ -105,8 +105,9 @@ enum AccountsSendOobCode: SlowMethod {
         let newEmail = try Values.email(
             request.newEmail, field: "new_email", form: call.settings.emailForm, limits: call.limits)
         let user = enrolling.account.user
-        // A user who has to enroll a second factor needs a verified email for that.
-        if user.email.isEmpty, !enrolling.isStopped { throw Failure.missingEmail }
+        // The change ends every session. A user who cannot sign in again, such as an anonymous one, links a way to sign
+        // in instead. The holder of an enrollment credential has signed in just now.
+        if enrolling.account.hasNoWayIn, !enrolling.isStopped { throw Failure.missingEmail }
         try enrolling.requireRecentLogin(settings: call.settings, now: call.now)
         var order = order(.verifyAndChangeEmail, askedBy: enrolling, call)
         order.newEmail = newEmail.address

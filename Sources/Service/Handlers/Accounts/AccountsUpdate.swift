@@ -51,8 +51,8 @@ enum AccountsUpdate: SlowMethod {
 
     private static func newEmail(_ text: Text, of verified: VerifiedUser, _ call: Call) throws -> Email {
         guard !call.settings.hasEmailPrivacy else {
-            throw Failure(
-                .operationNotAllowed,
+            throw Failure.refused(
+                .operationNotAllowed, by: "enable_email_privacy",
                 "This tenant's users change their email by proving the new one: send VERIFY_AND_CHANGE_EMAIL.")
         }
         let email = try Values.email(text, form: call.settings.emailForm, limits: call.limits)

@@ -18,10 +18,9 @@ public struct AnonymousSignUp: CreatingMethod {
     }
 
     public func checkOpen(_ settings: TenantSettings) throws(Failure) {
+        guard settings.allows(Self.methodSwitch) else { throw .anonymousNotAllowed }
         // An anonymous user could never show a second factor.
-        guard settings.allows(Self.methodSwitch), settings.secondFactorState != .mandatory else {
-            throw .anonymousNotAllowed
-        }
+        guard settings.secondFactorState != .mandatory else { throw .anonymousWithoutFactor }
     }
 
     public func read(_ attempt: SignInAttempt) throws -> SignInReading<Credential> {

@@ -45,14 +45,20 @@ public struct CustomTokenSignIn: EnteringMethod, ReauthenticatingMethod {
         in transaction: borrowing ReadTransaction
     ) -> NamedAccount { NamedAccount(uid: proof.uid) }
 
+    public func effect(
+        _ proof: VerifiedCustomToken, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment
+    ) -> AccountEffect {
+        var account = account ?? .new(tenantID: moment.key.tenant, uid: moment.key.uid, now: moment.now)
+        account.noteCustomToken()
+        return AccountEffect(account)
+    }
+
     public func decide(
         _ proof: VerifiedCustomToken, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction
     ) throws -> AccountEffect {
         try transaction.useTokenID(of: proof, now: moment.now)
-        var account = account ?? .new(tenantID: moment.key.tenant, uid: moment.key.uid, now: moment.now)
-        account.noteCustomToken()
-        return AccountEffect(account)
+        return effect(proof, choice, on: account, moment)
     }
 
     public func refusedEndUser(_ proof: VerifiedCustomToken) -> RefusedEndUser { RefusedEndUser(uid: proof.uid) }

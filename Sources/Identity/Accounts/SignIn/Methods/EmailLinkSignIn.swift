@@ -34,7 +34,7 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
     }
 
     public func checkOpen(_ settings: TenantSettings) throws(Failure) {
-        guard settings.allows(Self.methodSwitch) else { throw .operationNotAllowed }
+        guard settings.allows(Self.methodSwitch) else { throw .switchedOff(Self.methodSwitch) }
     }
 
     public func read(_ attempt: SignInAttempt) throws -> SignInReading<Email> {
@@ -77,6 +77,24 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         return choice
     }
 
+    /// A new account, the same account, or one in which nothing unproved is left.
+    public func effect(
+        _ proof: Proof, _ choice: Choice, on account: Account?, _ moment: SignInMoment
+    ) -> AccountEffect {
+        var changed = account ?? .new(tenantID: moment.key.tenant, uid: moment.key.uid, now: moment.now)
+        var removed: Text?
+        if account == nil {
+            changed.user.email = proof.email.address
+            changed.user.emailVerified = true
+        } else if !changed.user.emailVerified {
+            removed = changed.keepOnlyProved(by: nil)
+        }
+        changed.signsInByEmailLink = true
+        changed.deriveProviders()
+        guard let removed else { return AccountEffect(changed) }
+        return AccountEffect(changed, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
+    }
+
     public func decide(
         _ proof: Proof, _ choice: Choice, on account: Account?, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction
@@ -85,7 +103,9 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         try transaction.releaseUnproved(
             proof.email.address, for: moment.key.uid, tenantID: moment.key.tenant, origin: moment.origin,
             now: moment.now)
-        return try transaction.enteringByLink(account, email: proof.email, key: moment.key, now: moment.now)
+        let decided = effect(proof, choice, on: account, moment)
+        guard let account, !account.user.emailVerified else { return decided }
+        return decided.takingBack(after: try transaction.reading.proofOfUnprovedEmail(account, now: moment.now))
     }
 
     public func refusedEndUser(_ proof: Proof) -> RefusedEndUser { RefusedEndUser(email: proof.email) }
@@ -110,33 +130,5 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
 
     private func takeCode(_ moment: SignInMoment, in transaction: borrowing WriteTransaction) throws {
         _ = try transaction.takeOobCode(code, .emailSignin, tenantID: moment.key.tenant, now: moment.now)
-    }
-}
-
-extension WriteTransaction {
-    /// The effect of a proved address on its account: a new account, the same, or one in which nothing unproved is
-    /// left.
-    fileprivate func enteringByLink(
-        _ current: Account?, email: Email, key: UserKey, now: Timestamp
-    ) throws -> AccountEffect {
-        guard var account = current else {
-            var account = Account.new(tenantID: key.tenant, uid: key.uid, now: now)
-            account.user.email = email.address
-            account.user.emailVerified = true
-            account.signsInByEmailLink = true
-            account.deriveProviders()
-            return AccountEffect(account)
-        }
-        guard !account.user.emailVerified else {
-            account.signsInByEmailLink = true
-            account.deriveProviders()
-            return AccountEffect(account)
-        }
-        let proof = try reading.proofOfUnprovedEmail(account, now: now)
-        let removed = account.keepOnlyProved(by: nil)
-        account.signsInByEmailLink = true
-        account.deriveProviders()
-        return AccountEffect(account, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
-            .takingBack(after: proof)
     }
 }

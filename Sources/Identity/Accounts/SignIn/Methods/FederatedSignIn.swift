@@ -77,19 +77,45 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         throw try needsLinking(proof, account: uid, settings: settings, now: now, in: transaction)
     }
 
+    public func effect(
+        _ proof: FederatedIdentity, _ choice: LinkDecision, on account: Account?, _ moment: SignInMoment
+    ) throws -> AccountEffect {
+        guard var changed = account else {
+            let key = moment.key
+            return AccountEffect(.made(from: proof, tenantID: key.tenant, uid: key.uid, now: moment.now))
+        }
+        switch choice {
+        case .signIn:
+            changed.renew(proof)
+            return AccountEffect(changed)
+        case .link:
+            changed.adopt(proof)
+            return AccountEffect(changed, kind: .providerLinked, detail: proof.providerID)
+        case .takeOver:
+            let removed = changed.keepOnlyProved(by: proof)
+            return AccountEffect(changed, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
+        case .create, .createReleasing, .needsLinking: throw AccountMoved()
+        }
+    }
+
     public func decide(
         _ proof: FederatedIdentity, _ choice: LinkDecision, on account: Account?, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction
     ) throws -> AccountEffect {
         let key = moment.key
         try transaction.reading.requireStillProved(proof, tenantID: key.tenant)
+        let decided = try effect(proof, choice, on: account, moment)
         try transaction.useProof(of: proof, tenantID: key.tenant)
-        if let account { return try transaction.effect(of: choice, on: account, identity: proof, now: moment.now) }
-        if case .createReleasing = choice {
+        switch choice {
+        case .createReleasing:
             try transaction.releaseUnproved(
                 proof.email, for: key.uid, tenantID: key.tenant, origin: moment.origin, now: moment.now)
+            return decided
+        case .takeOver:
+            guard let account else { return decided }
+            return decided.takingBack(after: try transaction.reading.proofOfUnprovedEmail(account, now: moment.now))
+        case .signIn, .create, .link, .needsLinking: return decided
         }
-        return AccountEffect(.made(from: proof, tenantID: key.tenant, uid: key.uid, now: moment.now))
     }
 
     public func refusedEndUser(_ proof: FederatedIdentity) -> RefusedEndUser {
@@ -140,8 +166,8 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
             Failure.Entry("email", identity.email.string),
             Failure.Entry("pending_token", try pendingToken(for: identity, settings.tenantID, now: now)),
         ]
-        if !settings.hasEmailPrivacy, let user = try transaction.user(UserKey(settings.tenantID, uid)) {
-            let methods = user.providers.map(\.providerID.string).joined(separator: ",")
+        if !settings.hasEmailPrivacy, let account = try transaction.account(UserKey(settings.tenantID, uid)) {
+            let methods = account.signInMethods.map(\.string).joined(separator: ",")
             metadata.append(Failure.Entry("sign_in_methods", methods))
         }
         return Failure(
@@ -160,29 +186,6 @@ extension LinkDecision: AccountChoice {
         switch self {
         case .signIn(let uid), .link(let uid), .takeOver(let uid), .needsLinking(let uid): uid
         case .create, .createReleasing: nil
-        }
-    }
-}
-
-extension WriteTransaction {
-    /// The effect of a decision on an existing account.
-    fileprivate func effect(
-        of decision: LinkDecision, on current: Account, identity: FederatedIdentity, now: Timestamp
-    ) throws -> AccountEffect {
-        var changed = current
-        switch decision {
-        case .signIn:
-            changed.renew(identity)
-            return AccountEffect(changed)
-        case .link:
-            changed.adopt(identity)
-            return AccountEffect(changed, kind: .providerLinked, detail: identity.providerID)
-        case .takeOver:
-            let proof = try reading.proofOfUnprovedEmail(current, now: now)
-            let removed = changed.keepOnlyProved(by: identity)
-            return AccountEffect(changed, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
-                .takingBack(after: proof)
-        case .create, .createReleasing, .needsLinking: throw AccountMoved()
         }
     }
 }

@@ -70,15 +70,19 @@ public struct PasswordSignIn: EnteringMethod, ReauthenticatingMethod {
     ) -> NamedAccount { NamedAccount(uid: proof.account.user.uid) }
 
     /// A password that changed, or a user who was disabled, while the hash was computed does not get in.
-    public func decide(
-        _ proof: Proof, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment,
-        in transaction: borrowing WriteTransaction
+    public func effect(
+        _ proof: Proof, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment
     ) throws -> AccountEffect {
         guard var account else { throw AccountMoved(proofIsOld: true) }
         try account.requirePassword(of: proof.account)
         if let newHash = proof.newHash { account.passwordHash = newHash }
         return AccountEffect(account)
     }
+
+    public func decide(
+        _ proof: Proof, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment,
+        in transaction: borrowing WriteTransaction
+    ) throws -> AccountEffect { try effect(proof, choice, on: account, moment) }
 
     public func refusedEndUser(_ proof: Proof) -> RefusedEndUser { RefusedEndUser(uid: proof.account.user.uid) }
 

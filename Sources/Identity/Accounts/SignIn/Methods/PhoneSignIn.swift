@@ -45,7 +45,7 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
     }
 
     public func checkOpen(_ settings: TenantSettings) throws(Failure) {
-        guard settings.allows(Self.methodSwitch) else { throw .operationNotAllowed }
+        guard settings.allows(Self.methodSwitch) else { throw .switchedOff(Self.methodSwitch) }
     }
 
     public func read(_ attempt: SignInAttempt) throws -> SignInReading<Credential> {
@@ -90,15 +90,21 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
         NamedAccount(uid: try transaction.uid(ofPhone: proof.proved.number, tenantID: settings.tenantID))
     }
 
+    public func effect(
+        _ proof: Proof, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment
+    ) -> AccountEffect {
+        if let account { return AccountEffect(account) }
+        var made = Account.new(tenantID: moment.key.tenant, uid: moment.key.uid, now: moment.now)
+        made.setPhoneNumber(proof.proved.number)
+        return AccountEffect(made)
+    }
+
     public func decide(
         _ proof: Proof, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction
     ) throws -> AccountEffect {
         try transaction.use(proof.proved, tenantID: moment.key.tenant, now: moment.now)
-        if let account { return AccountEffect(account) }
-        var account = Account.new(tenantID: moment.key.tenant, uid: moment.key.uid, now: moment.now)
-        account.setPhoneNumber(proof.proved.number)
-        return AccountEffect(account)
+        return effect(proof, choice, on: account, moment)
     }
 
     public func refusedEndUser(_ proof: Proof) -> RefusedEndUser {
