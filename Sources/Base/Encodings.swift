@@ -74,7 +74,7 @@ public enum Base64: Sendable {
         return contiguous ?? Array(text).withUnsafeBytes { decode($0) }
     }
 
-    /// Lends the decoded bytes. They are not wiped: for signatures, which are no secret. Nil as `decode`.
+    /// Lends the decoded bytes. They are not wiped: for signatures, which are no secret. Nil if `decode` returns nil.
     public func withDecoded<Result>(
         _ text: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Result
     ) -> Result? {

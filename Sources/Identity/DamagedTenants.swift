@@ -37,7 +37,7 @@ final class DamagedTenants: Sendable {
             ])
     }
 
-    /// The sweep leaves a damaged row as it is, which belongs to no tenant.
+    /// The sweep leaves a damaged row of a table as it is. The table's rows belong to no tenant.
     func passOver(rowOf table: String) {
         // No tenant has this id.
         guard isNews(UserKey("*", Text(table))) else { return }

@@ -1,3 +1,5 @@
+public import Base
+
 /// A tenant's switch for a way to sign in. Its raw value is stored with sign-ins that wait for a second factor, so it
 /// never changes.
 public enum MethodSwitch: String, Sendable {
@@ -31,5 +33,10 @@ extension TenantSettings {
         case .phone: allowsPhoneSignin
         case .anonymous: allowsAnonymousUsers
         }
+    }
+
+    /// OPERATION_NOT_ALLOWED where the tenant has switched the method off.
+    public func requireAllowed(_ methodSwitch: MethodSwitch) throws(Failure) {
+        guard allows(methodSwitch) else { throw .switchedOff(methodSwitch) }
     }
 }

@@ -140,7 +140,7 @@ final class Environment: @unchecked Sendable {
         return kept
     }
 
-    /// At a start only, because mdb_dbi_open must not run beside other transactions. Tables are never closed.
+    /// Called at a start only, because mdb_dbi_open must not run beside other transactions. No table is ever closed.
     func openTables(makingMissing: Bool) throws(StoreError) {
         var begun: OpaquePointer?
         try StoreError.check(mdb_txn_begin(raw, nil, makingMissing ? 0 : UInt32(MDB_RDONLY), &begun), "mdb_txn_begin")

@@ -17,7 +17,6 @@ extension Store {
     ///
     /// The rows are not counted in the write, for which everybody would wait: also a tenant without rows costs a look
     /// at all sessions. What changes between the count and the write is in the unknown sum.
-    @discardableResult
     public func countUnknownUsage(ofTenant tenantID: Text) async throws -> Bool {
         let missing = try read { transaction -> TenantUsage? in
             let sum = try transaction.usage(ofTenant: tenantID)

@@ -134,7 +134,7 @@ public final class PublishedKeySet: Sendable {
     private let storage: Mutex<KeySet>
     /// How many sets with different keys or times were published.
     private let number = Atomic<Int>(0)
-    private let copies = PerThread<Mutex<Copy?>>(count: PerThread<Mutex<Copy?>>.count()) { Mutex(nil) }
+    private let copies = PerThread<Mutex<Copy?>> { Mutex(nil) }
 
     private struct Copy {
         let number: Int

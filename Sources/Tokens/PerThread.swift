@@ -16,13 +16,13 @@ struct PerThread<Value: ~Copyable & Sendable>: Sendable {
     /// The same, to be lent without a count of references.
     private let lent: [Unmanaged<Holder>]
 
-    /// How many values serve that many threads, by default one thread for each processor: 16 at most.
+    /// How many values serve that many threads: 16 at most. By default there is a thread for each processor.
     static func count(forThreads threadCount: Int? = nil) -> Int {
-        // Proof: a processor's number fits.
+        // Proof: the name of the setting is a small constant.
         min(max(threadCount ?? sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1), 16)
     }
 
-    init(count: Int, _ make: () -> Value) {
+    init(count: Int = PerThread.count(), _ make: () -> Value) {
         holders = (0..<count).map { _ in Holder(make()) }
         lent = holders.map { .passUnretained($0) }
     }

@@ -35,7 +35,8 @@ enum CommandReference {
         ## Methods
 
         `postern rpc call METHOD FILE` calls any of them with a request in JSON; `postern rpc describe METHOD` says what
-        is in it.
+        is in it. A refusal is printed without the secrets of its metadata, such as `pending_credential`: a sign-in with
+        a second factor is finished by an application, not by this program.
 
         | method | command, or why it has none |
         |---|---|

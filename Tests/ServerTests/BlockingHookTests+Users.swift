@@ -3,6 +3,7 @@ import JSON
 import Messages
 import Reactor
 import Rules
+import Synchronization
 import TestSupport
 import Testing
 
@@ -168,5 +169,23 @@ extension BlockingHookTests {
             _ = try client.signIn(customTokenFor: uid)
             #expect(try client.get(uid).customClaimsJSON == [UInt8](#"{"asked":true}"#.utf8))
         }
+    }
+
+    // MARK: The log
+
+    @Test func `The log says in words why a hook failed`() async throws {
+        let lines = Mutex<[String]>([])
+        let log = Log(level: .warning) { line in
+            lines.withLock { $0.append(String(decoding: line, as: UTF8.self)) }
+        }
+        try await withServer(log: log) { server in
+            let scene = Scene(
+                identity: try IdentityClient(server), script: Script(), url: "https://127.0.0.1:1/hook")
+            _ = try scene.identity.signUp("ann@example.com")
+            try scene.update(["before_sign_in"], isPrivate: false)
+            expectRefusal("HOOK_FAILED") { _ = try scene.identity.signIn("ann@example.com") }
+        }
+        let said = lines.withLock { $0 }.filter { $0.contains("a hook failed") }
+        #expect(said.count == 1 && said.allSatisfy { $0.contains("which needs allow_private_addresses") }, "\(said)")
     }
 }

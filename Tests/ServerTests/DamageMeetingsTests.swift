@@ -11,16 +11,11 @@ import Testing
 
 /// Damaged rows where a server meets them: what needs the row fails, and what does not goes on.
 @Suite struct DamageMeetingsTests {
-    /// The table as one of bytes, to put something into it that is none of its records.
-    private static func bytes<Key, Record>(_ table: Table<Key, Record>) -> Table<[UInt8], [UInt8]> {
-        Table<[UInt8], [UInt8]>(id: table.id, name: table.name, owner: table.owner, purge: table.purge)
-    }
-
     /// Damages a row that is there.
     private static func damage<Key: StoreKey, Record>(
         _ table: Table<Key, Record>, _ key: Key, _ server: TestServer
     ) async throws {
-        let (rows, row) = (bytes(table), key.bytes)
+        let (rows, row) = (table.declaration.asBytes, key.bytes)
         try await server.project.store.write { transaction in
             try transaction.putDamaged(rows, row, try transaction.get(rows, row) ?? [])
         }
@@ -89,7 +84,7 @@ import Testing
         }
     }
 
-    /// Not only until a restore: the newest row is read for each revocation of any tenant.
+    /// Each new revocation, of whatever tenant, is written behind the newest one.
     @Test func `A damaged revocation keeps nobody else's from being written, and goes in its time`() async throws {
         try await withServer { server in
             let client = try server.connect()
@@ -178,7 +173,7 @@ import Testing
                     try Self.makeUser("u1", of: "", try server.connect())
                     try await Self.damage(Tables.users, UserKey("", "u1"), server)
                 } else {
-                    let rows = Self.bytes(SigningTables.keys)
+                    let rows = SigningTables.keys.declaration.asBytes
                     // The length of a field that is not there.
                     try await server.project.store.write { try $0.put(rows, [1], [0x0A, 0x7F]) }
                 }

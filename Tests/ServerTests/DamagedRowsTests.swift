@@ -20,10 +20,6 @@ import Testing
     /// The rows of "mmmm" are damaged, or rows between those of all three.
     private static let tenants: [Text] = ["aaaa", "mmmm", "zzzz"]
 
-    private static func plain(_ table: TableDeclaration) -> Table<[UInt8], [UInt8]> {
-        Table(id: table.id, name: table.name, owner: table.owner, purge: table.purge)
-    }
-
     // MARK: What there is to do
 
     private static func makeTenant(_ tenantID: Text, _ server: TestServer) async throws {
@@ -96,7 +92,7 @@ import Testing
             }
             if keys.isEmpty { keys = [prefix + [UInt8](repeating: 1, count: 8)] }
             let key = keys[keys.count / 2]
-            try transaction.putDamaged(plain(table), key, try transaction.get(plain(table), key) ?? [])
+            try transaction.putDamaged(table.asBytes, key, try transaction.get(table.asBytes, key) ?? [])
         }
     }
 
@@ -162,6 +158,11 @@ import Testing
             #expect(failures.value == 0)
         }
     }
+}
+
+extension TableDeclaration {
+    /// The table by its id alone, to put something into it that is none of its records.
+    var asBytes: Table<[UInt8], [UInt8]> { Table(id: id, name: name, owner: owner, purge: purge) }
 }
 
 extension WriteTransaction {

@@ -67,18 +67,13 @@ import Testing
         return types
     }
 
-    /// A table by its id alone.
-    private static func plain(_ declaration: TableDeclaration) -> Table<[UInt8], [UInt8]> {
-        Table(id: declaration.id, name: declaration.name, owner: declaration.owner, purge: declaration.purge)
-    }
-
     /// The tables with a row that has the uid in its key or in its record.
     private static func tablesNamingTheUser(_ server: TestServer) throws -> Set<String> {
         let wanted = uid.bytes
         return try server.project.store.read { transaction in
             var names: Set<String> = []
             for table in Tables.all {
-                try transaction.scan(plain(table)) { row in
+                try transaction.scan(table.asBytes) { row in
                     if try row.key.contains(wanted) || [UInt8](row.value).contains(wanted) {
                         names.insert(table.name.description)
                     }
@@ -131,7 +126,7 @@ import Testing
             try await server.project.store.write { transaction in
                 for table in ofUsers where !made.contains(table.name.description) {
                     guard let key = Self.keys[types[table.name.description] ?? ""] else { continue }
-                    try transaction.put(Self.plain(table), key, [])
+                    try transaction.put(table.asBytes, key, [])
                 }
             }
             let before = try Self.tablesNamingTheUser(server)

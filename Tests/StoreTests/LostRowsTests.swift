@@ -104,9 +104,7 @@ import Testing
             try makeStore(at: directory, recordCount: 1)
             let whole = contents(of: path)
             let key = bytes(name)
-            let places = whole.indices.dropLast(key.count).filter {
-                whole[$0] == key[0] && whole[$0..<$0 + key.count].elementsEqual(key)
-            }
+            let places = offsets(of: key, in: whole)
             #expect(!places.isEmpty)
             for byte in key.indices {
                 var damaged = whole

@@ -137,6 +137,17 @@ import Testing
         #expect(mixed.keyFile == nil && mixed.unusedKey == "ke was set for env:1 (POSTERN_SERVER)")
     }
 
+    @Test func `A tenant that is of another server is not used, and that is said`() throws {
+        func destination(_ flagTenant: String?) throws -> Destination {
+            try Case(flagServer: "flag:1", flagTenant: flagTenant, environmentServer: "env:1", environmentTenant: "te")
+                .destination()
+        }
+        let mixed = try destination(nil)
+        #expect(mixed.tenant.isEmpty)
+        #expect(mixed.description == "on flag:1 (--server); not used: tenant te was set for env:1 (POSTERN_SERVER)")
+        for named in ["", "tf"] { #expect(try destination(named).unusedTenant == nil) }
+    }
+
     @Test func `The admin key of a posternd that was started here is found, and stays on this machine`() throws {
         try withTemporaryDirectory { directory in
             writeFile("\(directory)/admin-key", [UInt8]("pk_a_b\n".utf8))

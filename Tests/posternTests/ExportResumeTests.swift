@@ -77,6 +77,22 @@ import Testing
         }
     }
 
+    @Test func `An export that is refused leaves no file, and a file that is there says how to go on`() async throws {
+        try await withServer { server in
+            let file = "\(server.directory)/users.json"
+            let export = ["user", "export", file]
+            let refused = await TestConsole.run(["-t", "nowhere"] + export, on: server)
+            #expect(refused.code == .notFound && !File.exists(file), "\(refused.said)")
+            #expect(!refused.said.contains("--resume"))
+            #expect(await TestConsole.run(export, on: server).code == .ok)
+            let again = await TestConsole.run(export, on: server)
+            #expect(again.code == .usage && again.said.contains("name another one"), "\(again.said)")
+            writeFile("\(file).resume", [])
+            let stopped = await TestConsole.run(export, on: server)
+            #expect(stopped.code == .usage && stopped.said.contains("--resume goes on"), "\(stopped.said)")
+        }
+    }
+
     @Test func `An export of another tenant, or from another server, does not go on`() async throws {
         try await withServer { server in
             for tenant in ["acme", "beta"] {

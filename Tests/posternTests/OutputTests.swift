@@ -146,7 +146,31 @@ import Testing
                 format: format, fields: ["emial"], isQuiet: false, hasHeaders: true, console: test.console)
             output.print([user])
             #expect(output.fieldProblem?.message == "there is no field emial", "\(format)")
-            #expect(output.fieldProblem?.hint == "did you mean email?" && output.fieldProblem?.exitCode == .usage)
+            // Usage would say that nothing was sent.
+            #expect(output.fieldProblem?.hint == "did you mean email?" && output.fieldProblem?.exitCode == .general)
         }
+    }
+
+    @Test func `A time may be named as tables name it, in any format`() {
+        let (short, exact) = (["created_at"], "created_at_micros")
+        #expect(printed(.table, fields: short) { $0.print([user]) } == "CREATED_AT\n2027-01-15T08:00:00Z\n")
+        #expect(printed(.table, fields: short) { $0.print(user) } == "created_at  2027-01-15T08:00:00Z\n")
+        #expect(printed(.csv, fields: short) { $0.print([user]) } == "\(exact)\r\n1800000000000000\r\n")
+        #expect(printed(.ndjson, fields: short) { $0.print(user) } == "{\"\(exact)\":1800000000000000}\n")
+    }
+
+    @Test func `Rows that come over time stay below their headers`() {
+        let text = printed(.table) { output in
+            output.printNext(User(uid: "a-much-longer-uid", email: "a@b.example"), isFirst: true)
+            output.printNext(User(uid: "u2", email: "x@y.example"), isFirst: false)
+        }
+        let places = zip(text.split(separator: "\n"), ["EMAIL", "a@b.example", "x@y.example"]).map { line, word in
+            line.split(separator: word, omittingEmptySubsequences: false).first?.count
+        }
+        #expect(places == [19, 19, 19], "\(text)")
+    }
+
+    @Test func `With -q a record without an id prints no empty line`() {
+        #expect(printed(.table, isQuiet: true) { $0.print(HookConfig()) }.isEmpty)
     }
 }

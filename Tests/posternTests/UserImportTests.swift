@@ -48,6 +48,27 @@ import Testing
         }
     }
 
+    /// The first password may come after any number of users without one.
+    @Test func `Without --hash-algo nothing is sent, or the rows before the first password are told`() async throws {
+        func file(_ plainCount: Int) -> [UInt8] {
+            let plain = (0..<plainCount).map { #"{"localId":"u\#($0)"}"# }
+            let rows = (plain + [#"{"localId":"last","passwordHash":"AAAA"}"#]).joined(separator: ",")
+            return [UInt8](#"{"users":[\#(rows)]}"#.utf8)
+        }
+        try await withServer { server in
+            let path = "\(server.directory)/users.json"
+            func count() async -> String { await TestConsole.run(["user", "count", "-q"], on: server).written }
+            writeFile(path, file(2))
+            let early = await TestConsole.run(["user", "import", path], on: server)
+            #expect(early.code == .usage && early.said.contains("with --hash-algo"), "\(early.said)")
+            #expect(await count() == "0\n")
+            writeFile(path, file(1_200))
+            let late = await TestConsole.run(["user", "import", path], on: server)
+            #expect(late.code == .general && late.said.contains("--on-conflict skip goes on"), "\(late.said)")
+            #expect(await count() == "1200\n")
+        }
+    }
+
     @Test func `A row that no message can hold is rejected by its number, and the import goes on`() async throws {
         var large = ImportUser(uid: "large")
         large.providers = (0..<1_100).map { ProviderInfo(providerID: "oidc.p", rawID: Text("\($0)")) }

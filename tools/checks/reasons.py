@@ -12,6 +12,7 @@ CLIENT = {"PosternClient", "PosternAuth", "PosternAdmin", "PosternVerifier"}
 SERVER = {"Messages", "Reactor", "Wire", "Transport", "Signing", "Rules", "Federation", "Identity", "Service", "posternd"}
 # These files make a `Failure` of any reason that a server sent.
 RECEIVERS = {Path("Sources/PosternClient/FailureDecoding.swift"), Path("Sources/Base/Failure.swift")}
+# What stands before the parenthesis and before Reason is looked at behind them, as swift_source.py explains.
 THROWN = re.compile(r"\((?<!\bis\()\s*(?:detail: )?\.(\w+)|Reason(?<!\wReason)\.(\w+)")
 RECEIVING = re.compile(r"\b(?:Failure|self\.init|\.init)\(\s*received:")
 

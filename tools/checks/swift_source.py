@@ -135,6 +135,7 @@ def imports(code):
     >>> imports("import A\\npublic import B; import C\\n@testable import struct D.E\\nlet importance = 1")
     ['A', 'B', 'C', 'D']
     """
+    # The pattern finds slowly that nothing follows. So it does not look behind the last "import".
     found, position, last = [], 0, code.rfind("import")
     while position <= last and (match := IMPORT.search(code, position)):
         found.append(match.group(1))

@@ -297,7 +297,7 @@ class Schema:
 
 
 def _check_conventions(package, service, method):
-    """What lets a client guess: the names of requests and responses, and how lists come in pages."""
+    """Requests and responses have their methods' names, and lists come in pages, so that a client can guess both."""
     if package != "postern.v1":
         return
     for message, role in ((method.request, "Request"), (method.response, "Response")):

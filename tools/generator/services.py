@@ -12,7 +12,7 @@ def with_table(schema, page):
 
 def _table(schema):
     rows = ["| service | methods | role |", "|---|---|---|"]
-    # The service's own come first, then those of gRPC.
+    # Postern's own services come first, then those of gRPC.
     services = [service for file in schema.files for service in file.services]
     for service in sorted(services, key=lambda service: not service.full_name.startswith("postern.")):
         by_role = {}

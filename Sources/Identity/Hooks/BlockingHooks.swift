@@ -102,7 +102,7 @@ struct BlockingHooks: Sendable {
                 .deadlineExceeded, "The deadline passed before the tenant's \(point.rawValue) hook had its time.",
                 metadata: [Failure.Entry("hook", point.rawValue)])
         } catch let error as OutboundError {
-            throw HookTrouble(reason: "\(error)")
+            throw HookTrouble(reason: error.troubleOfHook)
         }
     }
 

@@ -119,8 +119,9 @@ struct ImportedRow: Sendable {
 }
 
 extension Account {
-    /// Where the account had no factors, those of the row do not show that the user once had another email: the import
-    /// answers for the email. Where the user of a back end typed the same email, it does not.
+    /// An import answers for the email that it writes. It also answers for an email that the account has already,
+    /// unless the account has second factors or is that of a back end's user: such a user may have typed the email, and
+    /// the row may come from an export of what was typed (decisions 0011 and 0147).
     fileprivate mutating func noteEmailSetByImport(over existing: Account) {
         let mayBeTyped = existing.signsInByCustomToken || !existing.user.secondFactors.isEmpty
         noteEmailSetByAdmin(over: mayBeTyped ? existing : nil)

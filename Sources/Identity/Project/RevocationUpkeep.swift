@@ -4,12 +4,12 @@ import Store
 
 /// The sweep's work on the log of revocations: it deletes those that matter to no token any more.
 ///
-/// Which they are is told by their sequences and by whole notes of the time alone, not by what the revocations say. So
-/// a damaged revocation goes when its time has come, and not before: until then whoever reads it is refused, and no
-/// token passes for not revoked (docs/decisions/0149).
+/// It finds them by their sequences, which are keys, and by the notes of the time that are whole. It does not read the
+/// revocations themselves. So a damaged revocation is deleted when its time has come, and not before: until then the
+/// caller who reads it gets an error, and takes no token for not revoked (docs/decisions/0149).
 struct RevocationUpkeep: Sendable {
     let resources: Resources
-    /// With a revocation goes the row that names its tenant.
+    /// Few enough for one write: with each revocation, the row that names its tenant is deleted.
     private static let rowsPerWrite = 150
 
     /// The time must be proven.

@@ -56,6 +56,8 @@ struct ExportRun {
     private let includesHashes: Bool
     private var writer: UserFileWriter
     private var place: Place
+    /// A file `….resume` says how much of the export's file is good.
+    private var hasNotedPlace: Bool
 
     init(_ session: Session) throws {
         let arguments = session.arguments
@@ -75,12 +77,14 @@ struct ExportRun {
         let tenant = try ServedTenant(of: session)
         place = Place(tenant: tenant, format: format.rawValue, algorithm: algorithm?.name ?? "")
         let isResuming = arguments.isSet("resume")
+        hasNotedPlace = isResuming
         guard path != "-" else {
             guard !isResuming else { throw CommandError.usage("standard output cannot be resumed") }
             descriptor = STDOUT_FILENO
             return
         }
         guard isResuming else {
+            try Self.checkAbsent(path)
             // The file is for its owner alone, because it holds users' data. An earlier export is not overwritten.
             descriptor = try File.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
             return
@@ -99,26 +103,38 @@ struct ExportRun {
 
     private static func resumePath(_ path: String) -> String { "\(path).resume" }
 
+    private static func checkAbsent(_ path: String) throws(CommandError) {
+        guard File.exists(path) else { return }
+        let hint =
+            File.exists(resumePath(path))
+            ? "an export to it stopped: --resume goes on" : "an export overwrites no file: name another one"
+        throw .usage("\(path): exists already", hint: hint)
+    }
+
+    /// If the export fails before a place was noted, no file is left: the same command can be given again.
     mutating func exportAll() async throws {
+        do {
+            try await exportUsers()
+        } catch {
+            if path != "-" {
+                if hasNotedPlace { sayWhereItStopped() } else { unlink(path) }
+            }
+            throw error
+        }
+    }
+
+    private mutating func exportUsers() async throws {
         let tenantID = place.tenant.tenantID
         let request = UsersExportRequest(
             tenantID: tenantID, cursor: place.cursor, includePasswordHashes: includesHashes)
         if place.byteCount == 0 { try write(writer.begin(tenantID: tenantID)) }
         let stream = try await UsersClient(channel: session.channel()).export(request, options: session.streamOptions)
         var isComplete = false
-        do {
-            for try await message in stream {
-                try take(message)
-                isComplete = message.cursor.isEmpty
-            }
-        } catch {
-            sayWhereItStopped()
-            throw error
+        for try await message in stream {
+            try take(message)
+            isComplete = message.cursor.isEmpty
         }
-        guard isComplete else {
-            sayWhereItStopped()
-            throw CommandError("the server ended the export early")
-        }
+        guard isComplete else { throw CommandError("the server ended the export early") }
         try finish()
     }
 
@@ -162,15 +178,16 @@ struct ExportRun {
     }
 
     /// Syncs the users first, so that a place that is noted is in the file even after the machine stopped.
-    private func note() throws {
+    private mutating func note() throws {
         guard fdatasync(descriptor) == 0 || errno == EINVAL else {
             throw CommandError("\(path): \(String(cString: strerror(errno)))")
         }
         try File.replace(Self.resumePath(path), with: place.encoded())
+        hasNotedPlace = true
     }
 
     private func sayWhereItStopped() {
-        guard path != "-", place.userCount > 0 else { return }
+        guard place.userCount > 0 else { return }
         session.console.say("stopped behind \(place.userCount) users; the same command with --resume goes on")
     }
 }

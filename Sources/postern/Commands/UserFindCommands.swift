@@ -123,7 +123,7 @@ enum UserFindCommands {
     static let batchGet = Command(
         path: ["user", "batch-get"], methods: ["Users/BatchGet"],
         summary: "Shows the users of a list: a uid, an email or a phone number in each line of a file.",
-        example: "-t acme user batch-get users.json -o ndjson", operands: [.required("file|-")],
+        example: "-t acme user batch-get uids.txt -o ndjson", operands: [.required("file|-")],
         isReadOnly: true
     ) { session in
         let client = try client(session)

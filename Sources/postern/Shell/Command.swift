@@ -107,7 +107,9 @@ enum GlobalFlags {
         Flag("cert", "FILE", "speak TLS, and show this certificate (POSTERN_CERT)"),
         Flag("key", "FILE", "the private key of --cert (POSTERN_KEY)"),
         Flag("output", short: "o", "FORMAT", "table (default), wide, json, ndjson, csv or name"),
-        Flag("fields", "NAME,…", "print these fields only, by their names in the JSON: email,client.permissions"),
+        Flag(
+            "fields", "NAME,…",
+            "print these fields only, by their names in the JSON or in one record's table: email,created_at"),
         Flag("no-headers", "leave the table's first line out"),
         Flag("quiet", short: "q", "print ids only, and no messages"),
         Flag("timeout", "DURATION", "how long to wait for an answer (default 10s)"),

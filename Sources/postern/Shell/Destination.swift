@@ -21,6 +21,9 @@ struct Destination: Sendable, Equatable {
     let tls: TLSOptions?
     /// A key that was set for another server, for messages. Nil: there is no such key, or another key is used.
     let unusedKey: String?
+    /// A tenant that was set for another server, for messages. Nil: there is no such tenant, or a source that is used
+    /// names one.
+    let unusedTenant: String?
     /// The context that marks this server as production, or one of the servers in the list.
     let productionContext: String?
 
@@ -72,7 +75,9 @@ struct Destination: Sendable, Equatable {
         self.server = server
         self.source = source
         let usable = [flags] + places.filter { $0.server.map { Self.isSame($0, server) } ?? true }
-        tenant = usable.lazy.compactMap(\.tenant).first ?? ""
+        let tenant = usable.lazy.compactMap(\.tenant).first
+        self.tenant = tenant ?? ""
+        unusedTenant = tenant == nil ? Self.unusedTenant(of: places) : nil
         let keyFile = usable.lazy.compactMap(\.keyFile).first ?? Self.defaultKeyFile(for: server, environment)
         self.keyFile = keyFile
         tls = usable.lazy.compactMap(\.tls).first
@@ -83,6 +88,11 @@ struct Destination: Sendable, Equatable {
     private static func productionContext(of server: String, in contexts: ContextFile) -> String? {
         let asked = addresses(server)
         return contexts.contexts.first { $0.isProduction && !addresses($0.server).isDisjoint(with: asked) }?.name
+    }
+
+    private static func unusedTenant(of places: [Place]) -> String? {
+        guard let place = places.first(where: { $0.tenant?.isEmpty == false }) else { return nil }
+        return "tenant \(place.tenant ?? "") was set for \(place.server ?? "") (\(place.name))"
     }
 
     private static func describe(_ place: Place) -> String {
@@ -140,6 +150,7 @@ struct Destination: Sendable, Equatable {
     var description: String {
         let marks = [source, productionContext.map { "production: context \($0)" }].compactMap(\.self)
         return "on \(server) (\(marks.joined(separator: ", ")))" + (tenant.isEmpty ? "" : ", tenant \(tenant)")
+            + (unusedTenant.map { "; not used: \($0)" } ?? "")
     }
 }
 

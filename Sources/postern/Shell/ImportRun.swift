@@ -52,13 +52,26 @@ struct ImportRun {
         do {
             while let item = try source.next() { try await take(item) }
         } catch let error as CommandError {
+            // A mistake on the command line that is found before anything was sent: nothing is sent.
+            if error.exitCode == .usage, totals.sentCount == 0 {
+                stream.cancel()
+                throw error
+            }
             // The rows before the error are settled first.
             try await finish()
             session.console.say(totals.summary)
-            throw error
+            throw error.exitCode == .usage ? lateMistake(error) : error
         }
         try await finish()
         try report()
+    }
+
+    /// A mistake on the command line that is found after some rows were sent. So it is no error of usage, after which
+    /// nothing was sent.
+    private func lateMistake(_ error: CommandError) -> CommandError {
+        let isTrial = taken != nil
+        let advice = "the rows before are imported: --on-conflict skip goes on behind them"
+        return CommandError(error.message, hint: isTrial ? error.hint : error.hint ?? advice)
     }
 
     private mutating func take(_ item: ImportItem) async throws {

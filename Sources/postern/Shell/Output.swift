@@ -1,6 +1,5 @@
 import Base
 import JSON
-import Synchronization
 
 /// A value that is printed: as JSON with the proto's field names, as a row, or as its id alone.
 protocol Record: Sendable {
@@ -39,6 +38,7 @@ struct Output: Sendable {
     let console: Console
     /// The names in --fields that a record does not have.
     private let unknownFields = UnknownFields()
+    private let widthsSoFar = ColumnWidths()
 
     init(format: Format, fields: [String]? = nil, isQuiet: Bool, hasHeaders: Bool, console: Console) {
         self.format = format
@@ -58,7 +58,11 @@ struct Output: Sendable {
 
     /// One record: a line per field, or a JSON object.
     func print(_ record: some Record) {
-        if isQuiet || format == .name { return console.print(record.id) }
+        if isQuiet || format == .name {
+            // A tenant's hooks, for example, have no id.
+            if !record.id.isEmpty { console.print(record.id) }
+            return
+        }
         switch format {
         case .json: printPretty(shown(record))
         case .ndjson: printLine(shown(record))
@@ -79,9 +83,9 @@ struct Output: Sendable {
     func print<Element: Record>(_ records: [Element]) {
         if isQuiet || format == .name { return records.forEach { console.print($0.id) } }
         switch format {
-        case .json: printPretty(.array(records.map(shown)))
-        case .ndjson: records.forEach { printLine(shown($0)) }
-        case .csv: printCSV(records.map(shown), Element.columns)
+        case .json: printPretty(.array(shown(records)))
+        case .ndjson: shown(records).forEach(printLine)
+        case .csv: printCSV(shown(records), Element.columns)
         case .table, .wide, .name:
             let values = fields == nil && format == .table ? records.flatMap(\.rows) : records.map(\.json)
             let columns = columns(of: values, usual: Element.columns)
@@ -104,26 +108,44 @@ struct Output: Sendable {
         let columns = columns(of: [record.json], usual: Element.columns)
         let headers = Self.headers(columns)
         let cells = Self.cells(of: record.json, columns)
-        // The widths of later records are not known, so each column has room for a usual value.
-        let widths = zip(headers, cells).map { max($0.count, $1.count, 12) }
+        let widths = widthsSoFar.widened(for: headers, cells)
         if isFirst, hasHeaders { printRow(headers, widths) }
         printRow(cells, widths)
     }
 
     // Fields
 
-    /// The record's JSON, or the fields of it that --fields names, in that order.
     private func shown(_ record: some Record) -> JSONValue {
         let json = record.json
-        guard let fields else { return json }
-        return .object(fields.map { path in .init(Text(path), value(of: json, at: path)) })
+        return shown(json, paths(in: [json]))
+    }
+
+    private func shown<Element: Record>(_ records: [Element]) -> [JSONValue] {
+        let values = records.map(\.json)
+        let paths = paths(in: values)
+        return values.map { shown($0, paths) }
+    }
+
+    /// The record's JSON, or the values at these paths, in that order.
+    private func shown(_ json: JSONValue, _ paths: [String]?) -> JSONValue {
+        guard let paths else { return json }
+        return .object(paths.map { path in .init(Text(path), value(of: json, at: path)) })
+    }
+
+    /// The paths in --fields, as these records have them: the `created_at` of a table is their `created_at_micros`.
+    private func paths(in values: [JSONValue]) -> [String]? {
+        fields?.map { path in
+            let exact = path + "_micros"
+            let isShort = values.contains { Self.find(path, in: $0) == nil && Self.find(exact, in: $0) != nil }
+            return isShort ? exact : path
+        }
     }
 
     /// The paths of the columns. With `wide`, the paths of all other fields follow the usual ones.
     private func columns(of values: [JSONValue], usual: [String]) -> [String] {
-        if let fields {
-            for json in values.prefix(1) { for path in fields { _ = value(of: json, at: path) } }
-            return fields
+        if let chosen = paths(in: values) {
+            for json in values.prefix(1) { for path in chosen { _ = value(of: json, at: path) } }
+            return chosen
         }
         guard format == .wide else { return usual }
         return usual + Self.leaves(of: values).filter { !usual.contains($0) }
@@ -169,7 +191,9 @@ struct Output: Sendable {
 
     /// Prints CSV (RFC 4180): every field, or those that were asked for. Without records the usual columns.
     private func printCSV(_ values: [JSONValue], _ usual: [String], hasHeaders: Bool? = nil) {
-        let columns = fields ?? (values.isEmpty ? usual : Self.leaves(of: values))
+        let columns =
+            fields.map { values.first?.object?.map(\.name.string) ?? $0 }
+            ?? (values.isEmpty ? usual : Self.leaves(of: values))
         func line(_ cells: [String]) {
             console.write([UInt8]((cells.map(Self.quoted).joined(separator: ",") + "\r\n").utf8))
         }
@@ -265,35 +289,7 @@ struct Output: Sendable {
         }
     }
 
-    /// A name that an end user chose must not move the cursor of an admin's terminal.
-    static func printable(_ text: String) -> String {
-        String(
-            String.UnicodeScalarView(
-                text.unicodeScalars.map { scalar in
-                    scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
-                        || (0x202A...0x202E).contains(scalar.value) || (0x2066...0x2069).contains(scalar.value)
-                        ? "\u{FFFD}" : scalar
-                }))
-    }
-
     private func pad(_ text: String, to width: Int) -> String {
         text + String(repeating: " ", count: max(0, width - text.count))
-    }
-}
-
-/// Keeps the first name in --fields that a record does not have.
-private final class UnknownFields: Sendable {
-    private let found = Mutex<CommandError?>(nil)
-
-    var problem: CommandError? { found.withLock { $0 } }
-
-    func note(_ path: String, known: [String]) {
-        found.withLock { problem in
-            if problem != nil { return }
-            problem = .usage(
-                "there is no field \(path)",
-                hint: nearest(to: path, in: known).map { "did you mean \($0)?" }
-                    ?? "fields: \(known.joined(separator: ", "))")
-        }
     }
 }

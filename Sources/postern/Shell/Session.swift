@@ -47,11 +47,11 @@ final class Session: Sendable {
     /// Names the tenant in which nothing was found: an empty list of the wrong tenant looks like good news.
     func sayThatNothingWasFound() throws(CommandError) {
         guard !output.format.isForPrograms, hasAskedForTenant.withLock(\.self) else { return }
-        let tenant = try destination().tenant
+        let destination = try destination()
+        guard destination.tenant.isEmpty else { return say("nothing was found in tenant \(destination.tenant)") }
         say(
-            tenant.isEmpty
-                ? "nothing was found. No tenant was named: the default pool was asked, or the key's own. -t names one"
-                : "nothing was found in tenant \(tenant)")
+            "nothing was found. No tenant was named: the default pool was asked, or the key's own. -t names one"
+                + (destination.unusedTenant.map { "; not used: \($0)" } ?? ""))
     }
 
     private func credentials() throws(CommandError) -> Credentials {

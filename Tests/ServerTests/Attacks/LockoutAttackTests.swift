@@ -150,58 +150,61 @@ import Testing
             let client = try IdentityClient(server)
             _ = try client.signUp(Self.email)
             let thief = try Guesser(server, isTrusted: false)
-            let hoard = try (0..<50).map { _ in try thief.signIn(Self.email).deviceToken }
-            #expect(Set(hoard).count == 50)
-            server.clock.advance(by: .seconds(1))
+            let hoard = try Self.hoard(thief, server)
             try client.sendOob(.passwordReset, email: Self.email)
             _ = try client.resetPassword(try #require(try client.mails().first).code, "another horse")
-            let reasons = (0..<500).map { number in
-                thief.tryPassword("x", of: Self.email, deviceToken: hoard[number % 50]).reason
-            }
-            #expect(reasons.count { $0 == wrongCredentials } == 6)
+            Self.expectWorthless(hoard, thief)
         }
     }
 
-    /// The other system knew the password long before the thief signed in here with the former one.
+    /// Fifty device tokens that were obtained with the password.
+    private static func hoard(_ thief: Guesser, _ server: TestServer) throws -> [Text] {
+        let hoard = try (0..<50).map { _ in try thief.signIn(email).deviceToken }
+        #expect(Set(hoard).count == 50)
+        server.clock.advance(by: .seconds(1))
+        return hoard
+    }
+
+    /// All of these tokens together admit as many guesses as a stranger has.
+    private static func expectWorthless(_ hoard: [Text], _ thief: Guesser) {
+        let reasons = (0..<500).map { number in
+            thief.tryPassword("x", of: email, deviceToken: hoard[number % hoard.count]).reason
+        }
+        #expect(reasons.count { $0 == wrongCredentials } == 6)
+    }
+
+    /// Imports the user from another system, which knew the password long before the thief signed in here.
+    private static func importOldPassword(
+        _ uid: Text, _ client: IdentityClient, onConflict: ImportConflict
+    ) throws -> UsersImportResponse {
+        var row = ImportUser(uid: uid, email: email)
+        row.passwordHash = Secret("$2a$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a")
+        row.passwordUpdatedAtMicros = 1
+        return try ImportTests.importing(client.client, [row], spec: .bcrypt(BcryptSpec()), onConflict: onConflict)
+    }
+
     @Test func `Hoarded device tokens are worth nothing after an import replaced the password`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
             let uid = try #require(try client.signUp(Self.email).user).uid
             let thief = try Guesser(server, isTrusted: false)
-            let hoard = try (0..<50).map { _ in try thief.signIn(Self.email).deviceToken }
-            server.clock.advance(by: .seconds(1))
-            var row = ImportUser(uid: uid, email: Self.email)
-            row.passwordHash = Secret("$2a$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a")
-            row.passwordUpdatedAtMicros = 1
-            let answer = try ImportTests.importing(
-                client.client, [row], spec: .bcrypt(BcryptSpec()), onConflict: .replace)
-            #expect(answer.replacedCount == 1)
-            let reasons = (0..<500).map { number in
-                thief.tryPassword("x", of: Self.email, deviceToken: hoard[number % 50]).reason
-            }
-            #expect(reasons.count { $0 == wrongCredentials } == 6)
+            let hoard = try Self.hoard(thief, server)
+            #expect(try Self.importOldPassword(uid, client, onConflict: .replace).replacedCount == 1)
+            Self.expectWorthless(hoard, thief)
         }
     }
 
-    /// A row of another system says how old its password is, and knows nothing of the account that had the uid here.
+    /// The row says how old its password is, and knows nothing of the account that had the uid here.
     @Test func `Hoarded device tokens are worth nothing to an account that was imported anew`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
             let uid = try #require(try client.signUp(Self.email).user).uid
             let thief = try Guesser(server, isTrusted: false)
-            let hoard = try (0..<50).map { _ in try thief.signIn(Self.email).deviceToken }
-            server.clock.advance(by: .seconds(1))
+            let hoard = try Self.hoard(thief, server)
             let _: UsersDeleteResponse = try client.client.call(
                 "postern.v1.Users/Delete", UsersDeleteRequest(uid: uid))
-            var row = ImportUser(uid: uid, email: Self.email)
-            row.passwordHash = Secret("$2a$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a")
-            row.passwordUpdatedAtMicros = 1
-            let answer = try ImportTests.importing(client.client, [row], spec: .bcrypt(BcryptSpec()))
-            #expect(answer.createdCount == 1)
-            let reasons = (0..<500).map { number in
-                thief.tryPassword("x", of: Self.email, deviceToken: hoard[number % 50]).reason
-            }
-            #expect(reasons.count { $0 == wrongCredentials } == 6)
+            #expect(try Self.importOldPassword(uid, client, onConflict: .fail).createdCount == 1)
+            Self.expectWorthless(hoard, thief)
         }
     }
 

@@ -8,13 +8,18 @@ import Testing
 @Suite struct MandatoryFactorTests {
     private static let email: Text = "ada@example.com"
 
+    /// The enrollment credential of a sign-in that stops because its user has no factor.
+    private static func credential(_ signIn: () throws -> Void) -> Text {
+        let stopped = failure(signIn)
+        #expect(stopped.reason == "SECOND_FACTOR_ENROLLMENT_REQUIRED")
+        return Text(stopped.metadata("enrollment_credential") ?? "")
+    }
+
     @Test func `Who has no factor enrolls one before anything else`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
             try client.setFactors(.mandatory)
-            let stopped = failure { _ = try client.signUp(Self.email) }
-            #expect(stopped.reason == "SECOND_FACTOR_ENROLLMENT_REQUIRED")
-            let credential = Text(stopped.metadata("enrollment_credential") ?? "")
+            let credential = Self.credential { _ = try client.signUp(Self.email) }
             #expect(try client.lookup(credential).email == Self.email)
             expectRefusal("UNVERIFIED_EMAIL") { _ = try client.startApp(credential) }
             try client.verifyEmail(credential)
@@ -31,8 +36,7 @@ import Testing
         try await withServer { server in
             let client = try IdentityClient(server)
             try client.setFactors(.mandatory)
-            let credential = Text(
-                failure { _ = try client.signUp(Self.email) }.metadata("enrollment_credential") ?? "")
+            let credential = Self.credential { _ = try client.signUp(Self.email) }
             let calls: [() throws -> Void] = [
                 {
                     let _: TokensVerifyIdTokenResponse = try client.client.call(
@@ -73,12 +77,10 @@ import Testing
             let client = try IdentityClient(server)
             try client.setFactors(.mandatory)
             try client.allowPhones()
-            func signIn() throws -> Text {
-                let stopped = failure { _ = try client.signIn(phone: SecondFactorSignInTests.number) }
-                #expect(stopped.reason == "SECOND_FACTOR_ENROLLMENT_REQUIRED")
-                return Text(stopped.metadata("enrollment_credential") ?? "")
+            func signIn() -> Text {
+                Self.credential { _ = try client.signIn(phone: SecondFactorSignInTests.number) }
             }
-            let first = try signIn()
+            let first = signIn()
             expectRefusal("UNVERIFIED_EMAIL") { _ = try client.startApp(first) }
             expectRefusal("MISSING_EMAIL") { try client.sendOob(.verifyEmail, idToken: first) }
             try client.sendOob(.verifyAndChangeEmail, newEmail: Self.email, idToken: first)
@@ -86,7 +88,7 @@ import Testing
             _ = try client.applyOob(mail.code)
             // A changed email voids the enrollment that was begun.
             expectRefusal("INVALID_ID_TOKEN") { _ = try client.lookup(first) }
-            let user = try client.enrollApp(Self.email, try signIn())
+            let user = try client.enrollApp(Self.email, signIn())
             #expect(try client.get(user.uid).email == Self.email)
             _ = try client.finish(
                 try client.pending { _ = try client.signIn(phone: SecondFactorSignInTests.number) }, user)
@@ -102,14 +104,10 @@ import Testing
             let client = try IdentityClient(server)
             _ = try client.verifiedUser(Self.email)
             try client.setFactors(.mandatory)
-            func signIn() throws -> Text {
-                let stopped = failure { _ = try client.signIn(Self.email) }
-                #expect(stopped.reason == "SECOND_FACTOR_ENROLLMENT_REQUIRED")
-                return Text(stopped.metadata("enrollment_credential") ?? "")
-            }
-            try client.sendOob(.verifyAndChangeEmail, newEmail: "thief@example.com", idToken: try signIn())
+            func signIn() -> Text { Self.credential { _ = try client.signIn(Self.email) } }
+            try client.sendOob(.verifyAndChangeEmail, newEmail: "thief@example.com", idToken: signIn())
             let mail = try #require(try client.mails().first { $0.message.to == "thief@example.com" })
-            let user = try client.enrollApp(Self.email, try signIn())
+            let user = try client.enrollApp(Self.email, signIn())
             expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(mail.code) }
             expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(mail.notMeCode) }
             #expect(try client.get(user.uid).email == Self.email)
@@ -138,14 +136,12 @@ import Testing
             let (stolen, own) = (try client.verifiedUser(Self.email), try client.signIn(Self.email).tokens)
             let ownToken = try #require(own).idToken
             try client.setFactors(.mandatory)
-            func credential(_ idToken: Text) throws -> Text {
-                let stopped = failure {
+            func credential(_ idToken: Text) -> Text {
+                Self.credential {
                     _ = try LinkTests.reauthenticate(client, idToken, LinkTests.password(Self.email, "correct horse"))
                 }
-                #expect(stopped.reason == "SECOND_FACTOR_ENROLLMENT_REQUIRED")
-                return Text(stopped.metadata("enrollment_credential") ?? "")
             }
-            let (stolenCredential, ownCredential) = (try credential(stolen.idToken), try credential(ownToken))
+            let (stolenCredential, ownCredential) = (credential(stolen.idToken), credential(ownToken))
             let listed: SessionsListResponse = try client.client.call(
                 "postern.v1.Sessions/List", SessionsListRequest(idToken: stolen.idToken))
             let current = listed.sessions.first { $0.current }

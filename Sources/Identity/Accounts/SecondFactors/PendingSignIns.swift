@@ -81,12 +81,11 @@ extension ReadTransaction {
     /// Requires that the tenant still allows the method, and that the session of a reauthentication still lives.
     private func requireStillOpen(_ pending: StoredPendingSignIn, tenantID: Text, now: Timestamp) throws {
         let settings = TenantSettings(try liveTenant(tenantID))
-        // Older servers noted no switch.
         // Not bytes: the switches' names are ASCII, and only this server writes them.
-        let noted = MethodSwitch(rawValue: pending.methodSwitch.string)
-        guard let methodSwitch = noted, settings.allows(methodSwitch) else {
-            throw Failure.switchedOff(noted ?? .always)
+        guard let methodSwitch = MethodSwitch(rawValue: pending.methodSwitch.string) else {
+            throw Failure.switchedOff(.always)
         }
+        try settings.requireAllowed(methodSwitch)
         guard !pending.sessionID.isEmpty else { return }
         guard let session = try get(Tables.sessions, SessionKey(pending.sessionID)), session.uid == pending.uid,
             session.tenantID == tenantID

@@ -133,6 +133,9 @@ public struct SignInMoment: Sendable {
     public let settings: TenantSettings
     public let origin: Origin
     public let now: Timestamp
+
+    /// The account of a new user, empty yet.
+    var newAccount: Account { .new(tenantID: key.tenant, uid: key.uid, now: now) }
 }
 
 /// The way a session begins, as its tokens state it.

@@ -48,7 +48,7 @@ enum AccountsSendOobCode: SlowMethod {
     /// The user need not exist yet. But if end users may not sign up, or not with such an address, nothing is sent to
     /// an unknown address.
     private static func emailSignIn(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
-        guard call.settings.allowsEmailLinkSignin else { throw Failure.switchedOff(.emailLink) }
+        try call.settings.requireAllowed(.emailLink)
         if request.email.isEmpty { throw Failure.missingEmail }
         let email = try Values.email(request.email, form: .toFind, limits: call.limits)
         let known = try call.project.users.accountReadAlike(email: email, tenantID: call.tenantID)

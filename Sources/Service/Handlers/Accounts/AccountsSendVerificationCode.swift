@@ -11,7 +11,7 @@ enum AccountsSendVerificationCode: SlowMethod {
     ) async throws -> AccountsSendVerificationCodeResponse {
         let endUser = call.endUserRequest(idToken: request.idToken, endUserIP: request.endUserIP)
         let address = try endUser.address()
-        guard call.settings.allowsPhoneSignin else { throw Failure.switchedOff(.phone) }
+        try call.settings.requireAllowed(.phone)
         var use = VerificationUse.signIn
         if !request.idToken.isEmpty {
             let user = try call.verifiedUser(idToken: request.idToken)

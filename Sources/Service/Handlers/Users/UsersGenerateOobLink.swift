@@ -15,9 +15,7 @@ enum UsersGenerateOobLink: SlowMethod {
         try Values.checkContinueURL(request.continueURL, limits: call.limits)
         try call.project.continueURLs.check(request.continueURL, settings: call.settings)
         // Nobody could sign in with the link.
-        if request.requestType == .emailSignin, !call.settings.allowsEmailLinkSignin {
-            throw Failure.switchedOff(.emailLink)
-        }
+        if request.requestType == .emailSignin { try call.settings.requireAllowed(.emailLink) }
         if request.email.isEmpty { throw Failure.missingEmail }
         let email = try Values.email(request.email, form: .toFind, limits: call.limits)
         var order = OobOrder(request.requestType, email: email.address)

@@ -48,7 +48,7 @@ public struct CustomTokenSignIn: EnteringMethod, ReauthenticatingMethod {
     public func effect(
         _ proof: VerifiedCustomToken, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment
     ) -> AccountEffect {
-        var account = account ?? .new(tenantID: moment.key.tenant, uid: moment.key.uid, now: moment.now)
+        var account = account ?? moment.newAccount
         account.noteCustomToken()
         return AccountEffect(account)
     }

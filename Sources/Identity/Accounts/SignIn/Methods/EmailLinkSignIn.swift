@@ -34,7 +34,7 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
     }
 
     public func checkOpen(_ settings: TenantSettings) throws(Failure) {
-        guard settings.allows(Self.methodSwitch) else { throw .switchedOff(Self.methodSwitch) }
+        try settings.requireAllowed(Self.methodSwitch)
     }
 
     public func read(_ attempt: SignInAttempt) throws -> SignInReading<Email> {
@@ -81,7 +81,7 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
     public func effect(
         _ proof: Proof, _ choice: Choice, on account: Account?, _ moment: SignInMoment
     ) -> AccountEffect {
-        var changed = account ?? .new(tenantID: moment.key.tenant, uid: moment.key.uid, now: moment.now)
+        var changed = account ?? moment.newAccount
         var removed: Text?
         if account == nil {
             changed.user.email = proof.email.address

@@ -41,7 +41,7 @@ public struct PasswordSignUp: CreatingMethod, LinkingMethod {
     public func checkOpen(_ settings: TenantSettings) throws(Failure) {
         if email.isEmpty { throw .missingEmail }
         if password.isEmpty { throw .missingPassword }
-        guard settings.allows(Self.methodSwitch) else { throw .switchedOff(Self.methodSwitch) }
+        try settings.requireAllowed(Self.methodSwitch)
     }
 
     public func read(_ attempt: SignInAttempt) throws -> SignInReading<Credential> {

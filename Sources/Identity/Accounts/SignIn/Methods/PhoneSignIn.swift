@@ -45,7 +45,7 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
     }
 
     public func checkOpen(_ settings: TenantSettings) throws(Failure) {
-        guard settings.allows(Self.methodSwitch) else { throw .switchedOff(Self.methodSwitch) }
+        try settings.requireAllowed(Self.methodSwitch)
     }
 
     public func read(_ attempt: SignInAttempt) throws -> SignInReading<Credential> {
@@ -94,7 +94,7 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
         _ proof: Proof, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment
     ) -> AccountEffect {
         if let account { return AccountEffect(account) }
-        var made = Account.new(tenantID: moment.key.tenant, uid: moment.key.uid, now: moment.now)
+        var made = moment.newAccount
         made.setPhoneNumber(proof.proved.number)
         return AccountEffect(made)
     }
