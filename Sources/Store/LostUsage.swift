@@ -23,13 +23,8 @@ extension Environment {
     ///
     /// Reads what is committed: the writer's transaction may hold the tenant's first rows. The writer's thread only.
     fileprivate func hasLostUsage(ofTenant tenantID: Text) throws(StoreError) -> Bool {
-        do {
-            return try ThreadReaders.reader(for: self).read { try $0.hasLostUsage(ofTenant: tenantID) }
-        } catch let error as StoreError {
-            throw error
-        } catch {
-            // Proof: a read throws what its body throws, and this one throws `StoreError`s only.
-            preconditionFailure("reading a tenant's sum threw \(error)")
+        try Store.throwingStoreErrors {
+            try ThreadReaders.reader(for: self).read { try $0.hasLostUsage(ofTenant: tenantID) }
         }
     }
 

@@ -195,17 +195,18 @@ extension Store {
 extension Store {
     /// Runs a step of opening the store. Such a step throws nothing but `StoreError`.
     func atStart<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
-        try Self.whileOpening(body)
+        try Self.throwingStoreErrors(body)
     }
 
-    static func whileOpening<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
+    /// Runs a body that throws nothing but the store's own errors, such as a read.
+    static func throwingStoreErrors<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
         do {
             return try body()
         } catch let error as StoreError {
             throw error
         } catch {
             // Proof: each body throws what the store throws, and nothing else.
-            preconditionFailure("opening the store threw \(error)")
+            preconditionFailure("the store threw \(error)")
         }
     }
 

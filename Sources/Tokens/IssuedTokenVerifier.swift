@@ -19,10 +19,16 @@ public final class VerifiedToken: Sendable {
 
     /// Kept from the second time on, as long as the token is remembered: a token that comes only once takes no more
     /// memory.
-    private enum Kept<Value> {
+    private enum Kept<Value: Sendable> {
         case unasked
         case askedOnce
         case kept(Value)
+
+        var value: Value? { if case .kept(let value) = self { value } else { nil } }
+
+        mutating func keep(_ makeValue: @autoclosure () -> Value) {
+            self = if case .unasked = self { .askedOnce } else { .kept(makeValue()) }
+        }
     }
 
     package init?(payload: [UInt8], keyID: Text, issuer: Text, audience: Text) {
@@ -42,23 +48,19 @@ public final class VerifiedToken: Sendable {
     /// The encoded response that a server gives for the token, which is the same each time.
     package func answer(_ encode: () -> [UInt8]) -> [UInt8] {
         keptAnswer.withLock { answer in
-            if case .kept(let bytes) = answer { return bytes }
+            if let bytes = answer.value { return bytes }
             let bytes = encode()
-            answer = if case .unasked = answer { .askedOnce } else { .kept(bytes) }
+            answer.keep(bytes)
             return bytes
         }
     }
 
     /// An object that the caller keeps with the token.
-    package var note: (any AnyObject & Sendable)? {
-        keptNote.withLock { if case .kept(let note) = $0 { note } else { nil } }
-    }
+    package var note: (any AnyObject & Sendable)? { keptNote.withLock { $0.value } }
 
     /// Keeps the object in the place of an earlier one.
     package func keep(_ makeNote: () -> any AnyObject & Sendable) {
-        keptNote.withLock { note in
-            note = if case .unasked = note { .askedOnce } else { .kept(makeNote()) }
-        }
+        keptNote.withLock { $0.keep(makeNote()) }
     }
 }
 

@@ -120,7 +120,7 @@ import Testing
     }
 
     /// Makes a tenant whose unused anonymous users are deleted after 30 days, and an anonymous user in it.
-    private static func makeUser(in tenantID: Text, _ server: TestServer) throws -> UserKey {
+    static func makeUser(in tenantID: Text, _ server: TestServer) throws -> UserKey {
         let client = try server.connect()
         let _: TenantsCreateResponse = try client.call(
             "postern.v1.Tenants/Create",

@@ -23,15 +23,7 @@ import Testing
     // MARK: What there is to do
 
     private static func makeTenant(_ tenantID: Text, _ server: TestServer) async throws {
-        let client = try server.connect()
-        let _: TenantsCreateResponse = try client.call(
-            "postern.v1.Tenants/Create",
-            TenantsCreateRequest(
-                tenantID: tenantID,
-                tenant: Messages.Tenant(enableAnonymousUser: true, anonymousUserExpirySeconds: 30 * 86_400),
-                updateMask: ProtobufFieldMask(paths: ["enable_anonymous_user", "anonymous_user_expiry_seconds"])))
-        let _: AccountsSignUpResponse = try client.call(
-            "postern.v1.Accounts/SignUp", AccountsSignUpRequest(tenantID: tenantID))
+        _ = try AnonymousExpiryTests.makeUser(in: tenantID, server)
         let now = server.project.clock.now()
         let message = OutboxMessage(
             messageID: "m1", to: "ada@example.com", state: .pending, createdAtMicros: now.microseconds,
