@@ -2,6 +2,9 @@
 public struct AdministrationLimits: Sendable {
     /// The most names of each kind in one Users.BatchGet.
     public var batchGetMax = 100
+    /// The bytes that are read for one page of users that are looked for by a claim: the claims of each of them are
+    /// parsed, which takes far longer than reading them.
+    public var claimBytesReadMax = 256 * 1024
     /// The most users in one Users.BatchDelete.
     public var batchDeleteMax = 1_000
     /// The hash specs that the rows of one import may name.

@@ -54,7 +54,26 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// Nothing ends a lookup: it blocks until the resolver has an answer, or has waited for its name servers.
     @available(*, noasync, message: "blocks the thread")
     public static func lookUp(_ name: String, countMax: Int) -> [IPAddress] {
+        resolve(name, flags: 0, countMax: countMax)
+    }
+
+    /// The addresses of a host for which no resolver is asked: of an address, in every notation that getaddrinfo(3)
+    /// reads ("127.0.0.1", "127.1", "0x7f000001", "::1"), and of this machine by the names that RFC 6761 §6.3 keeps for
+    /// it. Nil for any other name. Never blocks.
+    public static func known(_ host: Text) -> [IPAddress]? {
+        if let address = IPAddress(host.string) { return [address] }
+        if let label = host.bytes.split(separator: UInt8(ascii: ".")).last,
+            label.map({ $0 | 0x20 }) == [UInt8]("localhost".utf8)
+        {
+            return [IPAddress("::1"), IPAddress("127.0.0.1")].compactMap { $0 }
+        }
+        let written = resolve(host.string, flags: AI_NUMERICHOST, countMax: 1)
+        return written.isEmpty ? nil : written
+    }
+
+    private static func resolve(_ name: String, flags: Int32, countMax: Int) -> [IPAddress] {
         var hints = addrinfo()
+        hints.ai_flags = flags
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var first: UnsafeMutablePointer<addrinfo>?
         guard getaddrinfo(name, nil, &hints, &first) == 0 else { return [] }

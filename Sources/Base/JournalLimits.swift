@@ -13,6 +13,9 @@ public struct JournalLimits: Sendable {
     public var lookInterval = Duration.seconds(1)
     /// A node that is more entries behind than this has to join again.
     public var headsMax = 1_000_000
+    /// How many heads of entries a node reads with one question, which has to be answered within `answerTimeout`. At
+    /// least 2: each question repeats the last head of the one before.
+    public var headsAtOnceMax = 20_000
     /// If the engine shows a node entries that its store lacks, and the node has not been at the journal's end for this
     /// long, it does not serve.
     public var behindMax = Duration.seconds(5)

@@ -42,7 +42,7 @@ public struct Limits: Sendable {
     /// The memory of all connections together: requests that are not answered, and answers that are not taken.
     public var connectionMemoryMax = 256 << 20
     /// When three quarters of `connectionMemoryMax` are taken, a connection whose tenant holds more than is free may
-    /// hold this much. When seven eighths are taken, a quarter of it.
+    /// hold this much. When seven eighths are taken, a quarter of it, and no further request of its is read.
     public var connectionMemoryShare = 64 * 1024
     /// If a connection has a credential, and its peer took something or completed a request within this time, it is
     /// never closed for the memory it holds.

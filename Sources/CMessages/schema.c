@@ -544,9 +544,10 @@ const PosternSchema postern__v1__outbox_get_response__table = {
 static const PosternField postern__v1__outbox_retry_request__fields[] = {
     [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__OutboxRetryRequest, tenant_id)},
     [2] = {"message_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__OutboxRetryRequest, message_id)},
+    [3] = {"validate_only", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__OutboxRetryRequest, validate_only)},
 };
 const PosternSchema postern__v1__outbox_retry_request__table = {
-    &postern__v1__outbox_retry_request__descriptor, postern__v1__outbox_retry_request__fields, 3, 0, 1,
+    &postern__v1__outbox_retry_request__descriptor, postern__v1__outbox_retry_request__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__outbox_retry_response__fields[] = {
@@ -559,9 +560,10 @@ const PosternSchema postern__v1__outbox_retry_response__table = {
 static const PosternField postern__v1__outbox_delete_request__fields[] = {
     [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__OutboxDeleteRequest, tenant_id)},
     [2] = {"message_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__OutboxDeleteRequest, message_id)},
+    [3] = {"validate_only", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__OutboxDeleteRequest, validate_only)},
 };
 const PosternSchema postern__v1__outbox_delete_request__table = {
-    &postern__v1__outbox_delete_request__descriptor, postern__v1__outbox_delete_request__fields, 3, 0, 1,
+    &postern__v1__outbox_delete_request__descriptor, postern__v1__outbox_delete_request__fields, 4, 0, 1,
 };
 
 const PosternSchema postern__v1__outbox_delete_response__table = {
@@ -1237,7 +1239,7 @@ const PosternSchema postern__v1__tenants_watch_denials_response__table = {
     &postern__v1__tenants_watch_denials_response__descriptor, postern__v1__tenants_watch_denials_response__fields, 2, 0, 0,
 };
 
-static const uint64_t postern_v1_EventKind__values[] = {0x201fffffffff, 0xff33c000034f031c, 0x300003000};
+static const uint64_t postern_v1_EventKind__values[] = {0x201fffffffff, 0xff33c000034f031c, 0x700003000};
 
 static const PosternField postern__v1__event_proof__fields[] = {
     [1] = {"global_sequence", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__EventProof, global_sequence)},
@@ -1965,9 +1967,10 @@ static const PosternField postern__v1__signing_key_info__fields[] = {
     [5] = {"signs_from_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__SigningKeyInfo, signs_from_micros)},
     [6] = {"retires_at_micros", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__V1__SigningKeyInfo, retires_at_micros)},
     [7] = {"token_use", 0, postern_v1_TokenUse__values, 5, 0, 0, 6, 1, offsetof(Postern__V1__SigningKeyInfo, token_use)},
+    [8] = {"rotates_at_micros", 0, 0, 1, 0, 0, 7, 0, offsetof(Postern__V1__SigningKeyInfo, rotates_at_micros)},
 };
 const PosternSchema postern__v1__signing_key_info__table = {
-    &postern__v1__signing_key_info__descriptor, postern__v1__signing_key_info__fields, 8, 0, 1,
+    &postern__v1__signing_key_info__descriptor, postern__v1__signing_key_info__fields, 9, 0, 1,
 };
 
 const PosternSchema postern__v1__project_list_signing_keys_request__table = {
@@ -3524,9 +3527,11 @@ static const PosternField postern__v1__import_user__fields[] = {
     [15] = {"email_link_sign_in", 0, 0, 4, 0, 0, 13, 0, 0},
     [16] = {"password_updated_at_micros", 0, 0, 1, 0, 0, 14, 0, 0},
     [17] = {"second_factors", &postern__v1__import_second_factor__table, 0, 10, 2, 1, 0, 0, 0},
+    [18] = {"custom_token_sign_in", 0, 0, 4, 0, 0, 15, 0, 0},
+    [19] = {"email_typed_by_user", 0, 0, 4, 0, 0, 16, 0, 0},
 };
 const PosternSchema postern__v1__import_user__table = {
-    &postern__v1__import_user__descriptor, postern__v1__import_user__fields, 18, 1, 0,
+    &postern__v1__import_user__descriptor, postern__v1__import_user__fields, 20, 1, 0,
 };
 
 static const PosternField postern__v1__named_hash_spec__fields[] = {
@@ -3651,9 +3656,10 @@ static const PosternField postern__v1__users_generate_oob_link_request__fields[]
     [3] = {"email", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__UsersGenerateOobLinkRequest, email)},
     [4] = {"new_email", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__UsersGenerateOobLinkRequest, new_email)},
     [5] = {"continue_url", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__UsersGenerateOobLinkRequest, continue_url)},
+    [6] = {"validate_only", 0, 0, 4, 0, 0, 5, 0, offsetof(Postern__V1__UsersGenerateOobLinkRequest, validate_only)},
 };
 const PosternSchema postern__v1__users_generate_oob_link_request__table = {
-    &postern__v1__users_generate_oob_link_request__descriptor, postern__v1__users_generate_oob_link_request__fields, 6, 0, 1,
+    &postern__v1__users_generate_oob_link_request__descriptor, postern__v1__users_generate_oob_link_request__fields, 7, 0, 1,
 };
 
 static const PosternField postern__v1__users_generate_oob_link_response__fields[] = {
@@ -3709,9 +3715,10 @@ static const PosternField postern__v1__users_revoke_session_request__fields[] = 
     [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersRevokeSessionRequest, tenant_id)},
     [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersRevokeSessionRequest, uid)},
     [3] = {"session_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__UsersRevokeSessionRequest, session_id)},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__UsersRevokeSessionRequest, validate_only)},
 };
 const PosternSchema postern__v1__users_revoke_session_request__table = {
-    &postern__v1__users_revoke_session_request__descriptor, postern__v1__users_revoke_session_request__fields, 4, 0, 1,
+    &postern__v1__users_revoke_session_request__descriptor, postern__v1__users_revoke_session_request__fields, 5, 0, 1,
 };
 
 const PosternSchema postern__v1__users_revoke_session_response__table = {

@@ -7,6 +7,8 @@
 
 // One per thread, so that nothing here needs a lock.
 struct arena {
+    // The mapping that holds the arena, larger than it by a huge page.
+    void *mapping;
     unsigned char *bytes;
     size_t size;
     // The bytes from the beginning that hashes wrote since the last wipe.
@@ -54,7 +56,10 @@ void *mmap(void *address, size_t length, int protection, int flags, int file, of
     bool is_wanted = length <= arena.offered && !arena.is_lent && address == NULL && length > 0
         && protection == (PROT_READ | PROT_WRITE)
         && (flags & (MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED)) == (MAP_PRIVATE | MAP_ANONYMOUS);
-    return is_wanted ? lend(length) : system_map(address, length, protection, flags, file, offset);
+    if (is_wanted) return lend(length);
+    // libsodium asks for it, for hashes that are larger than the arena. See map_pages.
+    if (flags & MAP_ANONYMOUS) flags &= ~MAP_POPULATE;
+    return system_map(address, length, protection, flags, file, offset);
 }
 
 int munmap(void *address, size_t length) {
@@ -69,33 +74,31 @@ enum { huge_page = 2 << 20 };
 
 // Maps `size` bytes in huge pages if the kernel has them to spare. argon2id reads all over its memory, and a processor
 // remembers the places of too few small pages for 19 MiB.
-static unsigned char *map_pages(size_t size) {
-    // Small pages beside the huge ones are of no use, so the mapping begins where a huge page may begin.
+//
+// The hash that first writes to a page sets it up. MADV_POPULATE_WRITE and MAP_POPULATE would set up all pages in one
+// call, in which the kernel keeps all mappings of the process locked. If a thread with SCHED_IDLE loses its processor
+// in that call, every other thread that maps or unmaps memory waits for it: docs/decisions/0042.
+static bool map_pages(size_t size) {
+    // Small pages beside the huge ones are of no use, so the arena begins where a huge page may begin. Nobody touches
+    // the rest of the mapping. Some of it always lies behind the arena: the kernel joins mappings of one kind that
+    // touch, and then one thread's call would wait until another thread has set up a page.
     size_t whole = size + huge_page;
-    unsigned char *mapped = system_map(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) return NULL;
-    size_t before = -(uintptr_t)mapped % huge_page, behind = huge_page - before;
-    if (before > 0) system_unmap(mapped, before);
-    system_unmap(mapped + before + size, behind);
-    mapped += before;
+    unsigned char *mapping = system_map(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED) return false;
+    unsigned char *bytes = mapping + -(uintptr_t)mapping % huge_page;
     // What a kernel does not know or have does not matter: hashes are slower then.
-    madvise(mapped, size, MADV_HUGEPAGE);
-#ifdef MADV_POPULATE_WRITE
-    // Sets up all pages at once, because one after the other takes longer.
-    madvise(mapped, size, MADV_POPULATE_WRITE);
-#endif
+    madvise(bytes, size, MADV_HUGEPAGE);
     // The arena's contents in a core dump would help to guess the password.
-    madvise(mapped, size, MADV_DONTDUMP);
-    return mapped;
+    madvise(bytes, size, MADV_DONTDUMP);
+    arena = (struct arena){.mapping = mapping, .bytes = bytes, .size = size};
+    return true;
 }
 
 bool password_arena_begin(size_t size) {
     if (arena.size < size) {
         password_arena_release();
         size_t rounded = (size + huge_page - 1) / huge_page * huge_page;
-        unsigned char *bytes = map_pages(rounded);
-        if (bytes == NULL) return false;
-        arena = (struct arena){.bytes = bytes, .size = rounded};
+        if (!map_pages(rounded)) return false;
         atomic_fetch_add_explicit(&byte_count, (int64_t)rounded, memory_order_relaxed);
     }
     arena.offered = size;
@@ -112,7 +115,9 @@ void password_arena_wipe(void) { wipe_from(0); }
 void password_arena_release(void) {
     if (arena.size == 0) return;
     wipe_from(0);
-    system_unmap(arena.bytes, arena.size);
+    // Before munmap, which locks all mappings while it gives pages back. On newer kernels this locks only its own.
+    madvise(arena.bytes, arena.size, MADV_DONTNEED);
+    system_unmap(arena.mapping, arena.size + huge_page);
     atomic_fetch_sub_explicit(&byte_count, (int64_t)arena.size, memory_order_relaxed);
     arena = (struct arena){0};
 }

@@ -10,6 +10,17 @@ extension JournalAddress {
         return connection
     }
 
+    /// Why the engine cannot be used now, for a log; nil if it can.
+    @available(*, noasync, message: "blocks the thread")
+    public func trouble(timeout: Duration) -> String? {
+        do throws(JournalEngineError) {
+            try require(try connect(timeout: timeout))
+            return nil
+        } catch {
+            return "\(error)"
+        }
+    }
+
     /// Checks and sets what must hold before any answer of this engine is believed.
     func require(_ connection: PostgreSQLConnection) throws(JournalEngineError) {
         try connection.execute("SET default_transaction_isolation = 'read committed'")

@@ -57,7 +57,7 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
                 CASE WHEN position <= $1::bigint + \(Self.bodiesWithHeadsMax) AND position > $1::bigint
                     AND octet_length(body) <= \(Self.bodyWithHeadByteCountMax) THEN body END,
                 \(Self.timeColumn)
-            FROM \(table) WHERE position >= $1::bigint ORDER BY position LIMIT \(limits.journal.headsMax + 2)
+            FROM \(table) WHERE position >= $1::bigint ORDER BY position LIMIT \(limits.journal.headsAtOnceMax)
             """)
         try new.prepare(
             "entries",
@@ -94,10 +94,29 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
 
     public func heads(from position: UInt64) throws(JournalEngineError) -> [JournalHead] {
         time = nil
-        let result = try connected().execute("heads", with: [position.bigEndianBytes])
         bodiesRead = [:]
+        let (most, atOnce) = (limits.journal.headsMax + 1, limits.journal.headsAtOnceMax)
+        var heads = try readHeads(from: position)
+        var isMore = heads.count == atOnce
+        // A node far behind would wait too long for the answer to a single question.
+        while isMore, heads.count <= most, let last = heads.last {
+            let next = try readHeads(from: last.mark.position)
+            guard next.first == last else { throw .connectionLost("entries are gone that were read a moment ago") }
+            heads += next.dropFirst()
+            isMore = next.count == atOnce
+        }
+        // These are the row at the node's own place, and too many rows above it: the last row may not be the end.
+        // Without its own row, the node has to join again.
+        if heads.count > most { heads.removeFirst() }
+        return heads
+    }
+
+    /// The first heads from `position` on, and the bodies of some.
+    private func readHeads(from position: UInt64) throws(JournalEngineError) -> [JournalHead] {
+        let result = try connected().execute("heads", with: [position.bigEndianBytes])
         var heads: [JournalHead] = []
         heads.reserveCapacity(result.rowCount)
+        bodiesRead = [:]
         for row in 0..<result.rowCount {
             guard let position = result.integer(row, 0).flatMap({ UInt64(exactly: $0) }),
                 let hash = result.bytes(row, 1).flatMap({ JournalHash(bytes: $0) }),
@@ -110,9 +129,6 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
                     mark: JournalMark(position: position, hash: hash), previousHash: previousHash, batchID: id))
         }
         if result.rowCount > 0 { noteTime(result, row: result.rowCount - 1, column: 5) }
-        // These are the row at the node's own place, and too many rows above it: the last row may not be the end.
-        // Without its own row, the node has to join again.
-        if heads.count > limits.journal.headsMax + 1 { heads.removeFirst() }
         return heads
     }
 

@@ -68,7 +68,7 @@ public final class ProviderClient: Sendable {
     ) async throws -> ProviderProfile {
         switch proof {
         case .idToken(let token):
-            return try await verify(token, nonce, configuration, now, deadline)
+            return try await verify(token, nonce, isFromProvider: false, configuration, now, deadline)
         case .accessToken(let token):
             try checkSize(token)
             guard nonce.isEmpty else { throw FederationError.flawed(.wrongNonce) }
@@ -82,7 +82,7 @@ public final class ProviderClient: Sendable {
             let tokens = try await exchange.exchange(
                 code, redirectURI: redirectURI, verifier: verifier, configuration, now: now, deadline: deadline)
             if let idToken = tokens.idToken {
-                return try await verify(idToken, nonce, configuration, now, deadline)
+                return try await verify(idToken, nonce, isFromProvider: true, configuration, now, deadline)
             }
             guard nonce.isEmpty else { throw FederationError.flawed(.wrongNonce) }
             guard let accessToken = tokens.accessToken else { throw FederationError.unavailable(.badAnswer) }
@@ -92,7 +92,8 @@ public final class ProviderClient: Sendable {
     }
 
     private func verify(
-        _ secret: Secret, _ nonce: Text, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
+        _ secret: Secret, _ nonce: Text, isFromProvider: Bool, _ configuration: ProviderConfiguration, _ now: Timestamp,
+        _ deadline: Instant
     ) async throws -> ProviderProfile {
         let token = try ProviderToken(secret, byteCountMax: tokenByteCountMax)
         func checkSignature(isEnough: @escaping @Sendable (ProviderKeySet) -> Bool) async throws {
@@ -107,7 +108,7 @@ public final class ProviderClient: Sendable {
             // Without a key id, nothing shows that the provider has a new key.
             try await checkSignature { _ in false }
         }
-        try token.checkClaims(configuration, nonce: nonce, now: now)
+        try token.checkClaims(configuration, nonce: nonce, isFromProvider: isFromProvider, now: now)
         return try ProviderProfile(openID: token.claims)
     }
 

@@ -1,6 +1,5 @@
 public import Base
 public import Messages
-import Outbound
 public import Rules
 
 /// One tenant's use of a provider, resolved: the configured values over the known values of the provider.
@@ -32,8 +31,7 @@ public final class ProviderConfiguration: Sendable {
         self.known = known
         self.hasClientSecret = hasClientSecret
         self.openClientSecret = openClientSecret
-        self.policy = NetworkPolicy(
-            allowsHTTPToLoopback: provider.allowHTTPLoopback, allowsPrivateAddresses: provider.allowPrivateAddresses)
+        self.policy = provider.networkPolicy
         self.issuer = provider.issuer.isEmpty ? known.issuer : provider.issuer
         let given = provider.endpoints ?? ProviderEndpoints()
         self.trust = TrustPolicy(

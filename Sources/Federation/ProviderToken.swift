@@ -51,9 +51,10 @@ struct ProviderToken: Sendable {
         }
     }
 
-    /// In order: issuer, audience, times, nonce.
+    /// In order: issuer, audience, times, nonce. `isFromProvider`: whether the token came from the provider itself, for
+    /// a code, and not from the application.
     func checkClaims(
-        _ configuration: ProviderConfiguration, nonce: Text, now: Timestamp
+        _ configuration: ProviderConfiguration, nonce: Text, isFromProvider: Bool, now: Timestamp
     ) throws(FederationError) {
         guard isIssued(by: configuration) else { throw .flawed(.wrongIssuer) }
         guard isMeant(for: configuration.audiences) else { throw .flawed(.wrongAudience) }
@@ -67,7 +68,9 @@ struct ProviderToken: Sendable {
             guard let time = Self.time(notBefore), time <= now + Self.leeway else { throw .flawed(.notYetValid) }
         }
         guard nonce.isEmpty else {
-            guard Self.matches(claims.member("nonce")?.text, nonce) else { throw .flawed(.wrongNonce) }
+            guard let claim = claims.member("nonce")?.text,
+                Self.matches(claim, nonce, mayBeItself: isFromProvider || !Self.isHash(claim))
+            else { throw .flawed(.wrongNonce) }
             return
         }
         // OpenID Connect Core 1.0 §3.1.3.7, 11: a client that asked with a nonce has to check it. A token that was
@@ -113,11 +116,20 @@ struct ProviderToken: Sendable {
         }
     }
 
-    /// Whether the claim is the nonce or its SHA-256 in hex: Apple's and Firebase's SDKs send the hash to the provider.
-    private static func matches(_ claim: Text?, _ nonce: Text) -> Bool {
-        guard let claim else { return false }
+    /// Whether the claim is the SHA-256 of the nonce in hex, or with `mayBeItself` the nonce. Apple's and Firebase's
+    /// SDKs send the hash to the provider.
+    ///
+    /// Whoever holds a token reads its claim. So a claim in the form of a hash is no nonce where the application brings
+    /// the token: a thief of the token could give it back, and knows no text that has this hash.
+    private static func matches(_ claim: Text, _ nonce: Text, mayBeItself: Bool) -> Bool {
         let hash = Hex.encode(Digest.sha256(nonce.bytes)).bytes
-        return constantTimeEqual(claim.bytes, nonce.bytes) || constantTimeEqual(claim.bytes, hash)
+        return constantTimeEqual(claim.bytes, hash) || mayBeItself && constantTimeEqual(claim.bytes, nonce.bytes)
+    }
+
+    /// Whether the claim has the form of a SHA-256 in hex, in lower case.
+    private static func isHash(_ claim: Text) -> Bool {
+        claim.byteCount == 64
+            && claim.bytes.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
     }
 
     /// RFC 7519 §2 NumericDate: seconds, with a fraction or without.

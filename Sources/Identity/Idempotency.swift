@@ -92,6 +92,12 @@ extension ReadTransaction {
         return record
     }
 
+    /// Whether the same request was done before, for a change that takes long to prepare. IDEMPOTENCY_KEY_REUSED.
+    func wasDone(_ origin: Origin) throws -> Bool {
+        guard let idempotency = origin.idempotency else { return false }
+        return try earlier(idempotency) != nil
+    }
+
     /// False when the request's record could not be kept, so that the request is refused before any work is done for
     /// it. A request that was done before still gets its answer.
     public func hasRoom(for idempotency: Idempotency) throws -> Bool {

@@ -17,7 +17,7 @@ public struct Resources: Sendable {
     public var limits: Limits { sharedLimits.values }
     public let log: Log
     public let changes: ChangeHub
-    let damagedTenants: DamagedTenants
+    let damagedRecords: DamagedRecords
 
     public init(
         store: Store, time: ServerClock, random: RandomSource, limits: Limits, log: Log
@@ -30,6 +30,6 @@ public struct Resources: Sendable {
         self.random = random
         self.sharedLimits = SharedLimits(limits)
         self.log = log
-        self.damagedTenants = DamagedTenants(log: log, steadyClock: time.steadyClock)
+        self.damagedRecords = DamagedRecords(log: log, steadyClock: time.steadyClock)
     }
 }

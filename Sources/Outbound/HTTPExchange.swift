@@ -161,10 +161,12 @@ final class HTTPExchange {
 
     private func finish(_ code: CURLcode, _ handle: CurlHandle) throws -> HTTPAnswer {
         if cancelFlag.isSet { throw CancellationError() }
-        if isTooLarge { throw OutboundError.tooLarge }
-        guard code == CURLE_OK else { throw error(of: code) }
+        // 0 if no status came.
         var status = 0
         postern_curl_get_long(handle.pointer, CURLINFO_RESPONSE_CODE, &status)
+        if !request.isBodyNeeded, (200...299).contains(status) { return HTTPAnswer(status: status) }
+        if isTooLarge { throw OutboundError.tooLarge }
+        guard code == CURLE_OK else { throw error(of: code) }
         if (300...399).contains(status) { throw OutboundError.redirected }
         answer.status = status
         return answer

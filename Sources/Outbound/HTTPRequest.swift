@@ -30,6 +30,9 @@ public struct HTTPRequest: Sendable {
     public var timeout = Duration.seconds(5)
     /// The largest body. A larger body ends the transfer while it arrives.
     public var bodyByteCountMax = 256 * 1024
+    /// Whether the body of an answer matters. Where it does not, a status of success is the whole answer: its body may
+    /// be too long, too slow or cut off, and is left out.
+    public var isBodyNeeded = true
 
     public init(_ url: HTTPURL, method: Method = .get, fields: [Field] = [], policy: NetworkPolicy) {
         self.url = url

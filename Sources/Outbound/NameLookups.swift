@@ -44,7 +44,7 @@ public final class NameLookups: Sendable {
     ///   this tenant, or of all, are running.
     @available(*, noasync, message: "blocks the thread")
     func addresses(of host: Text, tenant: Text, within limit: Duration) throws(OutboundError) -> [IPAddress] {
-        if let known = Self.known(host) { return known }
+        if let known = IPAddress.known(host) { return known }
         let giveUpAt = Instant.now.advanced(by: limit)
         let lookup = Lookup(host, tenant: tenant)
         guard queue.withLock({ $0.append(lookup) }) else { throw .overloaded }
@@ -83,15 +83,5 @@ public final class NameLookups: Sendable {
     private func end(_ lookup: Lookup, since begun: Instant) {
         let nanoseconds = Instant.now.nanoseconds(since: begun)
         queue.withLock { $0.ended(lookup, nanoseconds: nanoseconds) }
-    }
-
-    /// The addresses for which no resolver is needed: of an address in its usual notation, and of this machine by the
-    /// names that RFC 6761 §6.3 keeps for it.
-    private static func known(_ host: Text) -> [IPAddress]? {
-        if let address = IPAddress(host.string) { return [address] }
-        guard let label = host.bytes.split(separator: UInt8(ascii: ".")).last,
-            label.map({ $0 | 0x20 }) == [UInt8]("localhost".utf8)
-        else { return nil }
-        return [IPAddress("::1"), IPAddress("127.0.0.1")].compactMap { $0 }
     }
 }

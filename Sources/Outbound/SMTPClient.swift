@@ -9,7 +9,7 @@ public struct SMTPServer: Sendable {
         case startTLS
         /// TLS from the first byte (RFC 8314).
         case tls
-        /// Clear text, to this machine only.
+        /// Clear text, to this machine only, and if the policy permits that.
         case none
     }
 
@@ -225,13 +225,7 @@ private final class SMTPExchange {
     private var lacksUTF8: Bool { needsUTF8 && capabilities.isKnown && !capabilities.hasUTF8 }
 
     private func mayOpen(_ address: IPAddress?) -> Bool {
-        let isPlaintext = server.security == .none
-        // Clear text is allowed only to this machine, if the policy permits that; anywhere else, mail needs TLS.
-        let isPermitted = address.map {
-            isPlaintext
-                ? $0.reach == .loopback && server.policy.allowsPrivateAddresses
-                : server.policy.permits($0, isPlaintext: false)
-        }
+        let isPermitted = address.map { server.policy.permits($0, isPlaintext: server.security == .none) }
         if isPermitted != true { isAddressRefused = true }
         return isPermitted == true
     }

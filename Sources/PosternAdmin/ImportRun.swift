@@ -24,9 +24,13 @@ struct ImportRun {
     /// `sentCount` went out on `stream`.
     private var unsettled: [Part] = []
     private var sentCount = 0
+    /// The specs that rows may name, in the order in which they came. `stream` has the first `sentSpecCount`.
+    private var hashSpecs: [NamedHashSpec] = []
+    private var sentSpecCount = 0
 
     private var stream: BidirectionalStream<UsersImportRequest, UsersImportResponse>?
     private var answers: ServerStream<UsersImportResponse>.Iterator?
+    private var hasSentHeader = false
     /// The report at the start of the stream, because the server counts by stream. It also counts the refused rows
     /// that were settled since then.
     private var reportBefore = ImportReport()
@@ -36,6 +40,11 @@ struct ImportRun {
         self.admin = admin
         self.header = UsersImportRequest(tenantID: admin.tenantID, spec: spec, onConflict: onConflict)
         self.options = options
+    }
+
+    /// Adds a spec for later rows. The same spec may come again, as in an export that was continued.
+    mutating func add(_ spec: NamedHashSpec) {
+        if !hashSpecs.contains(spec) { hashSpecs.append(spec) }
     }
 
     mutating func add(_ user: ImportUser, _ progress: (ImportReport) -> Void) async throws(Failure) {
@@ -73,19 +82,17 @@ struct ImportRun {
     }
 
     private mutating func send(_ part: Part, _ progress: (ImportReport) -> Void) async throws(Failure) {
-        guard case .batch(var request) = part else {
+        guard case .batch(let request) = part else {
             sentCount += 1
             return
         }
         if stream == nil {
             let opened = try await admin.users.import(options: options)
-            (stream, answers) = (opened, opened.makeAsyncIterator())
-            request.tenantID = header.tenantID
-            request.spec = header.spec
-            request.onConflict = header.onConflict
+            (stream, answers, hasSentHeader, sentSpecCount) = (opened, opened.makeAsyncIterator(), false, 0)
         }
+        try await sendSpecs(progress)
         do throws(Failure) {
-            try await stream?.send(request)
+            try await sendOnStream(request)
         } catch {
             // Answers that came before count, and the stream's own end gives a better error.
             while sentCount > 0 { try await receive(progress) }
@@ -94,6 +101,40 @@ struct ImportRun {
         sentCount += 1
     }
 
+    /// Sends the specs that the stream does not have yet, and waits for their answers, which settle no rows.
+    private mutating func sendSpecs(_ progress: (ImportReport) -> Void) async throws(Failure) {
+        guard sentSpecCount < hashSpecs.count else { return }
+        while sentCount > 0 { try await receive(progress) }
+        while sentSpecCount < hashSpecs.count {
+            var specs = ImportBatch()
+            var full: UsersImportRequest?
+            for spec in hashSpecs[sentSpecCount...] where full == nil { full = specs.add(spec) }
+            let message = full ?? specs.take()
+            do throws(Failure) {
+                try await sendOnStream(message)
+            } catch {
+                // The stream's own end gives a better error.
+                _ = try await answers?.next()
+                throw error
+            }
+            guard try await answers?.next() != nil else { throw Self.endedEarly }
+            sentSpecCount += message.hashSpecs.count
+        }
+    }
+
+    private mutating func sendOnStream(_ request: UsersImportRequest) async throws(Failure) {
+        var request = request
+        if !hasSentHeader {
+            request.tenantID = header.tenantID
+            request.spec = header.spec
+            request.onConflict = header.onConflict
+        }
+        try await stream?.send(request)
+        hasSentHeader = true
+    }
+
+    private static let endedEarly = Failure(.streamEnded, "The server ended the import early.")
+
     private mutating func receive(_ progress: (ImportReport) -> Void) async throws(Failure) {
         if case .refused(var rejection) = unsettled.first {
             rejection.index = report.checkpoint
@@ -101,9 +142,7 @@ struct ImportRun {
             report.checkpoint += 1
             reportBefore.checkpoint += 1
         } else {
-            guard let answer = try await answers?.next() else {
-                throw Failure(.streamEnded, "The server ended the import early.")
-            }
+            guard let answer = try await answers?.next() else { throw Self.endedEarly }
             report = reportBefore.adding(answer, to: report.rejections)
             failureCount = 0
         }

@@ -19,8 +19,9 @@ extension TenantAdmin {
 
     /// Imports users with their password hashes, in batches.
     ///
-    /// `spec` says how the passwords were hashed; users without passwords need none. `progress` gets the report after
-    /// each batch. Rows are refused one by one (`ImportReport.rejections`). An error ends the import, and its
+    /// `hashSpecs` say how the passwords were hashed of users that name one of them (`ImportUser.hashSpec`), at most
+    /// 1,000. `spec` says it of the others; users without passwords need none. `progress` gets the report after each
+    /// batch. Rows are refused one by one (`ImportReport.rejections`). An error ends the import, and its
     /// metadata `checkpoint` is the number of settled rows. Throws INVALID_HASH_SPEC.
     ///
     /// If the connection is lost after rows are settled, `onConflict` decides:
@@ -30,10 +31,12 @@ extension TenantAdmin {
     /// - `.fail`: the loss is thrown, because a repeated row would be refused as its own duplicate. Continue after the
     ///   checkpoint with `.skip`.
     public func importUsers(
-        _ users: some Sequence<ImportUser>, spec: PasswordHashSpec? = nil, onConflict: ImportConflict = .fail,
-        options: CallOptions = .init(), progress: (ImportReport) -> Void = { _ in }
+        _ users: some Sequence<ImportUser>, spec: PasswordHashSpec? = nil, hashSpecs: [NamedHashSpec] = [],
+        onConflict: ImportConflict = .fail, options: CallOptions = .init(),
+        progress: (ImportReport) -> Void = { _ in }
     ) async throws(Failure) -> ImportReport {
         var run = ImportRun(self, spec, onConflict, options)
+        for spec in hashSpecs { run.add(spec) }
         for user in users { try await run.add(user, progress) }
         return try await run.finish(progress)
     }
@@ -41,10 +44,12 @@ extension TenantAdmin {
     /// Imports users that arrive one after the other, for example from a file. An error of `users` is thrown unchanged,
     /// when the rows before it are settled.
     public func importUsers<Users: AsyncSequence>(
-        _ users: Users, spec: PasswordHashSpec? = nil, onConflict: ImportConflict = .fail,
-        options: CallOptions = .init(), progress: (ImportReport) -> Void = { _ in }
+        _ users: Users, spec: PasswordHashSpec? = nil, hashSpecs: [NamedHashSpec] = [],
+        onConflict: ImportConflict = .fail, options: CallOptions = .init(),
+        progress: (ImportReport) -> Void = { _ in }
     ) async throws -> ImportReport where Users.Element == ImportUser {
         var run = ImportRun(self, spec, onConflict, options)
+        for spec in hashSpecs { run.add(spec) }
         var iterator = users.makeAsyncIterator()
         while true {
             let user: ImportUser?
@@ -57,5 +62,35 @@ extension TenantAdmin {
             guard let user else { return try await run.finish(progress) }
             try await run.add(user, progress)
         }
+    }
+
+    /// Imports what `exportUsers` of another tenant, or of another server, answers: the users with the specs of their
+    /// passwords' hashes. Throws STREAM_ENDED for an export that is not complete, when its users are imported.
+    public func importUsers<Export: AsyncSequence>(
+        exported export: Export, onConflict: ImportConflict = .fail, options: CallOptions = .init(),
+        progress: (ImportReport) -> Void = { _ in }
+    ) async throws -> ImportReport where Export.Element == UsersExportResponse {
+        var run = ImportRun(self, nil, onConflict, options)
+        var iterator = export.makeAsyncIterator()
+        var isComplete = false
+        while true {
+            let message: UsersExportResponse?
+            do {
+                message = try await iterator.next(isolation: #isolation)
+            } catch {
+                _ = try await run.finish(progress)
+                throw error
+            }
+            guard let message else { break }
+            for spec in message.hashSpecs { run.add(spec) }
+            for user in message.users { try await run.add(user, progress) }
+            isComplete = message.cursor.isEmpty
+        }
+        let report = try await run.finish(progress)
+        guard isComplete else {
+            let ended = Failure(.streamEnded, "The export ended early, and its users are imported: export the rest.")
+            throw ended.with("checkpoint", "\(report.checkpoint)")
+        }
+        return report
     }
 }

@@ -23,8 +23,9 @@ public struct OAuthProvider: Sendable {
     /// Makes a credential of the tokens that the provider's own sign-in gave to the application.
     ///
     /// Give an OpenID Connect ID token, an OAuth 2.0 access token, or both. With both the server checks the ID token,
-    /// because an ID token names its audience. `rawNonce` is the nonce that the application sent to the provider: the
-    /// ID token must carry it or its SHA-256.
+    /// because an ID token names its audience. `rawNonce` is the nonce whose SHA-256, in hexadecimal digits, the
+    /// application sent to the provider, or which it sent as it is. Send the SHA-256: a thief of the ID token can read
+    /// what was sent.
     public static func credential(
         providerID: String, idToken: String? = nil, rawNonce: String? = nil, accessToken: String? = nil
     ) -> AuthCredential {

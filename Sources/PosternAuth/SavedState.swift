@@ -172,15 +172,17 @@ extension ProviderInfo {
         [
             "provider_id": .string(providerID), "raw_id": .string(rawID), "email": .string(email),
             "display_name": .string(displayName), "photo_url": .string(photoURL),
-            "phone_number": .string(phoneNumber),
+            "phone_number": .string(phoneNumber), "issuer": .string(issuer),
         ]
     }
 
+    /// Older records have no issuer.
     fileprivate init(saved: JSONValue) {
         func text(_ name: Text) -> Text { saved[name]?.text ?? .empty }
         self.init(
             providerID: text("provider_id"), rawID: text("raw_id"), email: text("email"),
-            displayName: text("display_name"), photoURL: text("photo_url"), phoneNumber: text("phone_number"))
+            displayName: text("display_name"), photoURL: text("photo_url"), phoneNumber: text("phone_number"),
+            issuer: text("issuer"))
     }
 }
 

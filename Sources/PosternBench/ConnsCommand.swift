@@ -16,6 +16,7 @@ struct ConnsCommand {
     private let statePath: String?
     private let connections: Int
     private let threads: Int
+    private let quietSeconds: Int
     private let format: OutputFormat
 
     init(_ arguments: inout Arguments) throws {
@@ -24,6 +25,7 @@ struct ConnsCommand {
         threads = try arguments.number("--threads", default: 1, in: 1...64)
         stream = try arguments.choice("--stream", default: Stream.none)
         statePath = arguments.text("--state")
+        quietSeconds = try arguments.number("--quiet-seconds", default: 7, in: 0...600)
         format = try arguments.choice("-o", default: OutputFormat.table)
         try arguments.finish()
     }
@@ -49,7 +51,7 @@ struct ConnsCommand {
         let seconds = Double(max(1, Instant.now.nanoseconds(since: begin))) / 1e9
         let opened = try process.usage()
         // The server frees what a stream needed in its first moments, once the stream is quiet.
-        if stream != .none { pause(microseconds: 7_000_000) }
+        if stream != .none { pause(microseconds: UInt32(quietSeconds) * 1_000_000) }
         let after = try process.usage()
         try withExtendedLifetime((first, openers)) { try report(before, opened, after, opening, seconds) }
     }

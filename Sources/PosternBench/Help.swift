@@ -142,6 +142,7 @@ enum Help {
                   --threads N            open connections at the same time, each one after the other (1)
                   --stream S             none, revocations or auth-state, which need --state (none)
                   --state S              what was seeded
+                  --quiet-seconds N      before the memory of streams is measured (7)
                   -o table|json          (table)
             """
         ),
@@ -153,6 +154,7 @@ enum Help {
                   --verifiers N          streams that wait (1000)
                   --verifications N      a second, meanwhile (10000)
                   --revocations N        one after the other (100)
+                  --quiet-seconds N      before the memory of streams is measured (7)
                   -o table|json          (table)
             """
         ),

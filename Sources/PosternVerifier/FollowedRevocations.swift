@@ -11,6 +11,8 @@ final class FollowedRevocations: Sendable {
         var incoming: RevocationState?
         var cursor = Text.empty
         var isComplete = false
+        /// The refusal with which the newest stream ended. Nil: a message came since, or the server is away.
+        var feedRefusal: Failure?
         /// The server's time. Nil before the first snapshot is whole.
         var clock: FeedClock?
     }
@@ -36,6 +38,7 @@ final class FollowedRevocations: Sendable {
     func apply(_ message: TokensWatchRevocationsResponse, at local: Instant) {
         let now = Timestamp(microseconds: message.timeMicros)
         state.withLock { state in
+            state.feedRefusal = nil
             if message.snapshotReason != .unspecified {
                 state.incoming = RevocationState(
                     retention: retention, onlyTenantID: message.scope?.onlyTenantID, now: Self.time(local))
@@ -59,8 +62,16 @@ final class FollowedRevocations: Sendable {
         }
     }
 
-    /// Drops the snapshot that the ended stream left unfinished.
-    func streamEnded() { state.withLock { $0.incoming = nil } }
+    /// Drops the snapshot that the ended stream left unfinished. `failure` is the stream's error, if it had one.
+    func streamEnded(_ failure: Failure?) {
+        state.withLock { state in
+            state.incoming = nil
+            state.feedRefusal = failure.flatMap { $0.isRefusal ? $0 : nil }
+        }
+    }
+
+    /// The server's reason not to tell what was revoked, such as a credential that was revoked itself.
+    var feedRefusal: Failure? { state.withLock { $0.feedRefusal } }
 
     /// How long revocations may have been missed, and the server's time now. Nil before the first snapshot.
     func heard(_ local: Instant) -> (staleness: Duration, serverTime: Timestamp)? {
@@ -71,6 +82,16 @@ final class FollowedRevocations: Sendable {
 
     func refusal(of token: VerifiedToken) -> RevocationState.Refusal? {
         state.withLock { $0.revocations.refusal(of: token) }
+    }
+}
+
+extension Failure {
+    /// False if the same stream may be taken later, without anybody's doing.
+    fileprivate var isRefusal: Bool {
+        switch code {
+        case .unauthenticated, .permissionDenied, .notFound, .failedPrecondition, .invalidArgument, .unimplemented: true
+        default: false
+        }
     }
 }
 

@@ -77,7 +77,7 @@ public final class TokenVerifier: Sendable {
     /// TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE.
     public func verifyNow(_ token: String) throws(Failure) -> DecodedToken {
         let (verified, isStale) = try check(text(token))
-        if isStale && options.whenStale != .accept { throw Self.stale }
+        if isStale && options.whenStale != .accept { throw stale }
         return verified
     }
 
@@ -91,7 +91,7 @@ public final class TokenVerifier: Sendable {
         guard isStale else { return verified }
         switch options.whenStale {
         case .accept: return verified
-        case .refuse: throw Self.stale
+        case .refuse: throw stale
         case .askServer:
             try await source.verify(token)
             return verified
@@ -146,9 +146,18 @@ extension TokenVerifier {
     private static let projectDisabled = Failure(
         .projectDisabled, "Authentication is switched off for this tenant (disable_auth).")
     private static let tenantNotFound = Failure(.tenantNotFound, "The token's tenant was deleted.")
-    private static let stale = Failure(
-        .verifierStale,
-        "The server was not heard of for too long to know what was revoked; try again when it is back.")
+
+    /// VERIFIER_STALE. While the server refuses the feed, its reason is the metadata `cause`: waiting does not help.
+    private var stale: Failure {
+        guard let refusal = followed.feedRefusal else {
+            return Failure(
+                .verifierStale,
+                "The server was not heard of for too long to know what was revoked; try again when it is back.")
+        }
+        return Failure(
+            .verifierStale, "The server does not tell this verifier what was revoked: \(refusal.message)",
+            metadata: [.init("cause", refusal.reason)])
+    }
 }
 
 extension VerifierOptions {

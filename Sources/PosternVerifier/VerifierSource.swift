@@ -90,6 +90,7 @@ struct VerifierSource: Sendable {
         var pauses = FeedPauses()
         pauses.heard(at: .now)
         while !Task.isCancelled {
+            var failure: Failure?
             do throws(Failure) {
                 if messages == nil { messages = try await open(followed, waits: true) }
                 while let message = try await messages?.next() {
@@ -99,9 +100,10 @@ struct VerifierSource: Sendable {
                 }
             } catch {
                 // As after a stream that ends without an error: another one is opened.
+                failure = error
             }
             messages = nil
-            followed.streamEnded()
+            followed.streamEnded(failure)
             let longest = pauses.ended(at: .now)
             try? await Task.sleep(for: longest * Double.random(in: 0.5...1))
         }

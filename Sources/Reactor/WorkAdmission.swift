@@ -49,25 +49,45 @@ struct WorkAdmission: Sendable {
     /// Whether its tenant may have another worker while other tenants wait.
     func isWithinShare(runningCount: Int) -> Bool { runningCount < workersPerTenant }
 
-    func admits(_ work: Work) -> Bool {
-        if work.isLong && longCount >= longWorkersMax { return false }
+    /// `mayBeHeldUp`: whether the work gives way to one that lacks memory and was passed over too often. The first
+    /// worker's does not: it has one work at a time, and what the others hold may stay held while they get no
+    /// processor.
+    func admits(_ work: Work, mayBeHeldUp: Bool) -> Bool {
+        if lacksWorker(work) { return false }
         guard work.cost.memoryByteCount > 0 else { return true }
-        if memoryByteCount > 0, passes >= Self.passesMax, let waitsForMemory, waitsForMemory !== work { return false }
+        if mayBeHeldUp && memoryByteCount > 0 && isHeldUp(work) { return false }
         return hasMemory(for: work)
     }
+
+    /// Whether a work that lacks memory was passed over so often that it goes before this one.
+    private func isHeldUp(_ work: Work) -> Bool {
+        guard passes >= Self.passesMax, let waitsForMemory, waitsForMemory !== work else { return false }
+        return !lacksWorker(waitsForMemory)
+    }
+
+    /// Whether the work is long and as many long works run as may.
+    private func lacksWorker(_ work: Work) -> Bool { work.isLong && longCount >= longWorkersMax }
+
+    /// Whether the work could begin if there were memory for it.
+    func lacksMemoryOnly(_ work: Work) -> Bool { !lacksWorker(work) && !hasMemory(for: work) }
 
     func hasMemory(for work: Work) -> Bool {
         let (sum, overflow) = memoryByteCount.addingReportingOverflow(work.cost.memoryByteCount)
         return memoryByteCount == 0 || (!overflow && sum <= memoryMax)
     }
 
-    /// `passedOver`: the first work in line that could not begin for lack of memory.
+    /// `passedOver`: the first work in line, of any lane, that could not begin for lack of memory.
     mutating func began(_ work: Work, passedOver: Work?) {
+        beganAgain(work)
+        passes = passedOver == nil ? 0 : passedOver === waitsForMemory ? passes + 1 : 1
+        waitsForMemory = passedOver
+    }
+
+    /// Notes that a work runs which was not taken from the line.
+    mutating func beganAgain(_ work: Work) {
         memoryByteCount += work.cost.memoryByteCount
         memoryPeak = max(memoryPeak, memoryByteCount)
         if work.isLong { longCount += 1 }
-        passes = passedOver == nil ? 0 : passedOver === waitsForMemory ? passes + 1 : 1
-        waitsForMemory = passedOver
     }
 
     /// Notes that the work left the line without having begun. From now on, nothing is held up for it.

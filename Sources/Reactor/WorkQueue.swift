@@ -110,12 +110,16 @@ struct WorkQueue: Sendable {
         let shares = shares?.admission(now: now)
         var passedOver: Work?
         func mayBegin(_ work: Work, runningCount: Int) -> Bool {
-            guard lane.takes(work) else { return false }
+            guard lane.takes(work) else {
+                // It waits for the same memory.
+                if passedOver == nil && work.deadline > now && admission.lacksMemoryOnly(work) { passedOver = work }
+                return false
+            }
             if work.deadline <= now { return true }
             if let shares, !shares.admits(work.tenant, isPatient: work.isPatient, runningCount: runningCount) {
                 return false
             }
-            if admission.admits(work) { return true }
+            if admission.admits(work, mayBeHeldUp: lane != .first) { return true }
             if passedOver == nil && !admission.hasMemory(for: work) { passedOver = work }
             return false
         }
@@ -130,11 +134,11 @@ struct WorkQueue: Sendable {
     private mutating func takeStalled(now: Instant) -> Work? {
         guard let work = stalls.takeStalled(now: now) else { return nil }
         guard now < work.deadline else { return nil }
-        guard admission.admits(work) else {
+        guard admission.admits(work, mayBeHeldUp: false) else {
             stalls.began(work, now: now)
             return nil
         }
-        admission.began(work, passedOver: nil)
+        admission.beganAgain(work)
         queue.began(tenant: work.tenant, cost: work.cost.nanoseconds)
         releaseAnswersThatCannotWait(for: work, now: now)
         counts.running += 1

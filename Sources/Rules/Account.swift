@@ -59,8 +59,11 @@ public struct Account: Sendable, Equatable {
     /// Notes a custom token that entered the account. Where the user typed an email before, the token only hands over a
     /// session, and the account stays that of whoever proves the email (decision 0147).
     public mutating func noteCustomToken() {
-        if user.email.isEmpty || user.emailVerified || isEmailSetByAdmin { signsInByCustomToken = true }
+        if !hasTypedEmail { signsInByCustomToken = true }
     }
+
+    /// Whether the account's user typed its email: nobody proved the email, and no admin or import vouched for it.
+    public var hasTypedEmail: Bool { !user.email.isEmpty && !user.emailVerified && !isEmailSetByAdmin }
 
     /// Whether the account has no way to sign in again.
     public var hasNoWayIn: Bool {

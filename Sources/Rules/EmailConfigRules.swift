@@ -111,14 +111,12 @@ public enum EmailConfigRules {
                 .invalidSmtpServer, field: "config.smtp.security",
                 "clear text goes to this machine only, and needs allow_private_addresses")
         }
-        // A URL from before this rule must not stop other changes.
-        let touchesWebhook = mask.containsAny(of: .webhook, .delivery, .allowPrivateAddresses)
-        if touchesWebhook, !config.allowPrivateAddresses, let webhook = config.webhook,
-            HTTPURL(webhook.url)?.isPlaintext == true
-        {
-            throw .invalid(
-                .invalidWebhook, field: "config.webhook.url",
-                "must be https; http goes to this machine only, and needs allow_private_addresses")
+        // A host from before these rules must not stop other changes.
+        if mask.containsAny(of: .smtp, .allowPrivateAddresses) {
+            try ReachRules.check(config.smtp, allowPrivateAddresses: config.allowPrivateAddresses)
+        }
+        if mask.containsAny(of: .webhook, .delivery, .allowPrivateAddresses) {
+            try ReachRules.check(config.webhook, allowPrivateAddresses: config.allowPrivateAddresses)
         }
         switch config.delivery {
         case .unspecified: throw .invalid(.invalidDelivery, field: "config.delivery", "must be set")

@@ -76,13 +76,11 @@ public struct HookConfigChange: Sendable {
                 throw .invalid(.invalidHook, field: "\(point.rawValue).webhook", "needs a signing secret")
             }
         }
-        for point in HookPoint.allCases {
-            guard !config.allowPrivateAddresses, let url = config[point]?.webhook?.url,
-                HTTPURL(url)?.isPlaintext == true
-            else { continue }
-            throw .invalid(
-                .invalidWebhook, field: "\(point.rawValue).webhook.url",
-                "must be https; http goes to this machine only, and needs allow_private_addresses")
+        // A URL from before this rule must not stop other changes.
+        for point in HookPoint.allCases where mask.containsAny(of: point.path, .allowPrivateAddresses) {
+            try ReachRules.check(
+                config[point]?.webhook, allowPrivateAddresses: config.allowPrivateAddresses,
+                field: "\(point.rawValue).webhook.url")
         }
     }
 }
@@ -183,28 +181,24 @@ extension HookAnswer {
     /// Applies the hooks' changes to the account.
     public func apply(to account: inout Account) {
         let old: Account? = isEmailVerified == nil ? nil : account
-        apply(to: &account.user)
+        if let displayName { account.user.displayName = displayName }
+        if let photoURL { account.user.photoURL = photoURL }
+        if let isEmailVerified { account.user.emailVerified = isEmailVerified && !account.user.email.isEmpty }
+        if let customClaims { account.user.customClaimsJSON = customClaims }
+        if isDisabled { account.user.disabled = true }
         if displayName != nil || photoURL != nil { account.deriveProviders() }
         if let old { account.noteEmailSetByAdmin(over: old) }
-    }
-
-    /// Applies the changes to the user as the next hook is told of it.
-    public func apply(to user: inout User) {
-        if let displayName { user.displayName = displayName }
-        if let photoURL { user.photoURL = photoURL }
-        if let isEmailVerified { user.emailVerified = isEmailVerified && !user.email.isEmpty }
-        if let customClaims { user.customClaimsJSON = customClaims }
-        if isDisabled { user.disabled = true }
     }
 
     /// Whether the answer counts for the user as it is `now`. `asked`: the user as it was when the hooks were asked.
     /// Nil means that there is no account.
     ///
     /// Whether the user is new decides which hooks are asked, and for a disabled user no hook is asked. Hooks judge a
-    /// user by the email. A hook's claims may repeat those that the hook was told, and a claim that an admin took away
-    /// meanwhile must not come back.
+    /// user by the email and the phone number. A hook's claims may repeat those that the hook was told, and a claim
+    /// that an admin took away meanwhile must not come back.
     public func counts(for now: User?, asked: User?) -> Bool {
         now?.disabled == asked?.disabled && now?.email == asked?.email && now?.emailVerified == asked?.emailVerified
+            && now?.phoneNumber == asked?.phoneNumber
             && (customClaims == nil || now?.customClaimsJSON == asked?.customClaimsJSON)
     }
 

@@ -61,7 +61,8 @@ public enum ProviderRules {
             || old.allowPrivateAddresses != new.allowPrivateAddresses
     }
 
-    /// Only the operator may allow requests into the operator's network: INSUFFICIENT_PERMISSION.
+    /// Only the operator may allow requests into the operator's network: INSUFFICIENT_PERMISSION. Without that, a
+    /// provider at an address of such a network is refused: INVALID_ISSUER, INVALID_ENDPOINT.
     public static func checkReach(_ new: Provider, isProjectAdmin: Bool) throws(Failure) {
         guard isProjectAdmin || !(new.allowHTTPLoopback || new.allowPrivateAddresses) else {
             throw Failure(
@@ -69,6 +70,24 @@ public enum ProviderRules {
                 "allow_http_loopback and allow_private_addresses, and where such a provider is, are set by a "
                     + "project-admin.", metadata: [Failure.Entry("required_role", Role.projectAdmin.name)])
         }
+        try ReachRules.check(new)
+    }
+
+    /// The issuer, with a directory's id where Microsoft's issuer names the user's directory: {tenantid}.
+    static func filledIssuer(of provider: Provider) -> Text {
+        guard provider.providerID == "microsoft.com" else { return provider.issuer }
+        return URLTemplate.fill("{tenantid}", in: provider.issuer, with: "x")
+    }
+
+    /// The configured endpoints by the names of their fields; empty texts for those that are not set.
+    static func endpointURLs(of provider: Provider) -> [(name: String, url: Text)] {
+        let endpoints = endpoints(provider)
+        return [
+            ("discovery", endpoints.discovery), ("jwks", endpoints.jwks), ("token", endpoints.token),
+            ("user_info", endpoints.userInfo),
+            ("authorization", endpoints.authorization),
+            ("token_check", URLTemplate.fill("{client_id}", in: endpoints.tokenCheck, with: "x")),
+        ]
     }
 
     private static func endpoints(_ provider: Provider) -> ProviderEndpoints {
@@ -92,12 +111,10 @@ public enum ProviderRules {
             }
             return
         }
-        // Microsoft's issuer names the user's directory: {tenantid}.
         guard provider.issuer.byteCount <= HTTPURL.byteCountMax else {
             throw .invalid(.invalidIssuer, field: field, "must have at most \(HTTPURL.byteCountMax) bytes")
         }
-        let isMicrosoft = provider.providerID == "microsoft.com"
-        let text = isMicrosoft ? URLTemplate.fill("{tenantid}", in: provider.issuer, with: "x") : provider.issuer
+        let text = filledIssuer(of: provider)
         guard isURL(text, provider), !text.bytes.contains(UInt8(ascii: "?")) else {
             throw .invalid(
                 .invalidIssuer, field: field,
@@ -106,19 +123,12 @@ public enum ProviderRules {
     }
 
     private static func checkEndpoints(_ provider: Provider) throws(Failure) {
-        let endpoints = endpoints(provider)
-        guard endpoints.tokenCheck.byteCount <= HTTPURL.byteCountMax else {
+        guard endpoints(provider).tokenCheck.byteCount <= HTTPURL.byteCountMax else {
             throw .invalid(
                 .invalidEndpoint, field: "provider.endpoints.token_check",
                 "must have at most \(HTTPURL.byteCountMax) bytes")
         }
-        let all = [
-            ("discovery", endpoints.discovery), ("jwks", endpoints.jwks), ("token", endpoints.token),
-            ("user_info", endpoints.userInfo),
-            ("authorization", endpoints.authorization),
-            ("token_check", URLTemplate.fill("{client_id}", in: endpoints.tokenCheck, with: "x")),
-        ]
-        for (name, url) in all where !url.isEmpty && !isURL(url, provider) {
+        for (name, url) in endpointURLs(of: provider) where !url.isEmpty && !isURL(url, provider) {
             throw .invalid(
                 .invalidEndpoint, field: "provider.endpoints.\(name)",
                 "must be an https URL" + plaintextAdvice(url, provider))

@@ -99,14 +99,17 @@ public enum SMSText {
     }
 
     /// The server's own words. They say what the code is for before everything else, so that a user whom a stranger
-    /// asks for a code reads what it would do.
+    /// asks for a code reads what it would do. No code is for others: one that adds a number which has an account
+    /// already lets its holder into that account, by a temporary proof.
     private static func standard(_ purpose: VerificationPurpose, hasName: Bool) -> Text {
         switch purpose {
-        case .link where hasName: "%CODE% is your code to add this phone number to your %APP_NAME% account."
-        case .link: "%CODE% is your code to add this phone number to your account."
+        case .link where hasName:
+            "%CODE% is your code to add this phone number to your %APP_NAME% account. Give it to nobody."
+        case .link: "%CODE% is your code to add this phone number to your account. Give it to nobody."
         case .secondFactorEnrollment where hasName:
-            "%CODE% is your code to use this phone as a second factor for %APP_NAME%."
-        case .secondFactorEnrollment: "%CODE% is your code to use this phone as a second factor."
+            "%CODE% is your code to use this phone as a second factor for %APP_NAME%. Give it to nobody."
+        case .secondFactorEnrollment:
+            "%CODE% is your code to use this phone as a second factor. Give it to nobody."
         case .secondFactorSignIn where hasName:
             "%CODE% is your second factor to sign in to %APP_NAME%. Give it to nobody."
         case .secondFactorSignIn: "%CODE% is your second factor to sign in. Give it to nobody."

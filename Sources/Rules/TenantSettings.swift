@@ -76,6 +76,12 @@ public final class TenantSettings: Sendable {
         self.secret = Secret(record.secret)
     }
 
+    /// TENANT_SUSPENDED, PROJECT_DISABLED where the tenant is closed to its end users.
+    public func requireOpenToEndUsers() throws(Failure) {
+        if isSuspended { throw .tenantSuspended(self) }
+        if isAuthDisabled { throw .projectDisabled }
+    }
+
     /// INVALID_EMAIL for an address that may not enter an account. An account that has such an address is still found
     /// by it.
     public func checkMayEnter(_ email: Email, field: String = "email") throws(Failure) {

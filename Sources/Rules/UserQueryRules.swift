@@ -19,10 +19,14 @@ public struct UserQuery: Sendable {
     public var filter = UserFilter()
     public var index = Index.uid
     public var isDescending = false
+    /// The bytes that a page may read, if that is fewer than for other lists: parsing claims is long work.
+    public let bytesReadMax: Int
 
     /// INVALID_QUERY.
     public init(_ request: UsersQueryRequest, limits: Limits) throws(Failure) {
-        filter = try Self.filter(request, limits: limits)
+        let filter = try Self.filter(request, limits: limits)
+        bytesReadMax = filter.claimName.isEmpty ? .max : limits.administration.claimBytesReadMax
+        self.filter = filter
         isDescending = request.descending
         index = Self.index(request, filter)
     }

@@ -12,6 +12,16 @@ public enum Values {
         }
     }
 
+    /// A refused row's uid as the answer names it: no longer than a uid may be, cut before a character. The answer to a
+    /// request of many long uids would be above the size of a frame.
+    public static func shortenedUID(_ uid: Text, limits: Limits) -> Text {
+        guard uid.byteCount > limits.uidMax else { return uid }
+        var kept = uid.bytes.prefix(limits.uidMax + 1)
+        // Up to a byte that begins a character: the cut is before it.
+        while let last = kept.popLast(), last & 0xC0 == 0x80 {}
+        return Text(unchecked: Array(kept))
+    }
+
     public static let tenantIDByteCountMax = 64
 
     /// `[a-z0-9-]{4,64}`.

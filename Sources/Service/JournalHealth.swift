@@ -12,7 +12,7 @@ struct JournalHealth {
     init(startedAt: Instant, limits: JournalLimits) { (self.startedAt, self.limits) = (startedAt, limits) }
 
     /// An operator may want a node to serve for as long as the engine is away. `isConfirmed`, `behindCount` and
-    /// `endSeenAt`: as in `JournalStatus`.
+    /// `endSeenAt`: as in `JournalStatus`; all times are by the same clock.
     func isBehind(isConfirmed: Bool, behindCount: UInt64, endSeenAt: Instant?, now: Instant) -> Bool {
         // A connection does not show that the engine answers: an append may be waiting for the standby. Entries that
         // were seen on a connection that is not confirmed may still be lost. In both cases all nodes wait, and no other

@@ -7,7 +7,7 @@ extension PrometheusPage {
         guard let status = store.journalStatus else { return }
         let counters = store.journalCounters
         single(
-            "postern_journal_connected", "gauge", "1 while the engine of the cluster's journal answers.",
+            "postern_journal_connected", "gauge", "1 while the engine of the cluster's journal takes entries.",
             status.isConnected ? 1 : 0)
         single("postern_journal_position", "gauge", "The newest entry that this node holds.", Double(status.position))
         single(
@@ -17,7 +17,7 @@ extension PrometheusPage {
             single(
                 "postern_journal_end_seen_seconds", "gauge",
                 "How long ago this node held all that any node had acknowledged.",
-                Double(Instant.now.nanoseconds(since: seen)) / 1e9)
+                Double(Instant.nowWithSleep.nanoseconds(since: seen)) / 1e9)
         }
         single(
             "postern_journal_appended_total", "counter", "Entries that this node wrote.",

@@ -135,8 +135,9 @@ extension PrometheusPage {
             Double(metrics.pagesRefused.value))
     }
 
-    /// Appends the counts of identity providers and mail templates.
+    /// Appends the times of the next signing keys, and the counts of identity providers and mail templates.
     mutating func project(_ project: Project) {
+        signingKeys(project.signingKeys)
         single(
             "postern_provider_keys_checked_total", "counter", "Keys of identity providers checked for a token.",
             Double(project.providers.checkedKeys.value))

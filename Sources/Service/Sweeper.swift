@@ -3,7 +3,7 @@ import Identity
 import Reactor
 import Store
 
-/// Calls the project's housekeeping once a minute, and looks after its clock and its log in between.
+/// Calls the project's housekeeping once a minute, unless it still runs. Looks after its clock and its log in between.
 final class Sweeper: @unchecked Sendable {
     // Unchecked: the variables are touched on the loop only.
     private let project: Project
@@ -14,6 +14,8 @@ final class Sweeper: @unchecked Sendable {
     private var timer: Timer?
     private var turn = 0
     private let journalHealth: JournalHealth
+    /// A sweep of very many records, or one that waits for a slow disk, takes longer than a minute.
+    private let sweeping = SoleWork()
     private static let checkEvery = Duration.seconds(1)
     private static let turnsPerSweep = 60
 
@@ -23,7 +25,7 @@ final class Sweeper: @unchecked Sendable {
         self.health = health
         self.log = log
         self.loop = loop
-        self.journalHealth = JournalHealth(startedAt: .now, limits: project.limits.journal)
+        self.journalHealth = JournalHealth(startedAt: .nowWithSleep, limits: project.limits.journal)
     }
 
     func start() {
@@ -47,14 +49,17 @@ final class Sweeper: @unchecked Sendable {
             health.set(
                 isBehind: journalHealth.isBehind(
                     isConfirmed: status.isConfirmed, behindCount: status.behindCount, endSeenAt: status.endSeenAt,
-                    now: .now))
+                    now: .nowWithSleep))
         }
         health.writeDueLine(to: log)
         turn = (turn + 1) % Self.turnsPerSweep
         if turn == 0 {
-            let project = project
+            let (project, sweeping) = (project, sweeping)
             callerUse.noteOpen(in: project.callers.uses)
-            Task { await project.sweep() }
+            Task {
+                let isBegun = await sweeping.run { await project.sweep() }
+                if !isBegun { await project.goOnSweeping() }
+            }
         }
         timer?.arm(after: Self.checkEvery)
     }

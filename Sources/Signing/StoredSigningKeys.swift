@@ -19,6 +19,17 @@ extension ReadTransaction {
         }
     }
 
+    /// The newest key of one use, if the server is to make its successor now.
+    func keyToSucceed(
+        for use: TokenUse, _ rotation: SigningKeyRotation, at now: Timestamp
+    ) throws -> StoredSigningKey? {
+        let keys = try signingKeys(for: use)
+        guard let newest = keys.first, rotation.isDue(after: newest.times, keyCount: keys.count, at: now) else {
+            return nil
+        }
+        return newest.stored
+    }
+
     /// The number of the next key, above the numbers of all keys, including revoked ones.
     func nextSigningKeySequence() throws -> Int64 {
         var last: Int64 = 0

@@ -41,6 +41,37 @@ extension TokenSigner {
         return try publishedInfo(of: made.id)
     }
 
+    /// Makes the next key, of the newest key's algorithm, if `rotation` says that it is time. Nil if it is not, or if
+    /// another node or an admin was faster.
+    public func rotateIfDue(record: @escaping KeyEvent) async throws -> SigningKeyInfo? {
+        await takeTurn()
+        defer { passTurn() }
+        let (use, rotation, clock) = (use, rotation, clock)
+        guard let newest = try store.read({ try $0.keyToSucceed(for: use, rotation, at: clock.now()) }) else {
+            return nil
+        }
+        let newestID = newest.keyID
+        let made = try await newKey(SigningAlgorithm(newest.algorithm) ?? .rs256)
+        let latest = latestIssuedAt
+        let isMade = try await store.write { [self] transaction -> Bool in
+            // The time of this run, because it is compared with what another node may just have written.
+            let now = clock.now()
+            let present = try transaction.reading.keyToSucceed(for: use, rotation, at: now)
+            guard present?.keyID == newestID else { return false }
+            try add(made, signsFrom: now + rotation.publishAhead, latestIssued: latest, now: now, in: transaction)
+            try record(transaction, .signingKeyCreated, made.id)
+            return true
+        }
+        return isMade ? list().first(where: { $0.keyID == made.id }) : nil
+    }
+
+    /// Checks whether there is room for the key that `rotate` would make. TOO_MANY_SIGNING_KEYS.
+    public nonisolated func checkRoomForKey() throws {
+        guard try store.read({ try $0.signingKeys(for: use).count }) < KeySet.countMax else {
+            throw Failure.tooManySigningKeys
+        }
+    }
+
     /// Makes the first key of a store that has none, unless another node has made it meanwhile.
     func makeFirst(_ algorithm: SigningAlgorithm, record: @escaping KeyEvent) async throws {
         await takeTurn()

@@ -28,6 +28,7 @@ public actor TokenSigner {
     nonisolated let pool: WorkerPool
     nonisolated let clock: Clock
     nonisolated let random: RandomSource
+    public nonisolated let rotation: SigningKeyRotation
     private nonisolated let tokenByteCountMax: Int
     /// The number of the newest key that has signed here, and the time of the latest token, rounded up to a minute. A
     /// clock that is set back must not undo them.
@@ -46,7 +47,7 @@ public actor TokenSigner {
 
     public init(
         use: TokenUse, store: Store, sealing: SealingKey, pool: WorkerPool, loop: EventLoop, clock: Clock,
-        random: RandomSource, limits: Limits = Limits()
+        random: RandomSource, rotation: SigningKeyRotation = .byHand, limits: Limits = Limits()
     ) {
         self.use = use
         self.store = store
@@ -55,6 +56,7 @@ public actor TokenSigner {
         self.loop = loop
         self.clock = clock
         self.random = random
+        self.rotation = rotation
         self.tokenByteCountMax = limits.tokenMax
         // If anybody changes the keys, even on another node, they are known here before the change is acknowledged.
         store.follow([SigningTables.keys.declaration], as: use == .sessionCookie ? "cookie keys" : "token keys") {
@@ -76,6 +78,7 @@ public actor TokenSigner {
         let keySet = published.current
         let now = clock.now()
         let signing = keySet.signingEntry(at: now, hasSigned: newestSignedSequence)?.id
+        let (newest, rotatesAt) = (keySet.entries.first?.id, nextKeyAt?.microseconds ?? 0)
         return keySet.entries.map { entry in
             let state: SigningKeyState =
                 if !entry.times.hasBegun(at: now), entry.id != signing { .published } else if entry.id == signing {
@@ -87,8 +90,22 @@ public actor TokenSigner {
                 keyID: entry.id, algorithm: Text(entry.publicKey.algorithm.rawValue), state: state,
                 createdAtMicros: entry.times.createdAt.microseconds,
                 signsFromMicros: entry.times.signsFrom.microseconds,
-                retiresAtMicros: entry.times.retiresAt?.microseconds ?? 0, tokenUse: use)
+                retiresAtMicros: entry.times.retiresAt?.microseconds ?? 0, tokenUse: use,
+                rotatesAtMicros: entry.id == newest ? rotatesAt : 0)
         }
+    }
+
+    /// When the server makes the next key by itself; nil if it makes none.
+    public nonisolated var nextKeyAt: Timestamp? {
+        guard let newest = published.current.entries.first?.times else { return nil }
+        return rotation.nextKeyAt(createdAt: newest.createdAt, signsFrom: newest.signsFrom, at: clock.now())
+    }
+
+    /// Whether the next key is to be made now, as far as the published keys tell.
+    public nonisolated var isNextKeyDue: Bool {
+        let entries = published.current.entries
+        guard let newest = entries.first?.times else { return false }
+        return rotation.isDue(after: newest, keyCount: entries.count, at: clock.now())
     }
 
     /// Signs an ID token that is not longer than what is accepted. CLAIMS_TOO_LARGE if the claims that cannot be left

@@ -3,7 +3,7 @@ import Journal
 
 /// What a node of a cluster knows of its journal.
 public struct JournalStatus: Sendable {
-    /// Whether the engine answers.
+    /// Whether the engine answers. A connection alone does not show that: it has to confirm what the store holds first.
     public internal(set) var isConnected = false
     /// Whether the store's contents are known to be the journal's past.
     public private(set) var isConfirmed = false
@@ -13,6 +13,8 @@ public struct JournalStatus: Sendable {
     public private(set) var position: UInt64 = 0
     /// The time of the last question to the engine whose answer the store has reached since. The store holds everything
     /// that any node acknowledged before this time. Nil if the store never reached an answer.
+    ///
+    /// By `Instant.nowWithSleep`: the store does not hold what was acknowledged while this machine slept.
     public private(set) var endSeenAt: Instant?
     /// Entries that are known to be in the journal and not yet in the store.
     public private(set) var behindCount: UInt64 = 0
@@ -23,14 +25,15 @@ public struct JournalStatus: Sendable {
     /// Why the last connection was lost, or could not be made. Empty while there is a connection.
     public private(set) var trouble = ""
     public internal(set) var clusterID: [UInt8] = []
-    /// When the store was opened.
-    private let openedAt = Instant.now
+    /// When the store was opened, by the same clock as `endSeenAt`.
+    private let openedAt = Instant.nowWithSleep
     public internal(set) var clock = ClockAgreement()
 
     /// The node writes nothing until its clock agrees with the engine's again.
     public var isClockWrong: Bool { clock.isWrong }
 
     /// How old the store's contents may be: a second at most while the engine answers (`JournalLimits.lookInterval`).
+    /// `now`: by the same clock as `endSeenAt`.
     public func staleness(at now: Instant) -> Duration {
         .nanoseconds(max(0, now.nanoseconds(since: endSeenAt ?? openedAt)))
     }
@@ -38,14 +41,14 @@ public struct JournalStatus: Sendable {
     mutating func note(_ node: JournalNode) {
         position = node.mark?.position ?? 0
         isConfirmed = node.isServing
+        if isConfirmed { (isConnected, trouble) = (true, "") }
         if !isConfirmed { confirmedSince = nil } else if confirmedSince == nil { confirmedSince = .now }
         guard let end = seenEnd else { return }
         behindCount = end.position > position ? end.position - position : 0
         if isConfirmed, behindCount == 0 { endSeenAt = end.at }
-        if isConfirmed { trouble = "" }
     }
 
-    /// The engine, asked at `time`, holds entries up to `position`.
+    /// The engine, asked at `time` by the same clock as `endSeenAt`, holds entries up to `position`.
     mutating func saw(end position: UInt64, at time: Instant) { seenEnd = (position, time) }
 
     /// Notes that everything committed is on the disk. `position` is the newest committed entry, or an older one.

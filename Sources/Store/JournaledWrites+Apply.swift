@@ -17,6 +17,7 @@ extension JournaledWrites {
                     return handle(.stored(reached))
                 }
                 guard let last = try applyWhenThereIsRoom(entries) else { return }
+                isBack()
                 reached = last
                 left = left.dropFirst(entries.count)
             }

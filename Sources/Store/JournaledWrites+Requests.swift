@@ -130,12 +130,15 @@ extension JournaledWrites {
         writer.fail(forgotten, .journal(.outcomeUnknown))
     }
 
-    /// Refuses the waiting writes, when the engine has been away for too long. For writes that are on their way to the
+    /// Refuses the waiting writes, when the engine has been away for too long. For changes that are on their way to the
     /// engine, nobody can say yet whether they take effect, and their callers are told so. They keep their transaction.
+    /// What was decided with them and changes nothing is refused like the rest: the journal's end, for example, was
+    /// asked for in the same batch.
     func refuseWaiting(because error: StoreError = .journal(.away)) {
-        let (unknown, refused) = (decided, waiting + rest())
+        let sent = decided.filter { $0.isChanging && !$0.isExcluded }
+        let refused = decided.filter { !$0.isChanging || $0.isExcluded } + waiting + rest()
         (decided, waiting) = ([], [])
-        if !unknown.isEmpty { writer.fail(unknown, .journal(.outcomeUnknown)) }
+        if !sent.isEmpty { writer.fail(sent[...], .journal(.outcomeUnknown)) }
         if !refused.isEmpty { writer.fail(refused[...], error) }
     }
 

@@ -24,14 +24,14 @@ final class JournaledWrites {
     var open: OpaquePointer?
     /// The open transaction's changes for every node; nil if it changes nothing, or only this node's own rows.
     var entry: [UInt8]?
-    /// The name of the last entry that was sent.
+    /// The name of the last entry of decided writes that was sent.
     private var sentID: BatchID?
     /// The row of that name, after it was opened.
     private var ownMark: JournalMark?
-    /// Since when the engine takes no entries: it cannot be reached, or refuses them.
+    /// Since when the engine is of no use: it cannot be reached, or takes no entries, or gives none out.
     private var awaySince: Instant?
-    /// How many entries in a row got no answer, or an error. Then the engine counts as back when it takes an entry.
-    private var refusedEntries = 0
+    /// How many connections in a row were lost before they were of any use (`isBack`).
+    private var uselessConnections = 0
     private var pause = JournaledWrites.pauseMin
     private static let pauseMin = Duration.milliseconds(20)
     var outruns: Outruns
@@ -64,6 +64,7 @@ final class JournaledWrites {
             } else if isClosing || !takeRequests() {
                 break
             } else if actions.isEmpty {
+                if node.isServing { isBack() }
                 sleep()
             }
         }
@@ -113,7 +114,9 @@ extension JournaledWrites {
         case .run: decide()
         case .abort: abort()
         case .forget: forget()
-        case .answer: answer()
+        case .answer:
+            isBack()
+            answer()
         case .stop(.forked(let mark)): end(.journal(.forked(position: mark.position)))
         case .stop(.damaged(let position)): end(.journal(.damaged(position: position)))
         case .read(let position):
@@ -144,7 +147,7 @@ extension JournaledWrites {
     private func answered(_ asked: Asked, end: UInt64?) {
         let (now, limits, time) = (Asked(environment), limits.journal, engine.time)
         environment.journalStatus.withLock { status in
-            if let end { status.saw(end: end, at: asked.instant) }
+            if let end { status.saw(end: end, at: asked.instantWithSleep) }
             guard let time else { return }
             status.clock.note(engine: time, before: asked.time, after: now.time, at: now.instant, limits: limits)
         }
@@ -152,9 +155,10 @@ extension JournaledWrites {
         environment.timeMax.store((time + limits.clockDifferenceMax).microseconds, ordering: .relaxed)
     }
 
-    /// A moment, by the steady clock and by the server's.
+    /// A moment, by the steady clocks and by the server's.
     private struct Asked {
         let instant = Instant.now
+        let instantWithSleep = Instant.nowWithSleep
         let time: Timestamp
 
         init(_ environment: Environment) { time = environment.configuration.clock.now() }
@@ -165,6 +169,7 @@ extension JournaledWrites {
         case .connectionLost(let reason):
             environment.journalStatus.withLock { $0.lost(reason) }
             writer.counters.journal.connectionsLost.add()
+            uselessConnections += 1
             engine.disconnect()
             handle(.connectionLost)
         case .damaged(let position): end(.journal(.damaged(position: position)))
@@ -172,15 +177,13 @@ extension JournaledWrites {
         }
     }
 
-    /// Tries until there is a connection. An engine that takes connections but no entries, as a full one, is away too.
+    /// Tries until there is a connection. An engine whose connections are of no use is away too: a full one takes no
+    /// entries, and one whose disk is damaged may not give one out.
     private func connect() {
-        if refusedEntries > 1, !pauseBeforeNextTry() { return }
+        if uselessConnections > 1, !pauseBeforeNextTry() { return }
         while true {
             do throws(JournalEngineError) {
                 try engine.connect()
-                if refusedEntries == 0 { isBack() }
-                environment.journalStatus.withLock { $0.isConnected = true }
-                writer.space.journal(isAway: false)
                 return handle(.connected)
             } catch {
                 guard case .connectionLost(let reason) = error else { return lost(error) }
@@ -205,29 +208,30 @@ extension JournaledWrites {
         return true
     }
 
-    private func isBack() { (awaySince, refusedEntries, pause) = (nil, 0, Self.pauseMin) }
+    /// The connection was of use: writes have their outcome, the store has come further, or nothing is left to do.
+    func isBack() {
+        guard uselessConnections > 0 || awaySince != nil else { return }
+        (awaySince, uselessConnections, pause) = (nil, 0, Self.pauseMin)
+        writer.space.journal(isAway: false)
+    }
 
     private func append(_ entry: JournalAction.Entry, over mark: JournalMark) {
         ask { () throws(JournalEngineError) in
             let appended: JournalMark?
             let asked = Asked(environment)
-            refusedEntries += 1
             switch entry {
-            case .empty(let id):
-                sentID = id
-                appended = try engine.append([], id: id, over: mark)
+            case .empty(let id): appended = try engine.append([], id: id, over: mark)
             case .decided(let id):
                 // Proof: the protocol appends what was decided only after `.ran(.changes)`, which needs an entry.
                 guard let bytes = self.entry else { preconditionFailure("an entry of nothing") }
                 sentID = id
                 appended = try engine.append(bytes, id: id, over: mark)
+                ownMark = appended
             }
             let counters = writer.counters.journal
             counters.appendDurations.record(nanoseconds: Instant.now.nanoseconds(since: asked.instant))
             answered(asked, end: appended?.position)
-            isBack()
             if let appended {
-                ownMark = appended
                 outruns.end()
                 counters.appended.add()
                 handle(.appended(appended))
@@ -238,9 +242,9 @@ extension JournaledWrites {
         }
     }
 
-    /// A row with this node's own batch id is committed without being applied. So the row is opened here: an answer was
-    /// lost, and anybody could have written the row. That the row is there does not show that the engine takes entries
-    /// again, for which the callers wait.
+    /// A row with the name of decided writes is committed without being applied. So the row is opened here: an answer
+    /// was lost, and anybody could have written the row. That the row is there does not show that the engine takes
+    /// entries again, for which the callers wait.
     private func proveOwnEntry() throws(JournalEngineError) {
         guard let sentID, let own = heads.firstIndex(where: { $0.batchID == sentID }) else { return }
         guard heads[own].mark != ownMark else { return }

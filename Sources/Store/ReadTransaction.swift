@@ -19,9 +19,6 @@ public struct ReadTransaction: ~Copyable {
         self.borrowCount = borrowCount
     }
 
-    /// Whether other nodes write to the same journal (`Store.isInCluster`).
-    public var isInCluster: Bool { environment.isInCluster }
-
     /// Nil if there is no record under `key`.
     @inlinable
     public func get<Key: StoreKey, Record: Message>(

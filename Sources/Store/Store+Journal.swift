@@ -17,5 +17,5 @@ extension Store {
     }
 
     /// How long this node may have missed the writes of other nodes. Zero outside of a cluster.
-    public var staleness: Duration { journalStatus?.staleness(at: .now) ?? .zero }
+    public var staleness: Duration { journalStatus?.staleness(at: .nowWithSleep) ?? .zero }
 }

@@ -45,6 +45,12 @@ public struct PageBounds: Sendable {
         (self.itemMax, byteMax) = (min(itemMax, bounds.itemMax), bounds.byteMax)
         (rowsReadMax, bytesReadMax) = (bounds.rowsReadMax, bounds.bytesReadMax)
     }
+
+    /// The same bounds, or fewer bytes that are read.
+    public init(_ bounds: PageBounds, bytesReadMax: Int) {
+        (itemMax, byteMax) = (bounds.itemMax, bounds.byteMax)
+        (rowsReadMax, self.bytesReadMax) = (bounds.rowsReadMax, min(bytesReadMax, bounds.bytesReadMax))
+    }
 }
 
 extension ReadTransaction {
@@ -71,7 +77,8 @@ extension ReadTransaction {
                 guard page.items.count < bounds.itemMax, byteCount < bounds.byteMax else { return false }
                 page.items.append(item)
                 byteCount += item.count
-                // An item in the row itself counts twice, but a page is full before that matters.
+                // An item in the row itself counts twice. With the bounds of `Limits`, a page is full before that
+                // matters; with fewer bytes that are read, it ends earlier.
                 bytesRead += item.count
             }
             goesOn = false

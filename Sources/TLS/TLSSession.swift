@@ -149,9 +149,12 @@ public final class TLSSession {
         return .bytes(taken)
     }
 
-    /// Notes that a read has to send something before it goes on.
+    /// Notes that a read has to send something before it goes on, or that nothing more is read.
     private func unread(_ step: Step) -> Step {
         isWriteWanted = step == .wantsWrite
+        // What the peer sends after close_notify is ignored (RFC 8446 §6.1). If it were kept, it would be input that
+        // waits to be read, and a reader would read for ever.
+        if step == .ended { state.pointee.input = UnsafeRawBufferPointer(start: nil, count: 0) }
         return step
     }
 

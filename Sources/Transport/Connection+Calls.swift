@@ -70,6 +70,10 @@ extension Connection {
         if phase == .peerClosed { closeIfNothingLeft() }
         // Reading may have been paused because of the messages in the call's inbox.
         if phase != .closed { resumeReadingIfDrained() }
+        // The timer that looks for silence came before the last call ended.
+        if calls.isEmpty, calls.capacity > Self.tableCapacityKept, phase != .closed, isSilent(at: .now) {
+            releaseIdleMemory()
+        }
     }
 
     func cancel(stream: UInt32) {

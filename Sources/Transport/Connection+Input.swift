@@ -67,6 +67,10 @@ extension Connection {
             input.releaseIfIdle()
             return account()
         }
+        if mustWaitForLine {
+            awaitsMemory = true
+            return pauseReading()
+        }
         swap(&input, &share.buffer)
         isReadingIntoLoopBuffer = true
         readOnce()
@@ -132,6 +136,9 @@ extension Connection {
         dispatcher.batchBegins(on: self)
         defer {
             dispatcher.batchEnded(on: self)
+            // Otherwise each connection that waits for its next turn would keep a message that it has used: up to 4 MiB
+            // of an unpacked one, which nothing counts.
+            session.releaseHandedOut()
             isDecoding = false
             if phase != .open && phase != .peerClosed { input = ByteBuffer() }
         }
@@ -201,7 +208,7 @@ extension Connection {
         guard readingPausedSince != nil || session.hasWaitingCalls, !isDecoding, phase == .open || phase == .peerClosed
         else { return }
         account()
-        guard mayGoOn, !awaitsMemory || !holdsTooMuch && hasRoomForInput else { return }
+        guard mayGoOn, !awaitsMemory || !holdsTooMuch && hasRoomForInput && !mustWaitForLine else { return }
         awaitsMemory = false
         if readingPausedSince != nil {
             readingPausedSince = nil

@@ -4,6 +4,8 @@ import Wire
 extension Connection {
     /// The memory of a call in flight beside its request: its task and its place in the tables. Measured: 2 to 4 KiB.
     private static let callByteCount = 4 * 1024
+    /// The calls for which a silent connection keeps a table.
+    static let tableCapacityKept = 16
 
     /// Updates the counted memory of this connection. Called whenever a turn may have changed it; costs a few additions
     /// if nothing changed.
@@ -18,20 +20,31 @@ extension Connection {
             share.setHolder(self, isHolder)
         }
         share.add(change)
-        if isHolder || lineMemory != nil { countForLine() }
+        if isHolder || lineMemory != nil || pressure >= .scarce { countForLine() }
     }
 
-    /// Updates the memory that is counted for the connection's line: all that it holds, if that is much.
+    @inline(__always)
+    private var pressure: ConnectionMemory.Pressure { borrowedMemory._withUnsafeGuaranteedRef { $0.pressure } }
+
+    /// Updates the memory that is counted for the connection's line: all that it holds, if that is much or memory is
+    /// short.
     ///
-    /// All loops share the lines. So the count changes in steps, and the connection stays in its line when it holds
-    /// little again: otherwise each burst of requests would take the lock of the lines twice.
+    /// All loops share the lines. So while there is enough memory, the count changes in steps, and the connection stays
+    /// in its line when it holds little again: otherwise each burst of requests would take the lock of the lines twice.
     private func countForLine() {
-        let change = (isHolder ? countedByteCount : 0) - lineByteCount
-        guard abs(change) > limits.connectionMemoryShare / 4 else { return }
-        let memory = lineMemory ?? share.memory.enter(line)
-        lineMemory = memory
-        memory.add(change)
+        let isShort = pressure >= .scarce
+        let counted = isHolder || isShort ? countedByteCount : 0
+        let change = counted - lineByteCount
+        guard abs(change) > (isShort || counted == 0 ? 0 : limits.connectionMemoryShare / 4) else { return }
+        enterLine().add(change)
         lineByteCount += change
+    }
+
+    private func enterLine() -> LineMemory {
+        if let lineMemory { return lineMemory }
+        let memory = share.memory.enter(line)
+        lineMemory = memory
+        return memory
     }
 
     /// To be called before the connection gets another line.
@@ -42,13 +55,21 @@ extension Connection {
         share.memory.leave(line)
     }
 
-    /// The memory that this connection may hold before it is not read from. Nil while there is enough for all, for a
-    /// connection that holds little, and for one whose line holds no more than is free.
+    /// The memory that this connection may hold before it is not read from. Nil while there is enough for all, and if
+    /// its line holds no more than is free.
     var holdingMax: Int? {
-        guard let most = share.memory.holdingMax, isHolder, let lineMemory,
+        guard let most = share.memory.holdingMax, let lineMemory,
             lineMemory.byteCount > share.memory.freeByteCount
         else { return nil }
         return most
+    }
+
+    /// Whether no further request is read from the connection, however little it holds: memory is nearly used up, and
+    /// its line holds more than is free. Otherwise a thousand connections would fill the rest, each with one request
+    /// that waits. A connection is read from all the same if that may free answers which wait for its client's windows.
+    var mustWaitForLine: Bool {
+        guard pressure == .exhausted, phase == .open, stage == .open else { return false }
+        return session.pendingByteCount == 0 && enterLine().byteCount > share.memory.freeByteCount
     }
 
     /// The memory of the input, if it is the connection's own.
@@ -57,6 +78,18 @@ extension Connection {
     private var heldByteCount: Int {
         inputByteCount + output.capacity + inboxByteCount + requestByteCount + takenByteCount
             + session.heldByteCount + calls.count * Self.callByteCount
+    }
+
+    /// Gives back the memory of the last burst. Nothing counts the tables, which do not become smaller by themselves:
+    /// that of 256 calls has some 50 KiB.
+    func releaseIdleMemory() {
+        input.releaseIfIdle()
+        output.releaseIfIdle()
+        session.releaseIdleMemory()
+        guard calls.capacity > Self.tableCapacityKept, calls.count <= calls.capacity / 8 else { return }
+        var few: [UInt32: ActiveCall] = [:]
+        for (stream, call) in calls { few[stream] = call }
+        calls = few
     }
 
     /// Frees the memory of the closed connection, because nobody will read or send it. Calls that still run keep their

@@ -67,6 +67,8 @@ extension Connection {
         return since.advanced(by: limits.requestTimeoutMax).advanced(by: limits.writeTimeout)
     }
 
+    func isSilent(at now: Instant) -> Bool { lastReadAt.advanced(by: Self.trimAfter) <= now }
+
     func timerFired() {
         guard phase != .closed else { return }
         let now = Instant.now
@@ -96,10 +98,7 @@ extension Connection {
         }
         guard phase != .closed else { return }
         expireCalls(now: now)
-        if lastReadAt.advanced(by: Self.trimAfter) <= now {
-            input.releaseIfIdle()
-            output.releaseIfIdle()
-        }
+        if isSilent(at: now) { releaseIdleMemory() }
         account()
         if phase != .closed { resumeReadingIfDrained() }
         if phase != .closed { armTimer(now: now) }

@@ -84,7 +84,7 @@ public actor Connection {
     @exclusivity(unchecked) var isDirty = false
     /// When reading was paused. Nil while the connection reads.
     @exclusivity(unchecked) var readingPausedSince: Instant?
-    /// True if it was paused because there was no memory for the rest of a frame.
+    /// True if it was paused because there was no memory for the rest of a frame, or for a further request.
     var awaitsMemory = false
     /// True while a handler may look at `input`.
     @exclusivity(unchecked) var isDecoding = false

@@ -19,8 +19,9 @@ public final class ConnectionMemory: @unchecked Sendable {
         /// Above three quarters. A connection above `Limits.connectionMemoryShare` is not read from, unless its line
         /// holds little.
         case scarce
-        /// Above seven eighths. The same above a quarter of that share, and the connections that hold most for longest
-        /// are closed until it is three quarters again.
+        /// Above seven eighths. The same above a quarter of that share, no connection of a line that holds more than is
+        /// free is read for further requests, and the connections that hold most for longest are closed until it is
+        /// three quarters again.
         case exhausted
 
         public static func < (left: Pressure, right: Pressure) -> Bool { left.rawValue < right.rawValue }
@@ -77,7 +78,7 @@ public final class ConnectionMemory: @unchecked Sendable {
     /// The memory that is not held.
     var freeByteCount: Int { max(0, limits.connectionMemoryMax - byteCount) }
 
-    /// Puts a connection that holds much into its line, where it stays until `leave`. Any thread.
+    /// Puts a connection into its line, where it stays until `leave`. Any thread.
     func enter(_ line: Text) -> LineMemory {
         lines.withLock { lines in
             var entry = lines[line] ?? Line()
@@ -95,7 +96,7 @@ public final class ConnectionMemory: @unchecked Sendable {
         }
     }
 
-    /// The lines of which a connection that is open holds much, or has held much.
+    /// The lines of which a connection that is open holds much, has held much, or was there while memory was short.
     var lineCount: Int { lines.withLock { $0.count } }
 
     /// Whether there is room for a page of a list. The page counts before it is made.
@@ -145,7 +146,8 @@ public final class ConnectionMemory: @unchecked Sendable {
 }
 
 /// The memory of the connections of one line (`Connection.line`), on all loops, that hold more than a quarter of
-/// `Limits.connectionMemoryShare` each. What it says of one of these may be wrong by that quarter.
+/// `Limits.connectionMemoryShare` each; while memory is short, also of those that hold less and whose memory changes.
+/// What it says of one of these may be wrong by that quarter.
 ///
 /// A tenant whose requests wait for the server, such as batches of imports for the writer, is never closed for the
 /// memory they hold. It holds three quarters of all memory and little more, because then its connections give way,

@@ -87,7 +87,12 @@ extension GRPCSession {
 
     func finished(stream id: UInt32, output: inout OutputQueue) -> SessionEvent {
         guard let stream = streams[id] else { return .none }
-        if stream.state.finished() == .forget { forget(stream) }
+        if stream.state.finished() == .forget {
+            let hadLarge = largeStream === stream
+            forget(stream)
+            // Another stream may send its large message now, and its client waits to be told.
+            if hadLarge { pump(&output) }
+        }
         return closeIfDone()
     }
 

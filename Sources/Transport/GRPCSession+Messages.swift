@@ -5,7 +5,7 @@ import Wire
 // Hands whole requests and messages to the connection, one by one.
 
 extension GRPCSession {
-    /// Releases the call or the message that was handed out: the connection has used it.
+    /// Releases the call or the message that was handed out: the connection has used it. Does nothing the second time.
     func releaseHandedOut() {
         guard let (stream, byteCount) = handedOut else { return }
         handedOut = nil

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 // The objects of streams, and the queues they stand in.
@@ -5,6 +6,7 @@ import Wire
 extension GRPCSession {
     func makeStream(_ id: UInt32) -> GRPCStream {
         let stream = spareStreams.popLast() ?? GRPCStream()
+        spareByteCount -= stream.bufferCapacity
         stream.begin(id: id, at: now)
         streams[id] = stream
         return stream
@@ -28,8 +30,19 @@ extension GRPCSession {
         headersByteCount -= stream.headers.capacity
         guard spareStreams.count < Self.sparesMax else { return }
         stream.release()
+        // Short messages of many streams, or longer ones of a few, find their memory again.
+        if spareByteCount + stream.bufferCapacity > Self.spareByteCountMax { stream.releaseBuffers() }
+        spareByteCount += stream.bufferCapacity
         headersByteCount += stream.headers.capacity
         spareStreams.append(stream)
+    }
+
+    func releaseIdleMemory() {
+        for stream in spareStreams { headersByteCount -= stream.headers.capacity }
+        spareStreams = []
+        spareByteCount = 0
+        answer.releaseIfIdle()
+        if streams.isEmpty { streams = [:] }
     }
 
     /// The open streams bound the queues: a place of a stream that is gone would be memory that is not charged to the

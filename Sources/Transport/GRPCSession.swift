@@ -66,8 +66,8 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     var notices = EventQueue<Notice>()
     var waiting = EventQueue<Waiting>()
     /// The stream whose headers or message the connection looks at, and the bytes of the message, which still lies at
-    /// the front of its stream's input. The stream lives until the connection asks for the next event, even if its
-    /// call ends before.
+    /// the front of its stream's input. The stream lives until the connection has used the event, even if its call
+    /// ends before.
     var handedOut: (stream: GRPCStream, byteCount: Int)?
     /// The content of a compressed message that the connection looks at.
     var unpacked = ByteBuffer()
@@ -87,6 +87,8 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     var inputByteCount = 0
     /// The memory of the headers of all streams, those that are kept for another one included.
     var headersByteCount = 0
+    /// The memory that `spareStreams` keep for messages and answers.
+    var spareByteCount = 0
     private(set) var pendingByteCount = 0
     /// The number of answers that are complete but not completely sent.
     var heldAnswers = 0
@@ -99,6 +101,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     var isRoomNoted = false
 
     static let sparesMax = 32
+    static let spareByteCountMax = 16 * 1024
     /// The bytes that are decoded before the connection looks at the clock: 64 KiB of short frames take ten
     /// milliseconds.
     static let pieceByteCount = 4 * 1024

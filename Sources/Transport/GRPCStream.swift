@@ -50,7 +50,7 @@ final class GRPCStream {
         Self.clear(&output)
         (uncredited, hasPresented, isDelivering, isHeld, isPage, failure) = (0, false, false, false, false, nil)
         (isQueued, isLargeWaiting, hasNotedCancel) = (false, false, false)
-        deliveredCosts.removeAll { _ in true }
+        deliveredCosts = EventQueue()
     }
 
     private static func clear(_ buffer: inout ByteBuffer) {
@@ -66,6 +66,16 @@ final class GRPCStream {
         headers.clear()
         Self.clear(&input)
         Self.clear(&output)
+        deliveredCosts = EventQueue()
+    }
+
+    /// The memory of the two buffers. An object that was just made, or has released them, has none.
+    var bufferCapacity: Int { input.capacity + output.capacity }
+
+    /// Gives back the memory of the buffers, which are empty.
+    func releaseBuffers() {
+        input.releaseIfIdle()
+        output.releaseIfIdle()
     }
 
     /// The declared length of the message at the front of `input`; nil while it is not known.

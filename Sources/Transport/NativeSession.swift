@@ -99,6 +99,8 @@ final class NativeSession: ProtocolSession {
         }
     }
 
+    func releaseIdleMemory() { state.releaseIdleMemory() }
+
     // MARK: The connection
 
     func authenticated(output: inout OutputQueue) { state.authenticated() }

@@ -18,8 +18,9 @@ protocol ProtocolSession: AnyObject {
     /// The time since which a part of a frame has waited for its rest. Nil between frames.
     var partialSince: Instant? { get }
 
-    /// Takes the next frame out of `input`. The bytes in the event are valid until the next call. Without `mayBegin`,
-    /// no call and no message is handed out: they wait in the session, which reads on (`readsWhileFull`).
+    /// Takes the next frame out of `input`. The bytes in the event are valid until the next call, or until
+    /// `releaseHandedOut`. Without `mayBegin`, no call and no message is handed out: they wait in the session, which
+    /// reads on (`readsWhileFull`).
     func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant, mayBegin: Bool) -> SessionEvent
     /// Whether that took longer than a look at the clock: a message was unpacked, or many frames were decoded.
     var wasLong: Bool { get }
@@ -27,6 +28,13 @@ protocol ProtocolSession: AnyObject {
     /// The request of the last `begin`, valid as long as that event. The request is not part of the event, so that it
     /// is not copied from function to function with the event.
     var request: RequestEnvelope { get }
+
+    /// The connection has used the last event, and may not ask for the next one for some time: frees what only that
+    /// event needs.
+    func releaseHandedOut()
+
+    /// The connection has been silent for some seconds: frees what is only kept for the next calls.
+    func releaseIdleMemory()
 
     // MARK: What waits in the session itself
 
@@ -96,6 +104,8 @@ protocol ProtocolSession: AnyObject {
 /// Defaults for a protocol whose frames are handed on as they come: nothing waits in its session.
 extension ProtocolSession {
     var wasLong: Bool { false }
+    func releaseHandedOut() {}
+    func releaseIdleMemory() {}
     var readsWhileFull: Bool { false }
     var hasWaitingCalls: Bool { false }
     var heldByteCount: Int { 0 }

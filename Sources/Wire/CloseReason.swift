@@ -53,7 +53,8 @@ public enum CloseReason: Equatable, Sendable, CaseIterable {
     public var text: String {
         switch self {
         case .helloNotFirst: "HELLO must be the first frame, and only that."
-        case .malformedHello: "HELLO is malformed, or asks for frames below 16 KiB or a window above 2^31 - 1."
+        case .malformedHello:
+            "HELLO is malformed, its texts are too long, or it asks for frames below 16 KiB or a window above 2^31 - 1."
         case .extensionWithoutHello: "Frame types from 0x10 on need a HELLO first."
         case .malformedControlFrame: "The payload, flags or stream id of a control frame is wrong."
         case .streamInUse: "A stream id that is in flight was used again."

@@ -104,6 +104,9 @@ public struct ConnectionState: Sendable {
 
     public var streamsInFlight: Int { streams.count }
 
+    /// Gives back the memory of streams that have ended, if there are no others.
+    public mutating func releaseIdleMemory() { streams.releaseIfIdle() }
+
     /// A valid credential was presented: the larger limits count from the next frame on.
     public mutating func authenticated() {
         isAuthenticated = true

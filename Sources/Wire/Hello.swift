@@ -13,7 +13,9 @@ extension WireHello {
     static func validated(_ payload: UnsafeRawBufferPointer, limits: Limits) -> WireHello? {
         guard let hello = try? WireHello(decoding: payload, limits: limits.messages), hello.protocolVersion >= 1,
             hello.frameBytesMax == 0 || hello.frameBytesMax >= payloadMaxLeast,
-            hello.initialWindow <= StreamWindow.creditMax
+            hello.initialWindow <= StreamWindow.creditMax,
+            // A connection keeps both texts for as long as it lives, and nothing counts them.
+            hello.software.byteCount + hello.authorization.byteCount <= limits.messages.metadataMax
         else { return nil }
         return hello
     }

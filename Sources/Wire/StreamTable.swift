@@ -37,6 +37,9 @@ struct StreamTable<Record: StreamRecord>: Sendable {
         index == records.count - 1 ? records.removeLast() : records.remove(at: index)
     }
 
+    /// Gives back the memory of the table if there are no streams.
+    mutating func releaseIfIdle() { if records.isEmpty { records = [] } }
+
     /// Removes and returns all above `id`.
     mutating func removeAll(above id: UInt32) -> [UInt32] {
         let kept = records.firstIndex { $0.id > id } ?? records.count

@@ -128,7 +128,7 @@ private struct MethodCall {
     private func print(_ answer: RawMessage, isOne: Bool) throws {
         let json = try decoder.decode(answer.bytes, as: method.response)
         let bytes = isOne && session.output.format != .ndjson ? json.prettyPrinted() : json.serialized()
-        session.console.write(bytes + [0x0A])
+        session.console.write(Output.printable(json: bytes) + [0x0A])
     }
 }
 

@@ -27,6 +27,7 @@ struct Configuration {
     var issuer = ""
     var actionURL = ""
     var signingAlgorithm = "RS256"
+    var signingKeyRotationDays: Int64 = 90
     var durability = "synced"
     var mapBytes: Int64 = 64 << 30
     var threads: Int64 = 0

@@ -98,7 +98,12 @@ enum Daemon {
                 return try makeInstance(configuration, log: log, calls: calls)
             } catch StoreError.journal(let trouble) where trouble == .away || trouble == .outcomeUnknown {
                 // If an outcome is unknown, the next try finds in the journal whether the step was made.
-                if !isSaid { log.warning("waiting for the engine of the journal, which does not answer", [:]) }
+                if !isSaid {
+                    let reason = try configuration.journalAddress()?.trouble(timeout: .seconds(5))
+                    log.warning(
+                        "waiting for the engine of the journal, which does not answer",
+                        ["error": .text(reason ?? "\(trouble)")])
+                }
                 isSaid = true
                 sleep(1)
             }
@@ -121,6 +126,7 @@ enum Daemon {
             projectID: Text(configuration.projectID), issuer: Text(configuration.effectiveIssuer))
         project.actionURL = Text(configuration.effectiveActionURL)
         project.signingAlgorithm = SigningAlgorithm(rawValue: configuration.signingAlgorithm) ?? .rs256
+        project.signingKeyPeriod = .days(configuration.signingKeyRotationDays)
         var made = Instance.Configuration(
             dataDirectory: configuration.dataDirectory, project: project, random: .system)
         made.store = directory.storeConfiguration(lock)

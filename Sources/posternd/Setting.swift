@@ -72,6 +72,9 @@ struct Setting {
                 key: "signing_algorithm", place: .text(\.signingAlgorithm),
                 help: "RS256, ES256 or EdDSA: of the first signing key; later ones are made by rotation"),
             Setting(
+                key: "signing_key_rotation_days", place: .integer(\.signingKeyRotationDays, 0...3_650),
+                help: "how long a signing key signs before the server replaces it by itself (0 = never)"),
+            Setting(
                 key: "durability", place: .text(\.durability),
                 help: "synced: acknowledged is on disk; relaxed: a crash of the machine may lose the last moments"),
             Setting(

@@ -194,7 +194,7 @@ import Testing
         var random = SeededRandom.printed()
         let steps: [Duration] = [.seconds(1), .minutes(1), .minutes(6), .hours(2), .days(15), .days(365)]
         let passes: [Duration] = [.seconds(1), .seconds(10), .minutes(2), .minutes(11), .hours(2)]
-        for story in 0..<2_000 {
+        for story in 0..<1_000 {
             var machine = Machine(mark: random.below(2) == 0 ? nil : Timestamp(seconds: 1_800_000_000 - 86_400))
             for _ in 0..<30 {
                 let (before, wasProven, since) = (machine.now, machine.keeping.isProven, machine.elapsed)

@@ -80,6 +80,7 @@ import Testing
                 ChildProcess.built("posternd"), flags + ["--listen-address", "127.0.0.1:\(port)"],
                 output: "\(directory)/waiting")
             while !text(of: "\(directory)/waiting").contains("waiting for the engine") { usleep(20_000) }
+            #expect(text(of: "\(directory)/waiting").contains("Connection refused"))
             try engine.start()
             let client = try waitForServer(port)
             client.apiKey = try adminKey(data)

@@ -72,7 +72,8 @@ func withLocalEngine<Result>(_ body: (LocalEngine, String) async throws -> Resul
         let engine = try LocalEngine(folder: directory + "/engine")
         let result: Swift.Result<Result, any Error>
         do { result = .success(try await body(engine, directory)) } catch { result = .failure(error) }
-        try? engine.stop()
+        // As a crash would end it, because nobody needs its data any more.
+        try? engine.kill()
         return try result.get()
     }
 }

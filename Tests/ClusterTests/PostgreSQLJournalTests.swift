@@ -159,6 +159,26 @@ import Testing
         }
     }
 
+    /// Each of these nodes needs several questions for the heads of what it lacks, and the last one may be just full.
+    @Test func aNodeFarBehindAsksBitByBit() async throws {
+        try await withLocalEngine { engine, directory in
+            let sizes = [2, 3, 4, 7]
+            let paths = (0...sizes.count).map { "\(directory)/\($0)" }
+            try engine.beginCluster(in: paths[0], copies: Array(paths[1...]))
+            let first = try open(paths[0], try engine.journal())
+            defer { close([first]) }
+            try await add(9, to: first)
+            for (path, size) in zip(paths[1...], sizes) {
+                var limits = Limits()
+                limits.journal.headsAtOnceMax = size
+                let store = try open(path, try engine.journal(limits: limits))
+                defer { close([store]) }
+                let found = try await sum(store)
+                #expect(found == 9, "\(size) at once")
+            }
+        }
+    }
+
     @Test func anEngineOfAnotherClusterOrKeyIsRefused() async throws {
         try await withLocalEngine { engine, directory in
             try engine.beginCluster("one", in: directory + "/1")

@@ -116,6 +116,22 @@ import Testing
         }
     }
 
+    @Test func aThiefOfATokenWithAHashedNonceCannotGiveTheHashForTheNonce() async throws {
+        try await withFederation { fixture in
+            let hash = Hex.encode(Digest.sha256(Array("n1".utf8)))
+            let token = fixture.provider.idToken(.ann, nonce: hash)
+            #expect(await fixture.error(.idToken(token), nonce: "n1") == nil)
+            #expect(await fixture.error(.idToken(token), nonce: hash) == .flawed(.wrongNonce))
+            let lenient = fixture.configuration { $0.acceptUnknownNonce = true }
+            #expect(await fixture.error(.idToken(token), nonce: hash, lenient) == .flawed(.wrongNonce))
+            // A nonce of another form is compared as it is: nothing tells that it is a hash.
+            for nonce in [Text("A\(hash.string.dropFirst())"), Text("\(hash.string.dropLast())")] {
+                let other = fixture.provider.idToken(.ann, nonce: nonce)
+                #expect(await fixture.error(.idToken(other), nonce: nonce) == nil, "\(nonce)")
+            }
+        }
+    }
+
     // MARK: Form
 
     @Test func otherSpellingsOfATokenAreNone() async throws {

@@ -147,6 +147,28 @@ import Testing
         }
     }
 
+    @Test func `Where no body is needed, a status of success is an answer whatever follows it`() async throws {
+        func cut(_ status: Int) -> FakeHTTPServer.Reply {
+            .raw(Array("HTTP/1.1 \(status) Status\r\nContent-Length: 5\r\n\r\nab".utf8))
+        }
+        func status(_ reply: FakeHTTPServer.Reply) async throws -> Int {
+            try await withClient({ _ in reply }) { client, server in
+                try await get(client, server) {
+                    $0.isBodyNeeded = false
+                    $0.timeout = .seconds(2)
+                }.status
+            }
+        }
+        let answers: [(reply: FakeHTTPServer.Reply, status: Int)] = [
+            (cut(202), 202), (.flood(1 << 20), 200), (.silence, 200),
+        ]
+        for answer in answers {
+            let found = try await status(answer.reply)
+            #expect(found == answer.status)
+        }
+        #expect(await outboundError { _ = try await status(cut(503)) } == .broken)
+    }
+
     @Test func aBodyWithoutLengthIsGivenUpWhileItComes() async throws {
         try await withClient({ _ in .flood(1 << 30) }) { client, server in
             #expect(await outboundError { _ = try await get(client, server) } == .tooLarge)

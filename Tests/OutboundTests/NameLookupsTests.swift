@@ -71,7 +71,7 @@ import Testing
         func mailError(_ host: Text, within limit: Duration = .seconds(20)) async -> (any Error)? {
             let mailServer = SMTPServer(
                 host: host, port: 1, security: .none, username: .empty, password: .empty,
-                policy: NetworkPolicy(allowsPrivateAddresses: true))
+                policy: .ownServers(allowPrivateAddresses: true))
             do {
                 try await smtp.send(
                     Secret(Array("Subject: hello\r\n\r\nhello\r\n".utf8)), from: "a@example.com", to: "b@example.com",

@@ -38,7 +38,7 @@ import Testing
         func mail(port: UInt16 = 1, tenant: Text = "t") async throws {
             let mailServer = SMTPServer(
                 host: "127.0.0.1", port: port, security: .none, username: .empty, password: .empty,
-                policy: NetworkPolicy(allowsPrivateAddresses: true))
+                policy: .ownServers(allowPrivateAddresses: true))
             try await smtp.send(
                 Secret(Array("Subject: hello\r\n\r\nhello\r\n".utf8)), from: "a@example.com", to: "b@example.com",
                 through: mailServer, tenant: tenant, deadline: .soon)

@@ -230,7 +230,9 @@ import Testing
     private static func callProviders(_ admin: TenantAdmin, _ recorder: MethodRecorder) async throws {
         let made = try await recorder.expect("Providers/Create") {
             try await admin.createProvider(
-                Provider(providerID: "oidc.corp", clientID: "shop", issuer: "https://127.0.0.1:1"))
+                Provider(
+                    providerID: "oidc.corp", clientID: "shop", issuer: "https://127.0.0.1:1",
+                    allowPrivateAddresses: true))
         }
         let providersGet = try await recorder.expect("Providers/Get") { try await admin.getProvider("oidc.corp") }
         #expect(providersGet == made)

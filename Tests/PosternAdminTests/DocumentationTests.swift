@@ -81,6 +81,13 @@ import Testing
         #expect(rest.rejections.map(\.index) == [0])
     }
 
+    /// This function is only compiled: `HashSpecImportTests` copies users.
+    private func copyUsers(_ acme: TenantAdmin, _ old: TenantAdmin) async throws {
+        let export = try await old.exportUsers(includingPasswordHashes: true)
+        let copied = try await acme.importUsers(exported: export, onConflict: .skip)
+        print(copied.createdCount)
+    }
+
     /// This function is only compiled: the loop does not end.
     private func follow(_ acme: TenantAdmin) async throws(Failure) {
         for try await denial in acme.watchDenials() { print(denial.operation, denial.decisionID) }

@@ -12,7 +12,9 @@ import Testing
         account: Messages.User(
             tenantID: "acme", uid: "u1", email: "ada@example.com", emailVerified: true, displayName: "Ada \"L\"",
             photoURL: "https://e/x", phoneNumber: "+1",
-            providers: [ProviderInfo(providerID: "google.com", rawID: "g", email: "ada@gmail.com")],
+            providers: [
+                ProviderInfo(providerID: "google.com", rawID: "g", email: "ada@gmail.com", issuer: "https://e")
+            ],
             createdAtMicros: 5, lastSignInAtMicros: 6),
         tokens: TokenSet(
             idToken: idToken(uid: "u1"), refreshToken: "r", lifetime: .hours(1),

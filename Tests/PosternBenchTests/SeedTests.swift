@@ -24,7 +24,8 @@ import Testing
             #expect(result.configuration.first { $0.name == "seed" }?.value == 9)
             let scenario = ["--scenario", "mixed-day", "--rate", "100", "--max-outstanding", "16"]
             #expect(try bench.load("run", scenario).errorCount == 0)
-            try bench.run("conns", ["--state", bench.path("state"), "--connections", "4", "--stream", "auth-state"])
+            let streams = ["--connections", "4", "--stream", "auth-state", "--quiet-seconds", "0"]
+            try bench.run("conns", ["--state", bench.path("state")] + streams)
         }
     }
 

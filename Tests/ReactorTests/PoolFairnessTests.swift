@@ -51,7 +51,7 @@ import Testing
     /// ones.
     @Test func whoAlwaysHasWorkGetsTheSameTime() {
         var random = SeededRandom.printed()
-        for _ in 0..<Self.runs / 6 {
+        for _ in 0..<Self.runs / 10 {
             let workers = 1 + random.below(4)
             var pool = PoolSimulation(workers: workers)
             let dearest = 1_000 * Self.millisecond

@@ -88,6 +88,29 @@ import Testing
         #expect(queue.counts.memoryPeakByteCount == 60)
     }
 
+    /// Each work of another lane begins before it, a bounded number of times.
+    @Test func aLongWorkGetsMemoryThatShortOnesWant() throws {
+        let long = makeWork(milliseconds: 200, memory: 80)
+        var queue = try makeQueue([], memoryMax: 100)
+        var expired: [Work] = []
+        var running = makeWork(memory: 30)
+        try queue.submit(running, now: start, expired: &expired)
+        #expect(queue.take(now: start, lane: .short).next === running)
+        try queue.submit(long, now: start, expired: &expired)
+        var passes = 0
+        while passes < 100 {
+            let next = makeWork(memory: 30)
+            try queue.submit(next, now: start, expired: &expired)
+            guard queue.take(now: start, lane: .short).next === next else { break }
+            queue.finished(running, afterNanoseconds: 10_000_000)
+            running = next
+            passes += 1
+        }
+        #expect(passes == WorkAdmission.passesMax)
+        queue.finished(running, afterNanoseconds: 10_000_000)
+        #expect(queue.take(now: start, lane: .long).next === long)
+    }
+
     /// The spare thread stands still in the middle of its work, as one without a processor does, until the end.
     @Test func aCallerGetsItsAnswerThoughItsThreadStandsStill() async throws {
         let pool = WorkerPool(

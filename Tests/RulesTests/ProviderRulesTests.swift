@@ -1,4 +1,5 @@
 import Base
+import Crypto
 import Messages
 import Testing
 
@@ -125,5 +126,24 @@ import Testing
         #expect(reason(Secret([UInt8](repeating: 1, count: 4_097))) == "INVALID_CLIENT_SECRET")
         #expect(reason(Secret("no PEM"), apple: AppleKey(teamID: "T", keyID: "K")) == "INVALID_CLIENT_SECRET")
         #expect(reason(.empty, apple: AppleKey(teamID: "T", keyID: "K")) == nil)
+    }
+
+    @Test func noLongKeyIsReadAsApples() {
+        func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
+            [tag, 0x82, UInt8(content.count >> 8), UInt8(content.count & 0xFF)] + content
+        }
+        func isRead(_ der: [UInt8]) -> Bool {
+            ApplePrivateKey.read(PEM.encode("PRIVATE KEY", Secret(der))) != nil
+        }
+        let der = SigningKey.generate(.es256).exportDER().withBytes { [UInt8]($0) }
+        #expect(isRead(der))
+        // The same key with an attribute (RFC 5208 §5): its header of three bytes is replaced.
+        func withAttribute(byteCount: Int) -> [UInt8] {
+            let value = element(0x31, element(0x0C, [UInt8](repeating: 0x61, count: byteCount)))
+            return element(0x30, der.dropFirst(3) + element(0xA0, element(0x30, [0x06, 3, 0x55, 4, 3] + value)))
+        }
+        let overhead = withAttribute(byteCount: 0).count
+        #expect(isRead(withAttribute(byteCount: ApplePrivateKey.derByteCountMax - overhead)))
+        #expect(!isRead(withAttribute(byteCount: ApplePrivateKey.derByteCountMax - overhead + 1)))
     }
 }

@@ -92,11 +92,14 @@ import Testing
                 let written = String(decoding: readFile("\(directory)/r.\(name)") ?? [], as: UTF8.self)
                 #expect(written.hasPrefix(begin), "\(name)")
             }
-            let missed = try Self.run(run + ["--slo", "get.p50<1ns"], in: directory, port)
+            let short = [
+                "run", "--state", state, "--mix", "get=3,verify=1", "--rate", "50", "--seconds", "1", "--warmup", "0",
+            ]
+            let missed = try Self.run(short + ["--slo", "get.p50<1ns"], in: directory, port)
             #expect(missed.status == 99 && missed.said.contains("MISSED: get.p50<1ns"), "\(missed)")
-            #expect(try Self.run(run + ["--slo", "sign-in.p50<1s"], in: directory, port).status == 1)
+            #expect(try Self.run(short + ["--slo", "sign-in.p50<1s"], in: directory, port).status == 1)
             // The report cannot be written there, but the figures are on the terminal all the same.
-            let unwritten = try Self.run(run + ["--json", "\(directory)/none/r.json"], in: directory, port)
+            let unwritten = try Self.run(short + ["--json", "\(directory)/none/r.json"], in: directory, port)
             #expect(unwritten.status == 3 && unwritten.said.contains("open loop: "), "\(unwritten)")
         }
     }
@@ -112,7 +115,9 @@ import Testing
                 ]
                 #expect(try Self.run(seed, in: directory, port).status == 0)
                 for name in half == 0 ? ["token-traffic", "morning-login"] : ["sign-up-wave", "mixed-day"] {
-                    let run = ["run", "--state", state, "--scenario", name, "--rate", "40", "--seconds", "3"]
+                    let run = [
+                        "run", "--state", state, "--scenario", name, "--rate", "40", "--seconds", "3", "--warmup", "0",
+                    ]
                     let done = try Self.run(run, in: directory, port)
                     #expect(done.status == 0 && done.said.contains("0 not sent"), "\(name): \(done)")
                 }
@@ -181,7 +186,8 @@ import Testing
             #expect(try Self.run(seed, in: directory, port).status == 0)
             for _ in 0..<2 {
                 let run = [
-                    "run", "--state", state, "--mix", "idp=1", "--idp-users", "5", "--seconds", "1", "--i-own-this",
+                    "run", "--state", state, "--mix", "idp=1", "--idp-users", "5", "--seconds", "1", "--warmup", "0",
+                    "--i-own-this",
                 ]
                 let signedIn = try Self.run(run, in: directory, port)
                 #expect(signedIn.status == 0, "\(signedIn)")
@@ -209,6 +215,7 @@ import Testing
             #expect(signedIn.status == 0 && signedIn.said.contains("\"hashes\": \"synthetic\""), "\(signedIn)")
             let revocation = [
                 "revocation", "--state", state, "--verifiers", "3", "--verifications", "10", "--revocations", "3",
+                "--quiet-seconds", "0",
             ]
             let measured = try Self.run(revocation, in: directory, port)
             #expect(measured.status == 0 && measured.said.contains("3 revocations, 3 verifiers"), "\(measured)")

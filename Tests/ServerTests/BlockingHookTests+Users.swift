@@ -3,9 +3,12 @@ import JSON
 import Messages
 import Reactor
 import Rules
+import Store
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import Identity
 
 /// What the hooks are told of the user, and what they may change in the account.
 extension BlockingHookTests {
@@ -61,10 +64,17 @@ extension BlockingHookTests {
         try await Self.runAllowing { scene in
             try scene.update(["before_create", "before_sign_in"])
             scene.script.set(
-                "before_create", #"{"allow":true,"display_name":"By hook","custom_claims":{"plan":"pro"}}"#)
+                "before_create",
+                #"{"allow":true,"display_name":"By hook","photo_url":"https://a.example/p","#
+                    + #""custom_claims":{"plan":"pro"}}"#)
             _ = try scene.identity.signUp("ann@example.com")
             let user = try #require(scene.script.asked.last?["user"])
             #expect(user["display_name"]?.string == "By hook" && user["custom_claims"]?["plan"]?.string == "pro")
+            // The entry of the password repeats what the account says.
+            let password = try #require(user["providers"]?.array?.first)
+            #expect(password["provider_id"]?.string == "password" && password["email"]?.string == "ann@example.com")
+            #expect(password["display_name"]?.string == "By hook")
+            #expect(password["photo_url"]?.string == "https://a.example/p")
         }
     }
 
@@ -156,6 +166,17 @@ extension BlockingHookTests {
         }
     }
 
+    @Test func `A hook that allows a phone number does not allow the next one`() async throws {
+        let next: Text = "+14155550166"
+        try await Self.runChanging("phone_number") {
+            $0.phoneNumber = next
+        } answering: { user in
+            user["phone_number"]?.text == next ? #"{"allow":false}"# : #"{"allow":true}"#
+        } _: { client, uid in
+            expectRefusal("BLOCKED_BY_HOOK") { _ = try client.signIn(customTokenFor: uid) }
+        }
+    }
+
     /// The hook adds a claim to those that it is told.
     @Test func `A claim that is taken away while a hook is asked does not come back`() async throws {
         try await Self.runChanging("custom_claims_json") {
@@ -182,7 +203,13 @@ extension BlockingHookTests {
             let scene = Scene(
                 identity: try IdentityClient(server), script: Script(), url: "https://127.0.0.1:1/hook")
             _ = try scene.identity.signUp("ann@example.com")
-            try scene.update(["before_sign_in"], isPrivate: false)
+            try scene.update(["before_sign_in"])
+            // Such a URL could be set by an earlier version.
+            try await server.project.store.write { transaction in
+                var stored = try #require(try transaction.get(Tables.hookConfigs, TenantPrefix("")))
+                stored.config?.allowPrivateAddresses = false
+                try transaction.put(Tables.hookConfigs, TenantPrefix(""), stored)
+            }
             expectRefusal("HOOK_FAILED") { _ = try scene.identity.signIn("ann@example.com") }
         }
         let said = lines.withLock { $0 }.filter { $0.contains("a hook failed") }

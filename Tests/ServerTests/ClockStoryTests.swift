@@ -12,7 +12,6 @@ import Tokens
 /// Generated stories of a wall clock that is set ahead and back, with restarts in between, against a real server.
 /// What was revoked, used or over by the time that really passed stays so, and what is live is not deleted.
 @Suite struct ClockStoryTests {
-    private static let storyCount = 40
     private static let movesPerStory = 40
 
     private enum Move: CaseIterable {
@@ -50,8 +49,10 @@ import Tokens
 
     @Test func `Nobody gets in by a wrong clock, and nothing live is swept`() async throws {
         // The first seed found a delay that a restart forgot.
-        for var random in [SeededRandom(seed: 13_062_360_413_096_921_429), .printed()] {
-            for number in 0..<Self.storyCount {
+        let known = SeededRandom(seed: 13_062_360_413_096_921_429)
+        for (seeded, storyCount) in [(known, 40), (SeededRandom.printed(), 20)] {
+            var random = seeded
+            for number in 0..<storyCount {
                 let world = World(SeededRandom(seed: random.next()))
                 try await Self.tell(world, number)
             }

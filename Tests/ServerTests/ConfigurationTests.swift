@@ -55,6 +55,7 @@ import Testing
         (#"{"threads": 1.5}"#, "threads: must be a whole number"),
         (#"{"threads": 257}"#, "threads: must be a whole number from 0 to 256"),
         (#"{"threads": -1}"#, "threads: must be a whole number from 0 to 256"),
+        (#"{"signing_key_rotation_days": 3651}"#, "signing_key_rotation_days: must be a whole number from 0 to 3650"),
         (#"{"project_id": 7}"#, "project_id: must be a string"),
         (#"{"tls_required": "true"}"#, "tls_required: must be true or false"),
     ]
@@ -216,6 +217,36 @@ import Testing
             #expect(discovery["issuer"]?.string == issuer)
             let keys = try Self.fetch(try #require(discovery["jwks_uri"]?.string), in: directory)
             #expect(keys["keys"]?.array?.isEmpty == false, "\(keys)")
+        }
+    }
+
+    @Test(
+        arguments: [
+            ([], 83), (["--signing-key-rotation-days", "2"], 1), (["--signing-key-rotation-days", "0"], nil),
+        ] as [([String], Int?)])
+    func theServerReplacesItsSigningKeysUnlessItMayNot(_ settings: [String], _ days: Int?) async throws {
+        try withTemporaryDirectory { directory in
+            let (port, httpPort) = (try CrashTests.freePort(), try CrashTests.freePort())
+            let server = try CrashTests.start(directory, port, httpPort: httpPort, settings: settings)
+            defer { server.kill() }
+            _ = try CrashTests.adminKey(directory)
+            let output = "\(directory)/metrics"
+            let url = "http://127.0.0.1:\(httpPort)/metrics"
+            let curl = try ChildProcess("curl", ["-fsS", "--max-time", "20", url], output: output)
+            #expect(curl.wait() == 0)
+            let lines = String(decoding: readFile(output) ?? [], as: UTF8.self).split(separator: "\n")
+            let found = lines.filter { $0.hasPrefix("postern_signing_key_rotation_timestamp_seconds{") }
+            let times = found.compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }
+            #expect(times.count == 2)
+            for time in times {
+                guard let days else {
+                    #expect(time == 0)
+                    continue
+                }
+                // The keys are as old as the server: less than half a day.
+                let left = (time - Double(Clock.system.now().seconds)) / 86_400
+                #expect(left > Double(days) - 0.5 && left < Double(days) + 0.1)
+            }
         }
     }
 

@@ -136,6 +136,26 @@ import Testing
         }
     }
 
+    /// Passing over it would end the snapshot early, and its tokens would be taken for not revoked.
+    @Test func `A revocation that is lost is an error to whoever follows all tenants`() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            try Self.makeTenant("aaaa", client)
+            try Self.makeUser("u1", of: "aaaa", client)
+            for _ in 0..<2 {
+                let _: UsersRevokeTokensResponse = try client.call(
+                    "postern.v1.Users/RevokeTokens", UsersRevokeTokensRequest(tenantID: "aaaa", uid: "u1"))
+            }
+            let store = server.project.store
+            let last = try store.read { try $0.lastRevocationSequence() }
+            try await store.write { _ = try $0.delete(Tables.revocations, SequenceKey("aaaa", last - 1)) }
+            let stream = try RevocationTests.watch(server, anyTenant: true)
+            expectRefusal("CORRUPT_RECORD") { for _ in 0..<3 { _ = try stream.next() } }
+            let newest = try store.read { try $0.revocations(after: last - 1, limit: 9).map(\.sequence) }
+            #expect(newest == [last])
+        }
+    }
+
     @Test func `A damaged tenant does not keep other tenants' mail from being claimed`() async throws {
         try await withTwoServers { first, second in
             await second.project.mailer.stop()

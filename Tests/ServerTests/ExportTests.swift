@@ -8,7 +8,7 @@ import Testing
 
 /// Users.Export: everything of every user, in slices, to callers who may have it.
 @Suite struct ExportTests {
-    private static func export(
+    static func export(
         _ server: TestServer, _ request: UsersExportRequest, key: Secret? = nil
     ) throws -> [UsersExportResponse] {
         let stream = try RawStream<UsersExportResponse>(server, "postern.v1.Users/Export", request, apiKey: key)
@@ -18,7 +18,7 @@ import Testing
     }
 
     /// A key that may export hashes.
-    private static func exporter(_ server: TestServer, tenantID: Text? = nil) throws -> Secret {
+    static func exporter(_ server: TestServer, tenantID: Text? = nil) throws -> Secret {
         let made: ProjectCreateApiKeyResponse = try server.connect().call(
             "postern.v1.Project/CreateApiKey",
             ProjectCreateApiKeyRequest(
@@ -60,7 +60,7 @@ import Testing
         NamedHashSpec(name: "old", spec: PasswordHashSpec(algorithm: .bcrypt(BcryptSpec()))),
     ]
 
-    private static func importAll(
+    static func importAll(
         _ server: TestServer, _ rows: [ImportUser], _ specs: [NamedHashSpec], tenantID: Text = .empty,
         validateOnly: Bool = false
     ) throws -> UsersImportResponse {
@@ -216,6 +216,21 @@ import Testing
             #expect(answer.rejections.map(\.reason) == ["DUPLICATE_LOCAL_ID", "EMAIL_EXISTS"])
             let counted: UsersCountResponse = try client.call("postern.v1.Users/Count", UsersCountRequest())
             #expect(counted.count == 1)
+        }
+    }
+
+    /// Such a hash belongs to another signer key, and no password would ever match it.
+    @Test func `A hash of Firebase that is not as long as the signer key is rejected`() async throws {
+        try await withServer { server in
+            let rows = [32, 63, 64, 65].map { count in
+                ImportUser(
+                    uid: Text("u\(count)"), passwordHash: Secret([UInt8](repeating: 9, count: count)), salt: [1],
+                    hashSpec: "theirs")
+            }
+            let answer = try Self.importAll(server, rows, Self.specs)
+            #expect(answer.createdCount == 1)
+            #expect(answer.rejections.map(\.uid) == ["u32", "u63", "u65"])
+            #expect(answer.rejections.allSatisfy { $0.reason == "INVALID_PASSWORD_HASH" })
         }
     }
 

@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test func `No single fault loses what was acknowledged, or ends the server without need`() throws {
-        try withFaultyServer { server in
+        try withFaultyServer(isCounting: true) { server in
             var acknowledged: [String] = []
             var refused: [String] = []
             var endCount = 0

@@ -13,14 +13,17 @@ final class FaultyServer {
     private let port: UInt16
     private let httpPort: UInt16
     private let library: String
+    /// What tells the library where to keep its counts: two files are opened for each call then.
+    private let counting: [String]
 
     /// Starts posternd in `directory`, with the store in a folder of its own. Makes a tenant "fast" with cheap hashes.
-    init(_ directory: String) throws {
+    init(_ directory: String, isCounting: Bool) throws {
         self.directory = directory
+        self.counting = isCounting ? ["FAULTY_DISK_COUNT=\(directory)/count"] : []
         self.port = try freePort()
         self.httpPort = try freePort()
         self.library = try Self.buildLibrary(in: directory)
-        self.process = try Self.start(directory, library, port, httpPort)
+        self.process = try Self.start(directory, library, port, httpPort, counting)
         self.key = try CrashTests.adminKey("\(directory)/data")
         self.client = try RawClient(port: port)
         client.apiKey = key
@@ -45,15 +48,15 @@ final class FaultyServer {
     }
 
     private static func start(
-        _ directory: String, _ library: String, _ port: UInt16, _ httpPort: UInt16
+        _ directory: String, _ library: String, _ port: UInt16, _ httpPort: UInt16, _ counting: [String]
     ) throws -> ChildProcess {
         let process = try ChildProcess(
             "/usr/bin/env",
             [
                 "LD_PRELOAD=\(library)", "FAULTY_DISK_FILE=/data/data.mdb", "FAULTY_DISK_RULES=\(directory)/rules",
-                "FAULTY_DISK_COUNT=\(directory)/count", ChildProcess.built("posternd"),
-                "--data-directory", "\(directory)/data", "--listen-address", "127.0.0.1:\(port)",
-                "--http-address", "127.0.0.1:\(httpPort)",
+            ] + counting + [
+                ChildProcess.built("posternd"), "--data-directory", "\(directory)/data",
+                "--listen-address", "127.0.0.1:\(port)", "--http-address", "127.0.0.1:\(httpPort)",
             ], output: "\(directory)/log")
         for _ in 0..<4_000 {
             if let client = try? RawClient(port: port) {
@@ -72,7 +75,7 @@ final class FaultyServer {
 
     /// Starts posternd again over the same store after it ended.
     func restart() throws {
-        process = try Self.start(directory, library, port, httpPort)
+        process = try Self.start(directory, library, port, httpPort, counting)
         client = try RawClient(port: port)
         client.apiKey = key
     }
@@ -85,7 +88,8 @@ final class FaultyServer {
         rename("\(directory)/rules.new", "\(directory)/rules")
     }
 
-    /// How many calls of a kind ("all", "write", "meta", "sync", "grow", "list") there were so far.
+    /// How many calls of a kind ("all", "write", "meta", "sync", "grow", "list") there were so far, if the
+    /// library counts.
     func count(of kind: String) -> Int {
         let words = Self.text(of: "\(directory)/count").split(whereSeparator: \.isWhitespace)
         guard let place = words.firstIndex(of: kind[...]), place + 1 < words.count else { return 0 }
@@ -138,9 +142,9 @@ final class FaultyServer {
     }
 }
 
-func withFaultyServer(_ body: (FaultyServer) throws -> Void) throws {
+func withFaultyServer(isCounting: Bool = false, _ body: (FaultyServer) throws -> Void) throws {
     try withTemporaryDirectory { directory in
-        let server = try FaultyServer(directory)
+        let server = try FaultyServer(directory, isCounting: isCounting)
         defer { server.process.kill() }
         try body(server)
     }

@@ -7,7 +7,7 @@ import Testing
 /// posternd on a disk that fills up.
 @Suite struct FullDiskTests {
     /// The room for the data file in all these tests.
-    private static let room = "space \(6 << 20)"
+    private static let room = "space \(5 << 20)"
 
     /// Makes users with a page each until one does not fit, then small ones until these do not fit. Returns how many
     /// have a page each.

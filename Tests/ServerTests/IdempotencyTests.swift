@@ -201,6 +201,27 @@ import Wire
         }
     }
 
+    /// Five mails are the budget of the mailbox.
+    @Test func `A mail that is asked for again with its key is sent and counted once`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            _ = try client.signUp("ada@example.com")
+            func send(_ name: Text, to email: Text = "Ada@Example.com") throws -> AccountsSendOobCodeResponse {
+                try client.client.call(
+                    "postern.v1.Accounts/SendOobCode",
+                    AccountsSendOobCodeRequest(requestType: .passwordReset, email: email), metadata: key(name))
+            }
+            let first = try send("k0")
+            #expect(first.email == "Ada@Example.com")
+            for _ in 0..<6 { #expect(try send("k0") == first) }
+            for number in 1..<5 { #expect(try send(Text("k\(number)")) == first) }
+            expectRefusal("TOO_MANY_ATTEMPTS_TRY_LATER") { _ = try send("k5") }
+            #expect(try send("k4") == first)
+            expectRefusal("IDEMPOTENCY_KEY_REUSED") { _ = try send("k4", to: "bob@example.com") }
+            #expect(try client.mails().count == 5)
+        }
+    }
+
     // MARK: Keys
 
     @Test func aKeyIsRevokedOnce() async throws {

@@ -59,7 +59,7 @@ import Testing
                     usleep(20_000)
                 }
                 #expect(waiting.state == .pending && waiting.attempts == 1)
-                #expect(waiting.lastError == "the mail server: cannotConnect")
+                #expect(waiting.lastError == "the mail server: no connection to it")
                 #expect(waiting.nextAttemptAtMicros > server.clock.clock.now().microseconds)
                 let mailServer = try MailServer(directory, port: port)
                 server.clock.advance(by: .seconds(40))

@@ -61,6 +61,44 @@ import Testing
         }
     }
 
+    @Test func `Whoever deletes a mail that was to be delivered is in the event log`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            _ = try client.signUp("ada@example.com")
+            /// Has a mail sent, and deletes it.
+            func delete() throws -> Text {
+                try client.sendOob(.passwordReset, email: "ada@example.com")
+                let id = try #require(try Self.list(client).first).messageID
+                let _: OutboxDeleteResponse = try client.client.call(
+                    "postern.v1.Outbox/Delete", OutboxDeleteRequest(messageID: id))
+                return id
+            }
+            // Where mail is held to be read, deleting it is how it is used up.
+            _ = try delete()
+            // Nobody listens there.
+            try client.deliverBySMTP(port: 1)
+            let id = try delete()
+            let found: AuditListEventsResponse = try client.client.call(
+                "postern.v1.Audit/ListEvents",
+                AuditListEventsRequest(filter: EventFilter(kinds: [.outboxMessageDeleted])))
+            #expect(found.events.map(\.detail) == [Text("passwordReset \(id)")])
+            #expect(found.events.allSatisfy { !$0.caller.isEmpty })
+        }
+    }
+
+    @Test func `A webhook that takes a mail gets it once, however much it answers`() async throws {
+        let receiver = FakeHTTPServer { _ in .flood(1 << 20) }
+        defer { receiver.close() }
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.deliverByWebhook(url: "\(receiver.url)/mail")
+            _ = try client.signUp("ada@example.com")
+            try client.sendOob(.passwordReset, email: "ada@example.com")
+            let tried = try await client.newestMail { $0.attempts > 0 }
+            #expect(tried.state == .sent && receiver.requestCount("/mail") == 1)
+        }
+    }
+
     @Test func aDamagedRowOfTheQueueDoesNotHoldUpTheMessagesBehindIt() async throws {
         let receiver = FakeHTTPServer { _ in .response(HTTPResponse(status: 200, body: [])) }
         defer { receiver.close() }

@@ -221,7 +221,7 @@ import Testing
                 expectRefusal("INSUFFICIENT_PERMISSION") { _ = try tenantAdmin.create(provider) }
                 _ = try admin.create(provider)
                 // Then only a project-admin may change where the provider is.
-                provider.issuer = "https://10.0.0.1"
+                provider.issuer = "https://sso.internal"
                 let refused = failure { _ = try tenantAdmin.update(provider, ["issuer", "client_secret"]) }
                 #expect(refused.reason == "INSUFFICIENT_PERMISSION")
                 #expect(refused.metadata("required_role") == "project-admin")

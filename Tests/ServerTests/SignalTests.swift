@@ -99,6 +99,8 @@ import Wire
             let path = "\(directory)/calls"
             try Daemon.run(settings: ["--access-log", path]) { daemon in
                 try daemon.ask()
+                // The line is written after the answer.
+                for _ in 0..<4_000 where readFile(path)?.isEmpty ?? true { usleep(2_500) }
                 #expect(rename(path, "\(path).1") == 0)
                 daemon.process.send(signal: SIGHUP)
                 for _ in 0..<4_000 where access(path, F_OK) != 0 { usleep(2_500) }

@@ -1,8 +1,11 @@
 import Base
 import JSON
 import Messages
+import Store
 import TestSupport
 import Testing
+
+@testable import Identity
 
 /// EmailConfigs.Test and PreviewTemplate: what a mail would say, and whether it arrives.
 @Suite struct TestMailTests {
@@ -49,8 +52,15 @@ import Testing
             #expect(!answer.ok && answer.message == "the mail server refused it with 550")
             try client.deliverBySMTP(port: 1)
             let nobody = try Self.test(client.client)
-            #expect(!nobody.ok && nobody.message == "the mail server: cannotConnect")
+            #expect(!nobody.ok && nobody.message == "the mail server: no connection to it")
             #expect(try mailServer.mails().isEmpty)
+        }
+    }
+
+    @Test func `What a mail server puts off is told with its code`() async throws {
+        try await Self.withMailServer(["--refuse", "451"]) { _, client in
+            let answer = try Self.test(client.client)
+            #expect(!answer.ok && answer.message == "the mail server put it off with 451")
         }
     }
 
@@ -89,13 +99,21 @@ import Testing
             let config = EmailConfig(
                 delivery: .smtp, smtp: SmtpConfig(host: "127.0.0.1", port: 22, security: .starttls),
                 senderAddress: "no-reply@example.com")
-            let _: EmailConfigsUpdateResponse = try admin.call(
-                "postern.v1.EmailConfigs/Update",
-                EmailConfigsUpdateRequest(
-                    tenantID: "acme", config: config,
-                    updateMask: ProtobufFieldMask(paths: ["delivery", "smtp", "sender_address"])))
+            expectRefusal("INVALID_SMTP_SERVER") {
+                let _: EmailConfigsUpdateResponse = try admin.call(
+                    "postern.v1.EmailConfigs/Update",
+                    EmailConfigsUpdateRequest(
+                        tenantID: "acme", config: config,
+                        updateMask: ProtobufFieldMask(paths: ["delivery", "smtp", "sender_address"])))
+            }
+            // Such a server could be set by an earlier version.
+            try await server.project.store.write { transaction in
+                try transaction.put(Tables.emailConfigs, TenantPrefix("acme"), StoredEmailConfig(config: config))
+            }
             // The text is the same as that of a message that waits in the outbox.
-            #expect(try Self.test(admin, tenant: "acme").message == "the mail server: addressNotAllowed")
+            #expect(
+                try Self.test(admin, tenant: "acme").message
+                    == "the mail server: its address is not public, which needs allow_private_addresses")
         }
     }
 

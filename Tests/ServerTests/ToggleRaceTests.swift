@@ -1,11 +1,7 @@
 import Base
-import Glibc
 import Messages
-import Store
 import TestSupport
 import Testing
-
-@testable import Identity
 
 /// A self-service toggle is switched while a call that was admitted before is on its way.
 @Suite struct ToggleRaceTests {
@@ -51,31 +47,16 @@ import Testing
 
     // MARK: A call that waits for the writer
 
-    /// Makes a call whose transaction comes right after one that sets the toggles, and returns its failure. The
-    /// writer's thread waits for the call's write, so the call was admitted before.
     private static func failureOfCall(
         _ server: TestServer, overtakenBy signup: Bool, _ deletion: Bool,
         _ call: @escaping @Sendable (IdentityClient) throws -> Void
     ) async throws -> Failure {
-        let store = server.project.store
-        let isWriting = BlockingHookTests.Flag()
-        let switched = Task {
-            try await store.write { transaction in
-                isWriting.set()
-                for _ in 0..<5_000 where (try? store.statistics().queuedWrites) == 0 { usleep(2_000) }
-                var record = try transaction.reading.liveTenant(.empty)
-                record.tenant?.client = ClientConfig(
+        try await failureOfOvertakenCall(
+            server,
+            overtakenBy: {
+                $0.client = ClientConfig(
                     permissions: ClientPermissions(disabledUserSignup: signup, disabledUserDeletion: deletion))
-                try transaction.put(Tables.tenants, TenantPrefix(.empty), record)
-            }
-        }
-        for _ in 0..<5_000 where !isWriting.isSet { usleep(2_000) }
-        let failures = try await atOnce(1) { _ in
-            let client = try IdentityClient(server)
-            return failure { try call(client) }
-        }
-        try await switched.value
-        return try failures[0].get()
+            }, call)
     }
 
     @Test func aDeletionThatWasAdmittedBeforeIsRefused() async throws {

@@ -3,8 +3,9 @@ import Testing
 
 /// tools/torture against the posternd of this build: a minute of faults, and whether its checker finds planted damage.
 @Suite struct TortureTests {
-    @Test func aMinuteOfFaultsLosesNothingAndLetsNobodyIn() throws {
-        try expectSuccess(["--seconds", "60"], seconds: 180)
+    /// In two halves, each with servers of its own.
+    @Test func aMinuteOfFaultsLosesNothingAndLetsNobodyIn() async throws {
+        try await inHalves { _ in try expectSuccess(["--seconds", "30"], seconds: 150) }
     }
 
     @Test func theCheckerFindsDamageOfEveryKind() throws {

@@ -3,6 +3,7 @@ import Glibc
 import Messages
 import Outbound
 import Reactor
+import Rules
 import Synchronization
 import TestSupport
 import Testing
@@ -99,8 +100,8 @@ import Testing
         /// The reason of the refusal; "" when the sign-in may go on.
         func ask(within time: Duration) async -> String {
             let event = BlockingHooks.Event(
-                isNewUser: false, user: User(uid: "ann"), signInProvider: "password", deviceName: "", endUserIP: "",
-                requestID: "")
+                isNewUser: false, account: .new(tenantID: .empty, uid: "ann", now: Timestamp(seconds: 1)),
+                signInProvider: "password", deviceName: "", endUserIP: "", requestID: "")
             do {
                 _ = try await hooks.ask(event, tenantID: .empty, deadline: .now.advanced(by: time))
                 return ""

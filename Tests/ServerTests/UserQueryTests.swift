@@ -180,6 +180,40 @@ import Testing
         }
     }
 
+    /// Parsing a megabyte of claims would keep a loop from its other connections.
+    @Test func `A page that looks into claims ends after fewer bytes, and the next one goes on`() async throws {
+        let byteCountMax = 40_000
+        let claims = Text(#"{"mark":""# + String(repeating: "x", count: 900) + #""}"#)
+        try await withServer(configure: { $0.limits.administration.claimBytesReadMax = byteCountMax }) { server in
+            let client = try server.connect()
+            for batch in 0..<3 {
+                let rows = (0..<40).map { ImportUser(uid: Text("u\(batch)-\($0)"), customClaimsJSON: claims.bytes) }
+                try Self.importRows(rows, client)
+            }
+            let other: UsersQueryResponse = try client.call(
+                "postern.v1.Users/Query", UsersQueryRequest(displayNamePrefix: "none"))
+            #expect(other.scanned == 120 && other.isComplete)
+            for (claimName, expected) in [("none", 0), ("mark", 120)] as [(Text, Int)] {
+                for order in [UserOrder.uid, .created] {
+                    var request = UsersQueryRequest(pageSize: 1_000, order: order, claimName: claimName)
+                    var (scanned, found) = (0, 0)
+                    repeat {
+                        let page: UsersQueryResponse = try client.call("postern.v1.Users/Query", request)
+                        // The row with which the bytes are reached is read to its end.
+                        #expect((Int(page.scanned) - 1) * claims.byteCount < byteCountMax)
+                        (scanned, found) = (scanned + Int(page.scanned), found + page.users.count)
+                        request.pageToken = page.nextPageToken
+                    } while !request.pageToken.isEmpty
+                    #expect(scanned == 120 && found == expected, "\(claimName) by \(order)")
+                }
+            }
+            var change = UsersUpdateManyRequest(pageSize: 500, query: UsersQueryRequest(claimName: "none"))
+            (change.disabled, change.updateMask) = (true, ProtobufFieldMask(paths: ["disabled"]))
+            let changed: UsersUpdateManyResponse = try client.call("postern.v1.Users/UpdateMany", change)
+            #expect((Int(changed.scanned) - 1) * claims.byteCount < byteCountMax && !changed.nextPageToken.isEmpty)
+        }
+    }
+
     // MARK: Counting
 
     private static func count(_ client: RawClient, _ tenantID: Text = .empty) throws -> Int64 {

@@ -238,9 +238,14 @@ import Testing
                 _ = try await signer.rotate(algorithm: .es256, publishAhead: .zero, record: events.record)
             }
             try await signer.start(algorithm: .es256, record: events.record)
-            for _ in 1..<KeySet.countMax { try await rotate() }
+            for _ in 1..<KeySet.countMax {
+                try signer.checkRoomForKey()
+                try await rotate()
+            }
             let refused = await #expect(throws: Failure.self) { try await rotate() }
             #expect(refused?.reason == "TOO_MANY_SIGNING_KEYS")
+            let noRoom = #expect(throws: Failure.self) { try signer.checkRoomForKey() }
+            #expect(noRoom?.reason == "TOO_MANY_SIGNING_KEYS")
             #expect(KeySet(parsing: signer.published.current.jwks)?.entries.count == KeySet.countMax)
             // A key that leaked is replaced all the same.
             let leaked = try #require(signingID(signer))

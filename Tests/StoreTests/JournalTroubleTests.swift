@@ -39,6 +39,41 @@ import Testing
         }
     }
 
+    /// A question for the journal's end and a refusal, in a batch with a change that was on its way.
+    @Test func whatChangesNothingIsNeverSaidToBeUnknown() async throws {
+        struct Refused: Error {}
+        let isAway = Atomic(false)
+        @Sendable func fault(at question: MemoryJournal.Question) -> MemoryJournal.Fault? {
+            question == .append && isAway.load(ordering: .relaxed) ? .before : nil
+        }
+        try await withJournaledNodes(1, fault: fault) { cluster in
+            let (store, gate, outcomes) = (cluster.nodes[0].store, WriterGate(), WriteOutcomes())
+            try await store.write { try $0.put(JournaledNodes.values, [1], [1]) }
+            try gate.close(store)
+            try store.write { _ in
+            } completion: {
+                outcomes.record(0, $0)
+            }
+            try store.write {
+                try $0.put(JournaledNodes.values, [1], [2])
+            } completion: {
+                outcomes.record(1, $0)
+            }
+            try store.write { _ in
+                throw Refused()
+            } completion: {
+                outcomes.record(2, $0)
+            }
+            isAway.store(true, ordering: .relaxed)
+            gate.open()
+            let errors = outcomes.wait(for: 3).sorted { $0.number < $1.number }.map(\.error)
+            #expect(errors == [.journal(.away), .journal(.outcomeUnknown), .journal(.away)])
+            isAway.store(false, ordering: .relaxed)
+            while (try? await store.write { _ in }) == nil {}
+            #expect(try store.read { try $0.get(JournaledNodes.values, [1]) } == [2])
+        }
+    }
+
     /// As when the standby went away: the node sees the row of its entry, and the engine takes nothing since.
     @Test func anEntryThatIsSeenDoesNotShowThatTheEngineIsBack() async throws {
         enum State: Equatable { case well, losingAnswer, refusing(left: Int) }
@@ -117,12 +152,13 @@ import Testing
     }
 
     /// A node that did not learn the outcome of its entry finds a row of that name, which somebody else wrote.
-    @Test func aForgedRowOfItsOwnNameEndsTheNode() async throws {
+    /// `wasSeen`: the node had found its own row before, but could not confirm it.
+    @Test(arguments: [false, true]) func aForgedRowOfItsOwnNameEndsTheNode(wasSeen: Bool) async throws {
         let forging = Forging()
         try await withJournaledNodes(1, fault: { forging.fault(at: $0) }) { cluster in
             let node = cluster.nodes[0]
             try await node.store.write { try $0.put(JournaledNodes.values, [1], [1]) }
-            forging.begin(in: cluster.rows)
+            forging.begin(in: cluster.rows, wasSeen: wasSeen)
             await #expect(throws: StoreError.journal(.outcomeUnknown)) {
                 try await node.store.write { try $0.put(JournaledNodes.values, [1], [2]) }
             }
@@ -135,19 +171,30 @@ import Testing
     /// Loses the answer to the next entry, and replaces its row before the next question. The node may ask for heads
     /// in between, because it has just written.
     private final class Forging: Sendable {
-        private enum State { case idle, losing(MemoryJournal.Rows), forging(MemoryJournal.Rows) }
+        private enum State {
+            case idle
+            case losing(MemoryJournal.Rows, wasSeen: Bool)
+            case refusing(MemoryJournal.Rows)
+            case forging(MemoryJournal.Rows)
+        }
         private let state = Mutex(State.idle)
 
-        func begin(in rows: MemoryJournal.Rows) { state.withLock { $0 = .losing(rows) } }
+        func begin(in rows: MemoryJournal.Rows, wasSeen: Bool) {
+            state.withLock { $0 = .losing(rows, wasSeen: wasSeen) }
+        }
 
         func fault(at question: MemoryJournal.Question) -> MemoryJournal.Fault? {
             state.withLock { state in
                 switch state {
                 case .idle: return nil
-                case .losing(let rows):
+                case .losing(let rows, let wasSeen):
+                    guard question == .append else { return nil }
+                    state = wasSeen ? .refusing(rows) : .forging(rows)
+                    return .after
+                case .refusing(let rows):
                     guard question == .append else { return nil }
                     state = .forging(rows)
-                    return .after
+                    return .before
                 case .forging(let rows):
                     state = .idle
                     rows.edit { rows in

@@ -76,6 +76,23 @@ public final class TLSClient {
         }
     }
 
+    /// Sends `bytes`, the TLS message that nothing follows, and `after` in clear text, in one packet.
+    public func sendAndEnd(_ bytes: [UInt8], andThen after: [UInt8]) throws {
+        cork(true)
+        defer { cork(false) }
+        try send(bytes)
+        session.sayEnd()
+        guard Glibc.send(descriptor, after, after.count, Int32(MSG_NOSIGNAL)) == after.count else {
+            throw Outcome.failed("send: \(errno)")
+        }
+    }
+
+    /// The kernel keeps what is sent until it is let go (tcp(7)).
+    private func cork(_ isOn: Bool) {
+        var value: Int32 = isOn ? 1 : 0
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_CORK, &value, socklen_t(MemoryLayout<Int32>.size))
+    }
+
     /// The next `count` bytes.
     public func receive(_ count: Int) throws -> [UInt8] {
         while received.count < count { try step(64 * 1024) }

@@ -10,34 +10,57 @@ import Testing
 /// Client certificates: which of them end the handshake, and whom the others name. The odd ones are made by
 /// Tests/Fixtures/odd-certificates.py, and shown by openssl.
 @Suite struct ClientCertificateTests {
+    /// The files of Tests/Fixtures/odd-certificates.py, by their names; made once for all tests.
+    private static let files: Result<[String: [UInt8]], any Error> = Result {
+        try withTemporaryDirectory { directory -> [String: [UInt8]] in
+            let script = #filePath.replacing(
+                "TransportTests/ClientCertificateTests.swift", with: "Fixtures/odd-certificates.py")
+            let said = "\(directory)/said"
+            let maker = try ChildProcess("/usr/bin/python3", [script, directory], output: said)
+            #expect(maker.wait(seconds: 60) == 0, "\(String(decoding: readFile(said) ?? [], as: UTF8.self))")
+            var files: [String: [UInt8]] = [:]
+            for name in try DirectoryNames.list(directory) { files[name] = readFile("\(directory)/\(name)") }
+            return files
+        }
+    }
+
     private static func withServer(
         revocations: Bool = false,
         _ body: (TLSServer, _ connect: (_ kind: String) throws -> String) async throws -> Void
     ) async throws {
         try await withTemporaryDirectory { odd in
-            let script = #filePath.replacing(
-                "TransportTests/ClientCertificateTests.swift", with: "Fixtures/odd-certificates.py")
-            let maker = try ChildProcess("/usr/bin/python3", [script, odd], output: "\(odd)/said")
-            #expect(maker.wait(seconds: 60) == 0, "\(String(decoding: readFile("\(odd)/said") ?? [], as: UTF8.self))")
+            for (name, bytes) in try files.get() { writeFile("\(odd)/\(name)", bytes) }
             try await TLSServer.run(
                 configure: { settings, _ in
                     settings.clientCAFile = "\(odd)/ca.pem"
                     if revocations { settings.clientCRLFile = "\(odd)/crl.pem" }
                 }
             ) { server in
-                try await body(server) { kind in
-                    let certificate =
-                        kind.isEmpty
-                        ? "" : "-cert \(odd)/\(kind).pem -cert_chain \(odd)/\(kind).pem -key \(odd)/\(kind)-key.pem"
-                    let command =
-                        "sleep 0.5 | timeout 20 openssl s_client -connect 127.0.0.1:\(server.port) "
-                        + "-CAfile \(server.certificates.authorityFile) -cipher ALL:@SECLEVEL=0 \(certificate)"
-                    let process = try ChildProcess("bash", ["-c", command], output: "\(odd)/output")
-                    _ = process.wait(seconds: 30)
-                    return String(decoding: readFile("\(odd)/output") ?? [], as: UTF8.self)
-                }
+                try await body(server) { try connect(server, odd, $0) }
             }
         }
+    }
+
+    /// Runs openssl s_client until the server has judged its certificate, and a moment longer; returns its output.
+    private static func connect(_ server: TLSServer, _ odd: String, _ kind: String) throws -> String {
+        let (input, output) = ("\(odd)/input", "\(odd)/output")
+        // The client ends with its input, which this process keeps open.
+        if access(input, F_OK) != 0 { #expect(mkfifo(input, 0o600) == 0) }
+        let end = open(input, O_RDWR | O_CLOEXEC)
+        let certificate =
+            kind.isEmpty ? "" : "-cert \(odd)/\(kind).pem -cert_chain \(odd)/\(kind).pem -key \(odd)/\(kind)-key.pem"
+        let command =
+            "timeout 20 openssl s_client -connect 127.0.0.1:\(server.port) "
+            + "-CAfile \(server.certificates.authorityFile) -cipher ALL:@SECLEVEL=0 \(certificate) <\(input)"
+        let metrics = server.tls.metrics
+        func judgedCount() -> UInt64 { metrics.handshakes.value + metrics.handshakesFailed.value }
+        let before = judgedCount()
+        let process = try ChildProcess("bash", ["-c", command], output: output)
+        for _ in 0..<1_000 where judgedCount() == before && !process.hasEnded { usleep(10_000) }
+        usleep(100_000)
+        close(end)
+        _ = process.hasEnded ? process.endStatus : process.wait(seconds: 30)
+        return String(decoding: readFile(output) ?? [], as: UTF8.self)
     }
 
     @Test(arguments: [

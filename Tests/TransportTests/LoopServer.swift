@@ -1,5 +1,6 @@
 import Base
 import Reactor
+import Synchronization
 import Testing
 
 @testable import Transport
@@ -52,6 +53,21 @@ struct LoopServer {
             isDone.signal()
         }
         isDone.wait()
+    }
+}
+
+extension LoopServer {
+    /// How many connections are not read from, for a server with one loop.
+    var pausedCount: Int {
+        let connections = server.state.withLock { Array($0.connections.values) }
+        let (count, isDone) = (Gauge(), Base.Semaphore())
+        loop.run {
+            let paused = connections.filter { $0.assumeIsolated { $0.readingPausedSince != nil } }
+            count.set(Int64(paused.count))
+            isDone.signal()
+        }
+        isDone.wait()
+        return Int(count.value)
     }
 }
 

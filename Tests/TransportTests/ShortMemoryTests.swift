@@ -22,6 +22,8 @@ import Wire
 
     /// Above three quarters of what the connections may hold, and below seven eighths.
     private static let scarce = (8 << 20) / 16 * 13
+    /// Above seven eighths.
+    private static let exhausted = (8 << 20) / 16 * 15
 
     private static func connect(_ server: LoopServer) throws -> RawClient {
         let (client, theirs) = try RawClient.pair()
@@ -104,6 +106,46 @@ import Wire
             #expect(memory.lineCount == 1)
             client.close()
             try await until { memory.lineCount == 0 }
+        }
+    }
+
+    /// A thousand connections that hold little each would fill the rest.
+    @Test func `When memory is nearly used up, a line that holds more than is free begins no call`() async throws {
+        try await LoopServer.run(limits: Self.limits()) { server in
+            let client = try Self.connect(server)
+            server.hold(Self.exhausted, line: Echo.line)
+            try client.send(client.request(Echo.echo, WireKeyValue(key: "waits"), stream: client.nextStream()))
+            try await until { server.pausedCount == 1 }
+            server.hold(-Self.exhausted, line: Echo.line)
+            #expect(try RawClient.response(client.readFrame(), returning: WireKeyValue.self).key == "waits")
+            #expect(server.pausedCount == 0)
+        }
+    }
+
+    @Test func `A line that holds little goes on when memory is nearly used up`() async throws {
+        try await LoopServer.run(limits: Self.limits()) { server in
+            let client = try Self.connect(server)
+            server.hold(Self.exhausted, line: "another")
+            let answer: WireKeyValue = try client.call(Echo.echo, WireKeyValue(key: "served"))
+            #expect(answer.key == "served")
+            #expect(server.server.memory.pressure == .exhausted)
+        }
+    }
+
+    @Test func `While memory is short, connections that hold little count for their line`() async throws {
+        var limits = Self.limits()
+        limits.connectionMemoryShare = 64 * 1024
+        try await LoopServer.run(limits: limits) { server in
+            let clients = try (0..<20).map { _ in try Self.connect(server) }
+            let memory = server.server.memory
+            let line = memory.enter(Echo.line)
+            defer { memory.leave(Echo.line) }
+            server.hold(Self.scarce, line: "another")
+            for client in clients {
+                try client.send(client.request(Echo.hold, WireKeyValue(), stream: client.nextStream()))
+            }
+            // Each call counts as 4 KiB.
+            try await until { line.byteCount >= clients.count * 4 * 1024 }
         }
     }
 

@@ -43,6 +43,17 @@ import Wire
         #expect(session.send(0x10, 0, hello.encoded()) == .welcome)
     }
 
+    /// A connection keeps them for as long as it lives.
+    @Test func `The texts of a HELLO have 8 KiB together`() {
+        for (byteCount, isWelcome) in [(8 * 1024, true), (8 * 1024 + 1, false)] {
+            let authorization = Text(String(repeating: "x", count: byteCount - 3))
+            let hello = WireHello(protocolVersion: 1, software: "cli", authorization: authorization)
+            var session = Session(hello: nil)
+            let action = session.send(0x10, 0, hello.encoded())
+            #expect(action == (isWelcome ? .welcome : .close(.malformedHello, farewell: nil)))
+        }
+    }
+
     @Test func `A HELLO on a stream, with flags or malformed ends the connection`() {
         let hello = WireHello(protocolVersion: 1).encoded()
         for (stream, flags, payload) in [(1, 0, hello), (0, 1, hello), (0, 0, [0x08])] as [(UInt32, UInt8, [UInt8])] {

@@ -60,4 +60,24 @@ import Testing
             #expect(try JSONValue(parsing: [UInt8](refused.written.utf8))["sound"]?.bool == false)
         }
     }
+
+    @Test func `A backup may go to standard output, but not to a terminal`() async throws {
+        try await withTemporaryDirectory { directory in
+            let masterKey = MasterKey.generate(random: .system)
+            let (data, file) = (directory + "/data", directory + "/piped.backup")
+            try await withServer(directory: data, clock: ManualClock(), masterKey: masterKey) { server in
+                let test = TestConsole()
+                let words = TestConsole.globals(for: server) + ["backup", "create", "-"]
+                #expect(await CommandLineTool.run(words, in: test.console) == .ok, "\(test.said)")
+                writeFile(file, test.writtenBytes)
+                var terminal = test.console
+                terminal.outputIsForTerminal = true
+                #expect(await CommandLineTool.run(words, in: terminal) == .usage)
+            }
+            writeFile("\(data)/master-key", masterKey.export().withBytes { Hex.encode($0).bytes })
+            #expect(chmod("\(data)/master-key", 0o600) == 0)
+            let verified = await run(["backup", "verify", file, "--data-directory", data])
+            #expect(verified.code == .ok && verified.written.contains("The backup is sound"), "\(verified.said)")
+        }
+    }
 }

@@ -33,6 +33,19 @@ import Testing
         }
     }
 
+    @Test func `A command takes --dry-run exactly if a method of it takes validate_only`() {
+        let schema = ProtocolSchema.shared
+        for command in CommandTree.commands where !command.isReadOnly && !command.methods.isEmpty {
+            let requests = schema.methods.filter { method in
+                command.methods.contains(method.fullName.replacing("postern.v1.", with: ""))
+            }
+            let isTriable = requests.contains { method in
+                schema.messages[method.request]?.fields.contains { $0.name == "validate_only" } == true
+            }
+            #expect(command.isValidatable == isTriable, "\(command.name)")
+        }
+    }
+
     @Test func `Every command is in the reference and among the names for manual pages`() async {
         let test = TestConsole()
         #expect(await test.run("help", "commands") == .ok)

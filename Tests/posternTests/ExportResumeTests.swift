@@ -115,7 +115,7 @@ import Testing
             }
             let done = await resume("acme", after: here)
             #expect(done.code == .ok && !File.exists("\(file).resume"), "\(done.said)")
-            #expect(readFile(file) == UserLines.header(tenantID: "acme"))
+            #expect(readFile(file) == UserLines.header(tenantID: "acme") + UserLines.end(userCount: 0))
         }
     }
 }

@@ -27,6 +27,39 @@ import Testing
         }
     }
 
+    @Test func `A finished file gets a name that is free, also where no file has two names`() throws {
+        try withTemporaryDirectory { directory in
+            let (unfinished, path) = ("\(directory)/file.unfinished", "\(directory)/file")
+            let refuse: (String, String) -> Int32 = { _, _ in
+                errno = EPERM
+                return -1
+            }
+            writeFile(unfinished, [1])
+            try File.giveName(path, to: unfinished)
+            #expect(readFile(path) == [1] && !File.exists(unfinished))
+            writeFile(unfinished, [2])
+            let refusals = [
+                Self.refusal { () throws(CommandError) in try File.giveName(path, to: unfinished) },
+                Self.refusal { () throws(CommandError) in try File.giveName(path, to: unfinished, link: refuse) },
+            ]
+            #expect(refusals.allSatisfy { $0.contains("exists") }, "\(refusals)")
+            #expect(readFile(path) == [1] && readFile(unfinished) == [2])
+            unlink(path)
+            try File.giveName(path, to: unfinished, link: refuse)
+            #expect(readFile(path) == [2] && !File.exists(unfinished))
+        }
+    }
+
+    /// The message of the error that `body` throws; empty if it throws none.
+    private static func refusal(_ body: () throws(CommandError) -> Void) -> String {
+        do throws(CommandError) {
+            try body()
+            return ""
+        } catch {
+            return error.message
+        }
+    }
+
     private static func read(_ path: String) throws -> String {
         let descriptor = open(path, O_RDONLY)
         try #require(descriptor >= 0)

@@ -93,6 +93,17 @@ import Testing
                 "the new secret is lost; the old one stays valid until 2020-09-13T12:26:40"))
     }
 
+    @Test func `A dry run of a key's rotation prints no key, and makes none`() async throws {
+        try await withServer { server in
+            let before = await run(server, "key", "list")
+            for format in ["table", "json"] {
+                let trial = await run(server, "key", "rotate", "--dry-run", "-o", format)
+                #expect(trial.code == .ok && trial.written.isEmpty, "\(trial)")
+            }
+            #expect(await run(server, "key", "list").written == before.written)
+        }
+    }
+
     @Test func `With -q the key alone is printed, and its id when the key is in a file`() async throws {
         try await withServer { server in
             let made = await run(server, "apikey", "create", "--role", "app", "--all-tenants", "-q")

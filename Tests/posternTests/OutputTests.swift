@@ -43,6 +43,7 @@ import Testing
                 signs_from  -
                 retires_at  -
                 token_use   TOKEN_USE_UNSPECIFIED
+                rotates_at  -
 
                 """)
     }
@@ -87,6 +88,22 @@ import Testing
         let lines = printed(.ndjson) { $0.print(users) }.split(separator: "\n")
         #expect(try lines.map { try JSONValue(parsing: [UInt8]($0.utf8))["uid"] } == ["u1", "u2"])
         #expect(printed(.json, isQuiet: true) { $0.print(users) } == "u1\nu2\n")
+    }
+
+    @Test func `An id is one line, and names do not move the cursor`() throws {
+        let mallory = User(uid: "a\nb\u{1B}[2J", displayName: "\u{9B}2J\u{7F}\u{A9}")
+        let ids = [printed(.name) { $0.print([mallory]) }, printed(.table, isQuiet: true) { $0.print(mallory) }]
+        #expect(ids == ["a\u{FFFD}b\u{FFFD}[2J\n", "a\u{FFFD}b\u{FFFD}[2J\n"])
+        for format in [Output.Format.json, .ndjson] {
+            let text = printed(format) { $0.print(mallory) }
+            let isPlain = !text.unicodeScalars.contains { $0.value == 0x1B || (0x7F...0x9F).contains($0.value) }
+            #expect(isPlain, "\(format)")
+            #expect(try JSONValue(parsing: [UInt8](text.utf8))["display_name"]?.text == mallory.displayName)
+        }
+        let test = TestConsole()
+        test.console.say("a\u{1B}b\nc")
+        test.console.sayError("a\u{9B}b")
+        #expect(test.said == "a\u{FFFD}b\nc\nerror: a\u{FFFD}b\n")
     }
 
     @Test func `Enums have the proto's names`() {

@@ -34,6 +34,7 @@ final class TestConsole: Sendable {
             environment: environment, messagesAreForTerminal: false, outputErrorCode: { self.outputErrorCode })
     }
 
+    var writtenBytes: [UInt8] { output.withLock { $0 } }
     var written: String { String(decoding: output.withLock { $0 }, as: UTF8.self) }
     var said: String { String(decoding: messages.withLock { $0 }, as: UTF8.self) }
 

@@ -29,6 +29,16 @@ import Testing
         items.compactMap { if case .rejected(let rejection) = $0 { rejection.message } else { nil } }
     }
 
+    /// The error that ends reading a file of ours. Nil: it was read to its end.
+    private static func fault(_ file: [UInt8]) -> String? {
+        do {
+            _ = try items(.ndjson, file)
+            return nil
+        } catch {
+            return (error as? CommandError)?.message ?? "\(error)"
+        }
+    }
+
     private static func google() -> ProviderInfo {
         ProviderInfo(
             providerID: "google.com", rawID: "g-1", email: "ann@gmail.com", displayName: "Ann, \"A\"",
@@ -56,7 +66,7 @@ import Testing
         var writer = UserFileWriter(format: format, algorithm: format == .ndjson ? nil : HashAlgorithm(of: spec.spec))
         var file = writer.begin(tenantID: "acme") + writer.lines(of: spec)
         for (index, user) in users.enumerated() { file += writer.line(user, isFirst: index == 0) }
-        return file + writer.end
+        return file + writer.end(userCount: Int64(users.count))
     }
 
     @Test(arguments: UserFileFormat.allCases, [1, 7, 100_000])
@@ -76,6 +86,7 @@ import Testing
         user.providers.append(ProviderInfo(providerID: "oidc.corp", rawID: "1", phoneNumber: "+1", issuer: "https://i"))
         let factor = SecondFactor(factorID: "f", kind: .totp, displayName: "app", enrolledAtMicros: 9)
         user.secondFactors = [ImportSecondFactor(factor: factor, totpSecret: Secret([1, 2]))]
+        (user.customTokenSignIn, user.emailTypedByUser) = (true, true)
         #expect(Self.users(try Self.items(.ndjson, UserLines.line(user))) == [user])
     }
 
@@ -202,6 +213,25 @@ import Testing
         }
         let broken = try Self.items(.ndjson, [0x7B, 0x22, 0xFF, 0x22, 0x3A, 0x31, 0x7D, 0x0A])
         #expect(Self.reasons(broken).count == 1)
+    }
+
+    @Test func `A file of ours that was cut at the end of a line, or lost one, is not complete`() throws {
+        let users = ["ann", "bob", "carl"].map { ImportUser(uid: Text($0)) }
+        let whole = Self.written(.ndjson, users)
+        // The header, a spec, three users, and their number.
+        let lines = whole.split(separator: 0x0A).map { Array($0) + [0x0A] }
+        #expect(lines.count == 6)
+        for count in 1..<6 {
+            let cut = Array(lines[..<count].joined())
+            #expect(Self.fault(cut) == "the file ends in the middle: it is not complete")
+        }
+        let lost = Array((lines[..<3] + lines[4...]).joined())
+        #expect(Self.fault(lost) == "the file is not complete: it has 2 of 3 users")
+        #expect(Self.users(try Self.items(.ndjson, whole + whole)) == users + users)
+        // As other programs make such files, and older versions.
+        #expect(Self.users(try Self.items(.ndjson, Array(lines[1..<5].joined()))) == users)
+        let old = [UInt8](#"{"postern_users":1,"tenant_id":"acme"}"#.utf8) + [0x0A]
+        #expect(Self.users(try Self.items(.ndjson, old + lines[2])) == [users[0]])
     }
 
     // MARK: Going on

@@ -90,4 +90,16 @@ import Testing
             }
         }
     }
+
+    @Test func `The users of an export that was cut come in, and the command fails`() async throws {
+        try await withServer { server in
+            let file = "\(server.directory)/users.ndjson"
+            let rows = ["ann", "bob"].flatMap { UserLines.line(ImportUser(uid: Text($0))) }
+            writeFile(file, UserLines.header(tenantID: "acme") + rows)
+            let run = await TestConsole.run(["user", "import", file], on: server)
+            #expect(run.code == .general && run.said.contains("not complete"), "\(run.said)")
+            #expect(run.said.contains("read 2, created 2,"), "\(run.said)")
+            #expect(run.said.contains("import it with --on-conflict skip"), "\(run.said)")
+        }
+    }
 }

@@ -29,8 +29,8 @@ FILE_OPTIONS = {
 OPTIONS_FILE = f"{PACKAGE}/options.proto"
 REFUSAL = re.compile(r"((?://[^\n]*\n)*)message Refusal \{\n.*?\n\}\n\n", re.DOTALL)
 EXTENSION = re.compile(r"((?://[^\n]*\n)*)extend google\.protobuf\.\w+ \{\n.*?\n\}\n\n?", re.DOTALL)
-METHOD = re.compile(r"^( *)(rpc [^{;]*?) \{\s*option \(rule\) = \{([^}]*)\};(?:\s*option \(stub_only\) = \"[^\"]*\";)?\s*\}",
-                    re.MULTILINE)
+METHOD = re.compile(r"^( *)(rpc [^{;]*?) \{\s*option \(rule\) = \{([^}]*)\};(?:\s*option \(stub_only\) = \"[^\"]*\";)?"
+                    r"(?:\s*option \(no_validate_only\) = \"([^\"]*)\";)?\s*\}", re.MULTILINE)
 REASON = re.compile(r"^( *)(\w+ = \d+) \[\(refusal\) = \{([^}]*)\}\];", re.MULTILINE)
 FIELD_OPTIONS = re.compile(r" \[\((?:secret|updatable)\) = true(?:, \((?:secret|updatable)\) = true)*\]")
 
@@ -50,7 +50,9 @@ def copy(text, path):
 
     >>> print(copy('syntax = "proto3";\\n\\npackage postern.v1;\\n\\nimport "postern/v1/options.proto";\\n\\n'
     ...     'service S {\\n  // Does.\\n  rpc Do(A) returns (B) {\\n    option (rule) = { role: ROLE_APP'
-    ...     ' timeout_millis: 5000 idempotent: true };\\n    option (stub_only) = "why";\\n  }\\n}\\n'
+    ...     ' timeout_millis: 5000 idempotent: true };\\n    option (stub_only) = "why";\\n  }\\n'
+    ...     '  rpc Tell(A) returns (B) {\\n    option (rule) = { mutation: true };\\n'
+    ...     '    option (no_validate_only) = "it tells";\\n  }\\n}\\n'
     ...     'message A {\\n  string b = 1 [(secret) = true, (updatable) = true];\\n}\\n', 'x').partition('service')[2])
      S {
       // Does.
@@ -59,6 +61,10 @@ def copy(text, path):
       rpc Do(A) returns (B) {
         option idempotency_level = IDEMPOTENT;
       }
+      //
+      // Role: none. Safe to send again with the same idempotency-key.
+      // No validate_only: it tells.
+      rpc Tell(A) returns (B);
     }
     message A {
       string b = 1;
@@ -79,7 +85,7 @@ def copy(text, path):
 
 
 def _method(found):
-    indent, signature, rule = found.groups()
+    indent, signature, rule, no_validate_only = found.groups()
     rule = dict(re.findall(r"(\w+): (\w+)", rule))
     said = f"Role: {rule.get('role', 'none')}."
     if int(rule.get("timeout_millis", 0)):
@@ -88,6 +94,8 @@ def _method(found):
         said += " Safe to send again."
     elif rule.get("mutation"):
         said += " Safe to send again with the same idempotency-key."
+    if no_validate_only:
+        said += f"\n{indent}// No validate_only: {no_validate_only}."
     if not rule.get("idempotent"):
         return f"{indent}//\n{indent}// {said}\n{indent}{signature};"
     option = f"{indent}  option idempotency_level = IDEMPOTENT;"

@@ -102,6 +102,8 @@ class Method:
     idempotent: bool
     # Why the method has neither a command nor a function of PosternAdmin; empty if it has what its callers are offered.
     stub_only: str
+    # Why a mutation for administrators takes no validate_only; empty if it takes it, and for all other methods.
+    no_validate_only: str
 
 
 @dataclass
@@ -258,7 +260,8 @@ class Schema:
             rule, idempotent = self._options.rule(full_name, m.name)
             methods.append(Method(m.name, doc(*path, 2, i), self._types[m.input_type[1:]],
                                   self._types[m.output_type[1:]], m.client_streaming, m.server_streaming, rule,
-                                  idempotent, self._options.stub_only(full_name, m.name)))
+                                  idempotent, self._options.text("stub_only", full_name, m.name),
+                                  self._options.text("no_validate_only", full_name, m.name)))
         return Service(full_name, proto.name, doc(*path), methods)
 
     # Checking
@@ -307,6 +310,19 @@ def _check_conventions(package, service, method):
     answered = {f.name for f in method.response.fields} & {"next_page_token"}
     if len(asked) != 2 * len(answered):
         raise SchemaError(f"{service.full_name}.{method.name}: a list has page_size, page_token and next_page_token")
+    _check_validate_only(service, method)
+
+
+def _check_validate_only(service, method):
+    """An admin can try every change. The methods of end users may have the field, too, but need not say why they have not."""
+    rule = dict(method.rule)
+    is_admins_change = rule.get("mutation") == "true" and rule.get("role") in (".tenantAdmin", ".projectAdmin")
+    has_field = any(f.name == "validate_only" for f in method.request.fields)
+    if is_admins_change and not has_field and not method.no_validate_only:
+        raise SchemaError(f"{service.full_name}.{method.name}: its request has no validate_only, and no option "
+                          "(no_validate_only) says why")
+    if method.no_validate_only and (has_field or not is_admins_change):
+        raise SchemaError(f"{service.full_name}.{method.name}: take the option (no_validate_only) out")
 
 
 def _only_options(proto):
@@ -332,7 +348,8 @@ class _OptionReader:
             factory.GetPrototype(pool.FindMessageTypeByName(f"postern.v1.{option}"))
         reread = known.FromString(descriptors.SerializeToString())
         self._rule = pool.FindExtensionByName("postern.v1.rule")
-        self._stub_only = pool.FindExtensionByName("postern.v1.stub_only")
+        self._texts = {name: pool.FindExtensionByName(f"postern.v1.{name}")
+                       for name in ("stub_only", "no_validate_only")}
         self._marking = {name: pool.FindExtensionByName(f"postern.v1.{name}") for name in ("secret", "updatable")}
         refusal = pool.FindExtensionByName("postern.v1.refusal")
         self._status_type = pool.FindEnumTypeByName("postern.v1.Refusal.Status")
@@ -380,9 +397,10 @@ class _OptionReader:
         return [(naming.lower_camel(f.name), _literal(f, getattr(rule, f.name))) for f in rule.DESCRIPTOR.fields], \
             rule.idempotent
 
-    def stub_only(self, service_name, method_name):
+    def text(self, option, service_name, method_name):
+        """The text of one of the method's options, stub_only or no_validate_only; empty without the option."""
         options = self._methods.get((service_name, method_name))
-        return "" if options is None else options.Extensions[self._stub_only]
+        return "" if options is None else options.Extensions[self._texts[option]]
 
 
 def _literal(descriptor, value):

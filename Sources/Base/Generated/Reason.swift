@@ -300,9 +300,10 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case invalidClientSecret = 127
     /// The client secret would be sent to another place after this change. Give the secret again in the same request.
     case clientSecretRequired = 128
-    /// The issuer is not an https URL, is missing or too long, or is not one that the provider had before.
+    /// The issuer is not an https URL, is at an address that is not public, is missing or too long, or is not one
+    /// that the provider had before.
     case invalidIssuer = 129
-    /// An endpoint is not an https URL, or is too long.
+    /// An endpoint is not an https URL, is at an address that is not public, or is too long.
     case invalidEndpoint = 130
     /// The trust does not fit together: domains are for TRUST_LEVEL_DOMAINS, and a required claim has a name and a
     /// value.
@@ -330,7 +331,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case invalidDelivery = 141
     /// The SMTP settings are incomplete, too long or not allowed. The message says which.
     case invalidSmtpServer = 142
-    /// The webhook needs an https URL with a host and a signing secret of 32 to 256 bytes.
+    /// The webhook needs an https URL with a host at a public address, and a signing secret of 32 to 256 bytes.
     case invalidWebhook = 143
     /// The action URL is not an https URL.
     case invalidActionURL = 144
@@ -507,7 +508,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// The API key is not UTF-8, or holds a NUL character.
     case invalidAPIKey = 176
     /// The verifier did not hear from the server for too long, so it cannot know what was revoked. Try again when the
-    /// server is back.
+    /// server is back. If the server refuses the verifier's feed, the metadata `cause` is its reason.
     case verifierStale = 177
     /// Nobody is signed in.
     case noCurrentUser = 178

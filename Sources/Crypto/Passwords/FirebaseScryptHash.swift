@@ -47,7 +47,6 @@ struct FirebaseScryptHash: Sendable {
 
     /// Throws `outOfMemory`: scrypt takes 128 · rounds · 2^memoryCost bytes, 16 MiB at the most.
     func verify(_ password: Secret, signerKey: Secret) throws(CryptoError) -> Bool {
-        guard signerKey.byteCount == hash.count else { return false }
         OpenSSL.start
         return try withWipedScratch(byteCount: 64) { (derived) throws(CryptoError) in
             let saltAndSeparator = salt + saltSeparator
@@ -61,6 +60,7 @@ struct FirebaseScryptHash: Sendable {
                 ERR_clear_error()
                 throw .outOfMemory
             }
+            // A key of another length is no reason to answer earlier: the time would tell that the user exists.
             return constantTimeEqual(encrypt(signerKey, under: UnsafeRawBufferPointer(derived)), hash)
         }
     }

@@ -43,13 +43,15 @@ extension WriteTransaction {
     /// Adds an account whose uid somebody chose. Returns the account as it was added.
     ///
     /// The uid may have been another account's. Verifiers refuse the uid's tokens from before that account's deletion,
-    /// and in a cluster the clock of the node that deleted it may be ahead. So the new account's tokens begin after the
-    /// tenant's last revocation, which is not earlier: revocations are not indexed by uid, and their times increase.
+    /// which may be later than `account` and `now`: the account may have been deleted while the call hashed a password
+    /// or waited for the writer, and in a cluster the clock of the node that deleted it may be ahead. So the new
+    /// account's tokens begin after the tenant's last revocation, which is not earlier: revocations are not indexed by
+    /// uid, and their times increase.
     func insertUnderChosenUID(
         _ account: Account, origin: Origin, kind: EventKind = .userCreated, now: Timestamp
     ) throws -> Account {
         var account = account
-        if reading.isInCluster, let last = try reading.lastRevocationTime(of: account.user.tenantID) {
+        if let last = try reading.lastRevocationTime(of: account.user.tenantID) {
             let afterLast = last.microseconds &+ 1
             account.user.tokensValidAfterMicros = max(account.user.tokensValidAfterMicros, afterLast)
         }

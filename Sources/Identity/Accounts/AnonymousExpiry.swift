@@ -56,7 +56,7 @@ public final class AnonymousExpiry: Sendable {
                 // From here on one by one.
                 sliceMax = 1
             } catch StoreError.corrupt(let table) {
-                resources.damagedTenants.passOver(first, table: table)
+                resources.damagedRecords.passOver(first, table: table)
                 rest = rest.dropFirst()
             }
         }
@@ -88,7 +88,7 @@ public final class AnonymousExpiry: Sendable {
         do {
             return try transaction.anonymousUserExpiry(tenantID: tenantID)
         } catch StoreError.corrupt(let table) {
-            resources.damagedTenants.passOver(tenantID, table: table)
+            resources.damagedRecords.passOver(tenantID, table: table)
             return .zero
         }
     }
@@ -103,7 +103,7 @@ public final class AnonymousExpiry: Sendable {
             guard try transaction.exists(Tables.anonymousUsers, key) else { return false }
             return try transaction.anonymousUserState(key, expiry: expiry, now: now) != .used
         } catch StoreError.corrupt(let table) {
-            resources.damagedTenants.passOver(key, table: table)
+            resources.damagedRecords.passOver(key, table: table)
             return false
         }
     }

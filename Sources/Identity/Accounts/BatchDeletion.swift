@@ -13,7 +13,7 @@ extension UserDirectory {
         var wanted: [(index: Int, key: UserKey)] = []
         for (index, uid) in uids.enumerated() {
             if uid.byteCount > resources.limits.uidMax {
-                answer.reject(index, uid, .userNotFound)
+                answer.reject(index, Values.shortenedUID(uid, limits: resources.limits), .userNotFound)
             } else if seen.insert(uid).inserted {
                 wanted.append((index, UserKey(tenantID, uid)))
             } else {

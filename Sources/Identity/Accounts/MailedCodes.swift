@@ -18,13 +18,37 @@ public struct MailedCodes: Sendable {
         try resources.store.read { try $0.oobCode(code, tenantID: settings.tenantID, now: resources.clock.now()) }
     }
 
+    /// Runs a request that uses a code, unless the same request was done before: then its answer is given again,
+    /// without the secrets that it held. IDEMPOTENCY_KEY_REUSED.
+    ///
+    /// If the code is refused, the answer is looked for once more: the same request may have used up the code
+    /// meanwhile.
+    public func answeringRepeats<Answer: Message>(
+        of origin: Origin, _ request: () async throws -> Answer
+    ) async throws -> Answer {
+        if let answer: Answer = try earlierAnswer(to: origin) { return answer }
+        do {
+            return try await request()
+        } catch let failure as Failure where failure.is(.invalidOOBCode) {
+            guard let answer: Answer = try earlierAnswer(to: origin) else { throw failure }
+            return answer
+        }
+    }
+
+    private func earlierAnswer<Answer: Message>(to origin: Origin) throws -> Answer? {
+        guard let idempotency = origin.idempotency,
+            let record = try resources.store.read({ try $0.earlier(idempotency) })
+        else { return nil }
+        return try Answer(decoding: record.answer)
+    }
+
     /// Applies a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL, REJECT_EMAIL or
-    /// REVERT_SECOND_FACTOR_ADDITION; returns the account's email afterwards, or the address that was rejected.
+    /// REVERT_SECOND_FACTOR_ADDITION; answers the account's email afterwards, or the address that was rejected.
     /// TOO_MANY_ATTEMPTS_TRY_LATER when the old mailbox was told of many changes lately, or when the account has many
     /// REJECT_EMAIL codes.
-    public func apply(_ code: Secret, settings: TenantSettings, origin: Origin) async throws -> (
-        type: OobRequestType, email: Text
-    ) {
+    public func apply(
+        _ code: Secret, settings: TenantSettings, origin: Origin
+    ) async throws -> AccountsApplyOobCodeResponse {
         let seen = try check(code, settings: settings)
         let type = seen.requestType
         if type == .passwordReset || type == .emailSignin { throw Failure.invalidOobCode }
@@ -43,8 +67,14 @@ public struct MailedCodes: Sendable {
                 of: account?.user, newEmail: seen.newEmail, settings: settings, now: now)
         }
         let limits = resources.limits
-        let user = try await users.session(tenantID: settings.tenantID, uid: seen.uid).applyCode(origin: origin) {
-            [wayBack] transaction, current in
+        let session = users.session(tenantID: settings.tenantID, uid: seen.uid)
+        let (answer, _) = try await session.applyCode(
+            origin: origin,
+            answering: { user in
+                let email = type == .rejectEmail ? seen.recipient : user.email
+                return AccountsApplyOobCodeResponse(requestType: type, email: email)
+            }
+        ) { [wayBack] transaction, current in
             if type == .verifyEmail || type == .verifyAndChangeEmail {
                 return try transaction.applying(code, type, to: current, wayBack, limits: limits, now: now)
             }
@@ -54,15 +84,15 @@ public struct MailedCodes: Sendable {
             return try transaction.rejecting(taken, in: current)
         }
         if wayBack != nil { mailer.wakeNow() }
-        return (type, type == .rejectEmail ? seen.recipient : user.email)
+        return answer
     }
 
     /// Sets a new password with a code of PASSWORD_RESET and ends every session. Where that makes an account, the
     /// tenant's `before_create` hook is asked: BLOCKED_BY_HOOK and the like, and USER_DISABLED for a user whom the hook
-    /// disables.
+    /// disables. If the same request was done before, the answer is that of then, and the user is nil.
     public func resetPassword(
         _ code: Secret, passwordHash: Text, settings: TenantSettings, origin: Origin, deadline: Instant
-    ) async throws -> User {
+    ) async throws -> (answer: AccountsResetPasswordResponse, changed: User?) {
         try await startingOverWhenAccountMoved {
             let seen = try check(code, settings: settings)
             let now = resources.clock.now()
@@ -71,8 +101,9 @@ public struct MailedCodes: Sendable {
                 return try await resetOutside(
                     key, code, passwordHash: passwordHash, settings: settings, origin: origin, deadline: deadline)
             }
-            return try await users.session(tenantID: key.tenant, uid: key.uid).applyCode(origin: origin) {
-                transaction, current in
+            return try await users.session(tenantID: key.tenant, uid: key.uid).applyCode(
+                origin: origin, answering: { AccountsResetPasswordResponse(email: $0.email) }
+            ) { transaction, current in
                 let proof = try transaction.reading.proofOfUnprovedEmail(current, now: now)
                 if try transaction.reading.emailIsAnothers(key, now: now) { throw AccountMoved() }
                 // A disabled account keeps its email, and the way back belongs to its owner.
@@ -92,7 +123,7 @@ public struct MailedCodes: Sendable {
     /// The account is new to the tenant, so its `before_create` hook is asked. No session begins.
     private func resetOutside(
         _ key: UserKey, _ code: Secret, passwordHash: Text, settings: TenantSettings, origin: Origin, deadline: Instant
-    ) async throws -> User {
+    ) async throws -> (answer: AccountsResetPasswordResponse, changed: User?) {
         guard SelfService.refusalOfSignUp(settings) == nil else { throw Failure.invalidOobCode }
         let now = resources.clock.now()
         var account = Account.new(tenantID: key.tenant, uid: resources.random.alphanumeric(28), now: now)
@@ -104,27 +135,24 @@ public struct MailedCodes: Sendable {
         account.deriveProviders()
         let wanted = try await hooks.ask(
             BlockingHooks.Event(
-                isNewUser: true, beginsSession: false, user: account.user, signInProvider: "password",
+                isNewUser: true, beginsSession: false, account: account, signInProvider: "password",
                 deviceName: .empty, endUserIP: .empty, requestID: origin.requestID),
             tenantID: key.tenant, deadline: deadline)
         wanted.apply(to: &account)
-        let user = try await users.changing([key, account.key]) { [account] in
+        let done = try await users.changing([key, account.key]) { [account] in
             try await resources.store.write { transaction in
-                let present = try transaction.currentSettings(of: key.tenant)
-                guard SelfService.refusalOfSignUp(present) == nil else { throw Failure.invalidOobCode }
-                let (holder, email) = try transaction.reading.holderOfProved(
-                    code, key, passwordHash: passwordHash, settings: present, now: now)
-                // The hook was asked about this email.
-                guard email == account.user.email else { throw AccountMoved() }
-                _ = try transaction.takeOobCode(code, .passwordReset, tenantID: key.tenant, now: now)
-                try transaction.release(holder, origin: origin, now: now)
-                try transaction.insert(account, origin: origin, now: now)
-                try transaction.removeSignInLinks(toEmailOf: account)
-                return account.user
+                var made: User?
+                // A user whom the hook disables is refused, so there is no answer to keep for a repeat.
+                let answer = try transaction.once(account.user.disabled ? .server : origin, now: now) {
+                    try transaction.insert(account, insteadOf: key, by: code, origin: origin, now: now)
+                    made = account.user
+                    return AccountsResetPasswordResponse(email: account.user.email)
+                }
+                return (answer: answer, changed: made)
             }
         }
-        if user.disabled { throw Failure.userDisabled }
-        return user
+        if account.user.disabled { throw Failure.userDisabled }
+        return done
     }
 
     /// The email of somebody else's account, which the code proves.
@@ -165,6 +193,24 @@ extension WriteTransaction {
         let reset = try current.resetting(passwordHash: passwordHash, by: checked, now: now)
         _ = try takeOobCode(code, .passwordReset, tenantID: tenantID, now: now)
         return reset
+    }
+
+    /// Uses up a code of PASSWORD_RESET that was sent for the account of `key`: its email goes to `account`, which is
+    /// added. Everything that can refuse it comes before the first change.
+    fileprivate func insert(
+        _ account: Account, insteadOf key: UserKey, by code: Secret, origin: Origin, now: Timestamp
+    ) throws {
+        let present = try currentSettings(of: key.tenant)
+        try present.requireOpenToEndUsers()
+        guard SelfService.refusalOfSignUp(present) == nil else { throw Failure.invalidOobCode }
+        let (holder, email) = try reading.holderOfProved(
+            code, key, passwordHash: account.passwordHash, settings: present, now: now)
+        // The hook was asked about this email.
+        guard email == account.user.email else { throw AccountMoved() }
+        _ = try takeOobCode(code, .passwordReset, tenantID: key.tenant, now: now)
+        try release(holder, origin: origin, now: now)
+        try insert(account, origin: origin, now: now)
+        try removeSignInLinks(toEmailOf: account)
     }
 
     /// Uses up a code of RECOVER_EMAIL. EMAIL_EXISTS when another account proved the address meanwhile. Everything that

@@ -9,11 +9,14 @@ public struct SignedIn: Sendable {
     public let isNewUser: Bool
     /// Whether the session has shown a second factor.
     public let hasShownFactor: Bool
+    /// When the sign-in or change was made, as the store has it. The answer may be made much later.
+    let madeAt: Timestamp
 
     init(user: User, session: StoredSession, tokens: TokenPair, isNewUser: Bool) {
         self.user = user
         self.tokens = tokens
         self.isNewUser = isNewUser
         self.hasShownFactor = !session.secondFactor.isEmpty
+        self.madeAt = Timestamp(microseconds: max(session.createdAtMicros, session.lastUsedAtMicros))
     }
 }

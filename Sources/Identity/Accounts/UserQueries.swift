@@ -19,6 +19,7 @@ extension ReadTransaction {
     public func users(
         _ query: UserQuery, tenantID: Text, after last: Text?, bounds: PageBounds
     ) throws -> UserPage {
+        let bounds = PageBounds(bounds, bytesReadMax: query.bytesReadMax)
         switch query.index {
         case .uid:
             return try page(

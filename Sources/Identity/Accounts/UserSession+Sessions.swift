@@ -5,12 +5,14 @@ public import Store
 
 extension UserSession {
     /// Ends one session. SESSION_NOT_FOUND for a session that is not this user's. Returns whether this call ended it:
-    /// false when it had ended before.
-    public func end(session id: [UInt8], _ end: SessionEnd, origin: Origin) async throws -> Bool {
+    /// false when it had ended before, and with `validateOnly`.
+    public func end(
+        session id: [UInt8], _ end: SessionEnd, origin: Origin, validateOnly: Bool = false
+    ) async throws -> Bool {
         let now = resources.clock.now()
         let key = key
         return try await write(for: .removal) { transaction in
-            if try transaction.endSession(id, of: key, end, origin: origin, now: now) { return true }
+            if !validateOnly, try transaction.endSession(id, of: key, end, origin: origin, now: now) { return true }
             guard let session = try transaction.get(Tables.sessions, SessionKey(id)), session.tenantID == key.tenant,
                 session.uid == key.uid
             else { throw Failure.sessionNotFound }

@@ -12,7 +12,8 @@ extension UserSession {
     /// Signs this user in after a credential was proved; creates the account when there is none, and passes nil to
     /// `decide` then.
     ///
-    /// The checks of every way to sign in are made here: a disabled account is not entered or changed (USER_DISABLED),
+    /// The checks of every way to sign in are made here: the tenant is open and has the method switched on
+    /// (`WriteTransaction.settings(openTo:of:)`), a disabled account is not entered or changed (USER_DISABLED),
     /// and no account is created where end users may not sign up (`SelfServiceRefusal`). The tenant's present settings
     /// decide whether they may, and whether a second factor is needed. `confirm` and, after these checks, `decide` run
     /// inside the transaction. `confirm` throws where the account is not the one to enter, and changes nothing;
@@ -36,7 +37,7 @@ extension UserSession {
         do {
             issue = try await write(for: .session, mayBePutOff: true) { transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
-                    let present = try transaction.currentSettings(of: key.tenant)
+                    let present = try transaction.settings(openTo: first, of: key.tenant)
                     let entry = try transaction.entry(key, settings: settings, present: present, confirm) {
                         try decide($0, $1).changed(by: hooks)
                     }
@@ -80,13 +81,14 @@ extension UserSession {
         _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
     ) async throws -> SignedIn {
         try await change(
-            by: token, provingAs: nil, settings: settings, origin: origin, deadline: deadline, decide)
+            by: token, proving: nil, startsAnew: false, settings: settings, origin: origin, deadline: deadline, decide)
     }
 
-    /// The same by a user who has just proved a credential: with `first`, the time of the session's login becomes now.
+    /// The same by a user who has just proved a credential, by a method that the tenant still has switched on. With
+    /// `startsAnew` the time of the session's login becomes now.
     func change(
-        by token: VerifiedToken, provingAs first: FirstFactor?, settings: TenantSettings, origin: Origin,
-        deadline: Instant,
+        by token: VerifiedToken, proving first: FirstFactor?, startsAnew: Bool, settings: TenantSettings,
+        origin: Origin, deadline: Instant,
         _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
     ) async throws -> SignedIn {
         let (key, clock) = (key, resources.clock)
@@ -98,13 +100,14 @@ extension UserSession {
                 // The grace of the previous refresh token begins in this run, however long the write has waited.
                 let now = clock.now()
                 return try transaction.onceIssuing(session: sessionID, origin, now: now) {
+                    var present: TenantSettings?
+                    if let first { present = try transaction.settings(openTo: first, of: key.tenant) }
                     let (current, alive) = try transaction.reading.signedIn(
                         key, by: token, settings: settings, now: now)
                     let entry = SignInEntry(key: key, current: current, effect: try decide(transaction, current))
                     var session = alive
                     session.goOn(entry.effect, origin: origin, now: now)
-                    if let first {
-                        let present = try transaction.currentSettings(of: key.tenant)
+                    if startsAnew, let first, let present {
                         switch SecondFactorStep.decide(for: entry.effect.account, after: first, settings: present) {
                         case .waits(let kind):
                             return .waits(
@@ -133,15 +136,26 @@ extension UserSession {
 extension UserSession {
     /// Changes the account by what a code proved. A disabled account may be changed and stays disabled: its owner has
     /// the mailbox, but cannot sign in. INVALID_OOB_CODE when the account is gone.
-    func applyCode(
-        origin: Origin, _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
-    ) async throws -> User {
-        let now = resources.clock.now()
-        let key = key
+    ///
+    /// Returns the answer, which must hold no secret, and the changed user. If the same request was done before, the
+    /// answer is that of then, and the user is nil.
+    func applyCode<Answer: Message>(
+        origin: Origin, answering answer: @escaping @Sendable (User) -> Answer,
+        _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
+    ) async throws -> (answer: Answer, changed: User?) {
+        let (key, clock) = (key, resources.clock)
         return try await write { transaction in
-            guard let current = try transaction.reading.account(key) else { throw Failure.invalidOobCode }
-            let effect = try decide(transaction, current)
-            return try transaction.apply(effect, to: current, keeping: nil, origin: origin, now: now).user
+            // The time of this run, as in `change`: sign-ins may have been made while the write waited.
+            let now = clock.now()
+            var changed: User?
+            let given = try transaction.once(origin, now: now) {
+                guard let current = try transaction.reading.account(key) else { throw Failure.invalidOobCode }
+                let effect = try decide(transaction, current)
+                let user = try transaction.apply(effect, to: current, keeping: nil, origin: origin, now: now).user
+                changed = user
+                return answer(user)
+            }
+            return (given, changed)
         }
     }
 }

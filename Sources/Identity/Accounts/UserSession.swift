@@ -93,7 +93,7 @@ public actor UserSession {
     }
 
     /// Throws `SecondFactorWanted` if the tenant asks for one by now. Throws `SelfServiceRefusal` if end users may not
-    /// sign up any more.
+    /// sign up any more, and the refusals of `settings(openTo:of:)`.
     private func signUp(
         _ account: Account, _ first: FirstFactor, _ session: BegunSession, settings: TenantSettings, origin: Origin,
         deadline: Instant, now: Timestamp
@@ -105,7 +105,7 @@ public actor UserSession {
         do {
             _ = try await write { transaction in
                 try transaction.onceIssuing(session: session.id, origin, now: now) {
-                    let present = try transaction.currentSettings(of: key.tenant)
+                    let present = try transaction.settings(openTo: first, of: key.tenant)
                     try SelfService.checkSignUp(present)
                     guard case .notNeeded = SecondFactorStep.decide(for: account, after: first, settings: present)
                     else { throw SecondFactorWanted() }
@@ -236,9 +236,10 @@ public actor UserSession {
 
     /// Applies `change`. A new password, a new email or disabling ends every session.
     public func administer(_ change: AdminChange, origin: Origin, validateOnly: Bool) async throws -> User {
-        let now = resources.clock.now()
-        let key = key
+        let (key, clock) = (key, resources.clock)
         return try await write { transaction in
+            // The time of this run, as in `change`: sign-ins may have been made while the write waited.
+            let now = clock.now()
             if validateOnly {
                 let (_, changed, _) = try transaction.administered(key, change, now: now)
                 try transaction.checkUnique(changed, key: key)

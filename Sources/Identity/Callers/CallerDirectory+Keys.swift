@@ -19,7 +19,7 @@ extension CallerDirectory {
         let known = try await otherAdminKeys(than: id)
         let changed: ApiKey = try await resources.store.write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
-                var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
+                var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now)
                 let before = stored
                 if let displayName { key.displayName = displayName }
                 if let quotas { key.quotas = quotas.applied(to: key.quotas) }
@@ -57,7 +57,7 @@ extension CallerDirectory {
         let known = try await otherAdminKeys(than: id)
         let revoked: ApiKey = try await resources.store.write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
-                var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
+                var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now)
                 guard key.revokedAtMicros == 0 else { return key }
                 if key.isLastingAdmin { try transaction.reading.requireOtherAdminKey(than: id, known: known) }
                 if validateOnly { return key }
@@ -130,8 +130,11 @@ extension ReadTransaction {
     }
 
     /// A key that the administrator may change. API_KEY_NOT_FOUND, also for a key of another tenant, or with a higher
-    /// role.
-    func storedAPIKey(_ id: Text, managedBy admin: Caller?) throws -> (stored: StoredApiKey, key: ApiKey) {
+    /// role; the refusals of `requireValid`.
+    func storedAPIKey(
+        _ id: Text, managedBy admin: Caller?, now: Timestamp
+    ) throws -> (stored: StoredApiKey, key: ApiKey) {
+        if let admin { try requireValid(admin, now: now) }
         let found = try storedAPIKey(id)
         guard let admin else { return found }
         guard admin.mayManage(found.key) else { throw Failure.apiKeyNotFound }

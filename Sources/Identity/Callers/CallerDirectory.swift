@@ -106,24 +106,7 @@ public final class CallerDirectory: Sendable {
         _ caller: Caller, from peer: Text? = nil, in transaction: borrowing ReadTransaction
     ) throws {
         lookups.add()
-        let now = resources.clock.now()
-        if let both = caller.both {
-            try checkStillValid(both.shown, from: peer, in: transaction)
-            return try checkStillValid(both.mapped, in: transaction)
-        }
-        if caller.certificateMappingID != nil { return try transaction.checkStillMapped(caller, now: now) }
-        guard let stored = try transaction.get(Tables.apiKeys, TextKey(caller.id)) else {
-            let accountID = ServiceAccountSigners.accountID(ofEmail: caller.id)
-            guard let account = try transaction.liveServiceAccount(accountID), caller.isStill(account),
-                let keyID = caller.keyID,
-                let key = try transaction.get(Tables.serviceAccountKeys, ServiceAccountKeyKey(accountID, keyID))?.key,
-                key.isLive(at: now), caller.expiresAt.map({ now < $0 }) ?? false
-            else { throw Failure.callerUnauthenticated }
-            return
-        }
-        guard let present = Caller(stored, secretHash: caller.secretHash) else { throw Failure.callerUnauthenticated }
-        try present.checkLife(now: now)
-        if let peer { try present.checkAddress(peer) }
+        try transaction.requireValid(caller, from: peer, now: resources.clock.now())
     }
 
     private func apiKeyCaller(_ key: [UInt8], in transaction: borrowing ReadTransaction) throws -> Caller? {
@@ -183,11 +166,12 @@ public final class CallerDirectory: Sendable {
         let limits = resources.limits
         let ended = try resources.store.read { try $0.endedKeys(beside: key, by: maker, limits: limits, now: now) }
         try await resources.store.write { [request] transaction in
+            if let maker { try transaction.reading.requireValid(maker, now: now) }
             try transaction.reading.checkExists(key.scope)
-            try transaction.makeRoom(
-                for: key, by: maker, ended: ended, limits: limits, now: now, validateOnly: validateOnly)
-            if validateOnly { return }
-            try transaction.onceOnly(origin, now: now) {
+            try transaction.onceOnly(validateOnly ? .server : origin, now: now) {
+                try transaction.makeRoom(
+                    for: key, by: maker, ended: ended, limits: limits, now: now, validateOnly: validateOnly)
+                if validateOnly { return }
                 try transaction.put(Tables.apiKeys, TextKey(key.apiKeyID), request.stored)
                 try transaction.noteTenant(of: key)
                 try transaction.appendEvent(

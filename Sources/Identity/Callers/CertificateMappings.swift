@@ -1,7 +1,7 @@
 public import Base
 import Crypto
 public import Messages
-import Rules
+public import Rules
 import Store
 
 /// Makes, lists and deletes the mappings that give certificates a role.
@@ -11,9 +11,9 @@ public struct CertificateMappings: Sendable {
     public init(resources: Resources) { self.resources = resources }
 
     /// Makes a mapping. INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_CERTIFICATE_MAPPING,
-    /// TENANT_NOT_FOUND, CERTIFICATE_MAPPING_EXISTS.
+    /// TENANT_NOT_FOUND, CERTIFICATE_MAPPING_EXISTS. `maker`: the caller who makes it.
     public func create(
-        _ wanted: CertificateMapping, validateOnly: Bool, origin: Origin
+        _ wanted: CertificateMapping, by maker: Caller?, validateOnly: Bool, origin: Origin
     ) async throws -> CertificateMapping {
         let grant = try Grant(role: wanted.role, scope: wanted.scope)
         try Values.checkDisplayName(wanted.displayName, limits: resources.limits)
@@ -26,23 +26,24 @@ public struct CertificateMappings: Sendable {
         mapping.scope = grant.scope
         mapping.createdAtMicros = now.microseconds
         let made = mapping
-        try await resources.store.write { transaction in
-            try transaction.reading.checkExists(made.scope)
-            let key = TextKey(made.certificateMappingID)
-            guard try transaction.reading.get(Tables.certificateMappings, key) == nil else {
-                throw Failure(
-                    .certificateMappingExists, "Certificates with this name and authority have a role already.")
-            }
-            if validateOnly { return }
-            try transaction.onceOnly(origin, now: now) {
+        return try await resources.store.write { transaction in
+            if let maker { try transaction.reading.requireValid(maker, now: now) }
+            return try transaction.once(validateOnly ? .server : origin, now: now) {
+                try transaction.reading.checkExists(made.scope)
+                let key = TextKey(made.certificateMappingID)
+                guard try transaction.reading.get(Tables.certificateMappings, key) == nil else {
+                    throw Failure(
+                        .certificateMappingExists, "Certificates with this name and authority have a role already.")
+                }
+                if validateOnly { return made }
                 try transaction.put(
                     Tables.certificateMappings, key, StoredCertificateMapping(certificateMapping: made))
                 try transaction.appendEvent(
                     .certificateMappingCreated, tenantID: .empty, origin: origin, detail: made.certificateMappingID,
                     now: now)
+                return made
             }
         }
-        return made
     }
 
     /// Deletes a mapping: its certificates have no role from the next request on. CERTIFICATE_MAPPING_NOT_FOUND.

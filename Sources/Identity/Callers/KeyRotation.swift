@@ -46,7 +46,7 @@ extension CallerDirectory {
         let now = resources.clock.now()
         let secret = Self.secret(of: id, random: resources.random)
         let key = try await resources.store.write { transaction in
-            var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
+            var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now)
             // A caller who rotates a key gets its secret, and with it the key's rights.
             try admin?.checkMayMake(key, setsQuotas: false)
             guard key.revokedAtMicros == 0 else {

@@ -172,17 +172,19 @@ extension ReadTransaction {
         return sequence
     }
 
-    /// Up to `limit` revocations of all tenants after a sequence, in order.
+    /// Up to `limit` revocations of all tenants after a sequence, in order. A lost one is an error, as a damaged one
+    /// is: whoever passed over it would accept its tokens (docs/decisions/0149).
     public func revocations(after sequence: Int64, limit: Int) throws -> [SequencedRevocation] {
         var places: [(Int64, Text)] = []
         try scan(Tables.revocationTenants, from: .after(RevocationKey(sequence)), limit: limit) { row in
             places.append((try row.key.sequence, Text(unchecked: [UInt8](row.value))))
             return true
         }
-        return try places.compactMap { sequence, tenantID in
-            try get(Tables.revocations, SequenceKey(tenantID, sequence)).map {
-                SequencedRevocation(sequence: sequence, revocation: $0)
+        return try places.map { sequence, tenantID in
+            guard let revocation = try get(Tables.revocations, SequenceKey(tenantID, sequence)) else {
+                throw StoreError.corrupt(table: Tables.revocations.name.description)
             }
+            return SequencedRevocation(sequence: sequence, revocation: revocation)
         }
     }
 
@@ -216,22 +218,24 @@ extension ReadTransaction {
         try revocationNote(before: time)?.sequence ?? 0
     }
 
-    /// The newest note of `time` or before.
-    func revocationNote(before time: Timestamp) throws -> (time: Timestamp, sequence: Int64)? {
-        try noted(from: .at(TimeKey(time)))
+    /// The newest note of `time` or before. Calls `onDamage` for each damaged note that is newer.
+    func revocationNote(
+        before time: Timestamp, onDamage: () -> Void = {}
+    ) throws -> (time: Timestamp, sequence: Int64)? {
+        try noted(from: .at(TimeKey(time)), onDamage)
     }
 
-    fileprivate func newestRevocationTime() throws -> (time: Timestamp, sequence: Int64)? { try noted(from: .first) }
+    fileprivate func newestRevocationTime() throws -> (time: Timestamp, sequence: Int64)? { try noted(from: .first) {} }
 
     /// A damaged note tells nothing. The one before it makes revocations look younger, which is safe.
-    private func noted(from start: ScanStart) throws -> (time: Timestamp, sequence: Int64)? {
+    private func noted(from start: ScanStart, _ onDamage: () -> Void) throws -> (time: Timestamp, sequence: Int64)? {
         var found: (Timestamp, Int64)?
         try scanKeys(of: Tables.revocationTimes, from: start, reversed: true) { key in
             do {
                 let sequence = try withValue(Tables.revocationTimes, key) { RevocationKey(stored: $0)?.sequence ?? 0 }
                 found = sequence.map { (key.time, $0) }
             } catch StoreError.corrupt {
-                // The next one.
+                onDamage()
             }
             return found == nil
         }

@@ -20,8 +20,8 @@ struct BlockingHooks: Sendable {
         var isNewUser: Bool
         /// False for a password reset that makes an account: `before_sign_in` is not asked then.
         var beginsSession = true
-        /// The user as the sign-in leaves it, if the hooks change nothing.
-        var user: User
+        /// The account as the sign-in leaves it, if the hooks change nothing.
+        var account: Account
         var signInProvider: Text
         var deviceName: Text
         var endUserIP: Text
@@ -62,7 +62,7 @@ struct BlockingHooks: Sendable {
                         metadata: [Failure.Entry("hook", point.rawValue), Failure.Entry("message", message.string)])
                 }
                 answer = answer.followed(by: one)
-                one.apply(to: &event.user)
+                one.apply(to: &event.account)
             } catch let failed as HookTrouble {
                 troubleLog.write(point, of: tenantID, failed.reason, now: .now)
                 guard found.hook.allowOnFailure else {
@@ -102,7 +102,7 @@ struct BlockingHooks: Sendable {
                 .deadlineExceeded, "The deadline passed before the tenant's \(point.rawValue) hook had its time.",
                 metadata: [Failure.Entry("hook", point.rawValue)])
         } catch let error as OutboundError {
-            throw HookTrouble(reason: error.troubleOfHook)
+            throw HookTrouble(reason: error.explanation)
         }
     }
 
@@ -125,14 +125,14 @@ struct BlockingHooks: Sendable {
                 HTTPRequest.Field(
                     "Postern-Signature", Webhook.signature(of: body, at: resources.clock.now(), secret: secret)),
             ],
-            policy: NetworkPolicy(allowsHTTPToLoopback: allowsPrivate, allowsPrivateAddresses: allowsPrivate))
+            policy: .ownServers(allowPrivateAddresses: allowsPrivate))
         request.timeout = .milliseconds(hook.timeoutMillis == 0 ? 5_000 : Int64(hook.timeoutMillis))
         request.bodyByteCountMax = HookAnswer.byteCountMax
         return request
     }
 
     private static func body(_ point: HookPoint, _ event: Event, tenantID: Text, at now: Timestamp) -> [UInt8] {
-        let user = event.user
+        let user = event.account.user
         let claims = user.customClaimsJSON.isEmpty ? nil : try? JSONValue(parsing: user.customClaimsJSON)
         let json: JSONValue = [
             "hook": .string(Text(point.rawValue)), "tenant_id": .string(tenantID),

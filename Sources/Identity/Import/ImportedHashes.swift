@@ -10,6 +10,8 @@ struct ImportedHashes: Sendable {
 
     /// The schemes by the name that rows use for them; "" is the scheme of rows that name none.
     private var schemes: [Text: PasswordScheme] = [:]
+    /// The length of a scheme's hashes where it is known: Firebase's scrypt encrypts the signer key.
+    private var hashByteCounts: [Text: Int] = [:]
     private let refusedCount: Counter
     private let passwords: PasswordService
     private let store: Store
@@ -45,21 +47,26 @@ struct ImportedHashes: Sendable {
     mutating func add(_ spec: PasswordHashSpec?, as name: Text = .empty, validateOnly: Bool) async throws {
         guard let spec else { return }
         var kept: (id: Text, record: StoredHashSecret)?
+        var keyByteCount = 0
         let scheme = try PasswordScheme(spec) { signerKey in
             guard (1...256).contains(signerKey.byteCount) else {
                 throw Failure.invalid(.invalidHashSpec, field: "spec", "signer_key must have 1 to 256 bytes")
             }
             let made = try passwords.signerKeyRecord(signerKey)
             kept = made
+            keyByteCount = signerKey.byteCount
             return made.id
         }
         if let kept, !validateOnly { try await keep(kept.record, under: kept.id) }
         schemes[name] = scheme
+        if case .firebaseScrypt? = scheme { hashByteCounts[name] = keyByteCount }
     }
 
     private func keep(_ record: StoredHashSecret, under id: Text) async throws {
         let key = TenantHashKey(tenantID, id.bytes)
-        try await store.write { transaction in
+        try await store.write { [tenantID] transaction in
+            // Nothing would remove the key again if the tenant was deleted and purged meanwhile.
+            try transaction.reading.requireLiveTenant(tenantID)
             if try !transaction.exists(Tables.hashSecrets, key) { try transaction.put(Tables.hashSecrets, key, record) }
         }
     }
@@ -87,7 +94,8 @@ struct ImportedHashes: Sendable {
         user.tokensValidAfterMicros = now.microseconds
         user.providers = try Self.checkedProviders(row.providers, form: settings.emailForm, limits: limits)
         var account = Account(user: user)
-        account.noteEmailSetByAdmin(over: nil)
+        if !row.emailTypedByUser { account.noteEmailSetByAdmin(over: nil) }
+        account.signsInByCustomToken = row.customTokenSignIn
         if !row.passwordHash.isEmpty {
             account.passwordHash = try storedHash(of: row, settings: settings, limits: limits)
             account.passwordUpdatedAt =
@@ -107,6 +115,11 @@ struct ImportedHashes: Sendable {
         }
         guard let credential = read else {
             throw Failure.invalid(.invalidPasswordHash, field: field, "needs the spec of its algorithm")
+        }
+        // No password would ever match it. Mostly the signer key is wrong, for example in base64.
+        if let byteCount = hashByteCounts[row.hashSpec], row.passwordHash.byteCount != byteCount {
+            throw Failure.invalid(
+                .invalidPasswordHash, field: field, "must be as long as the signer key, which has \(byteCount) bytes")
         }
         do throws(Failure) {
             try Self.checkCost(credential, settings: settings, limits: limits)

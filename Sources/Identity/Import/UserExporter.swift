@@ -10,11 +10,12 @@ public struct UserExports: Sendable {
     let passwords: PasswordService
     let secrets: FactorSecrets
 
-    /// Begins an export. An export with secrets appends an event before the first secret is sent.
+    /// Begins an export. An export with secrets appends an event before the first secret is sent. TENANT_NOT_FOUND.
     public func begin(tenantID: Text, includesSecrets: Bool, origin: Origin) async throws -> UserExporter {
         let now = resources.clock.now()
         if includesSecrets {
             try await resources.store.write(for: .session) { transaction in
+                try transaction.reading.requireLiveTenant(tenantID)
                 try transaction.appendEvent(.passwordHashesExported, tenantID: tenantID, origin: origin, now: now)
             }
         }
@@ -125,6 +126,7 @@ extension ImportUser {
             customClaimsJSON: user.customClaimsJSON, createdAtMicros: user.createdAtMicros,
             lastSignInAtMicros: user.lastSignInAtMicros, providers: user.providers,
             emailLinkSignIn: account.signsInByEmailLink,
-            passwordUpdatedAtMicros: account.passwordUpdatedAt.microseconds)
+            passwordUpdatedAtMicros: account.passwordUpdatedAt.microseconds,
+            customTokenSignIn: account.signsInByCustomToken, emailTypedByUser: account.hasTypedEmail)
     }
 }

@@ -15,7 +15,8 @@ public struct UserImporter: Sendable {
     private var hashes: ImportedHashes
     private let onConflict: ImportConflict
     private let validateOnly: Bool
-    private let settings: TenantSettings
+    /// The tenant's present settings. The caller renews them before each batch, because a stream may live for long.
+    public var settings: TenantSettings
     private let origin: Origin
     /// The counts of all batches so far.
     private var progress = UsersImportResponse()
@@ -45,8 +46,7 @@ public struct UserImporter: Sendable {
     ) async throws -> UsersImportResponse {
         try await hashes.add(request.hashSpecs, validateOnly: validateOnly, limits: resources.limits)
         let first = progress.checkpoint
-        let now = resources.clock.now()
-        let limits = resources.limits
+        let (now, limits) = (resources.clock.now(), resources.limits)
         var rows: [ImportedRow] = []
         var rejections: [ImportRejection] = []
         for (offset, user) in request.users.enumerated() {
@@ -58,20 +58,22 @@ public struct UserImporter: Sendable {
                     user.secondFactors, of: account.key, secrets: secrets, limits: limits, now: now)
                 rows.append(ImportedRow(index: index, account: account, factors: factors))
             } catch let failure as Failure {
-                rejections.append(Self.rejection(index, user.uid, failure))
+                rejections.append(rejection(index, user.uid, failure))
             }
         }
         let (onConflict, origin, validateOnly) = (onConflict, origin, validateOnly)
+        let clock = resources.clock
         let results = try await users.changing(each: rows, key: \.account.key) { transaction, row in
+            // The time of this run: sign-ins may have been made while the batch waited.
             try transaction.importRow(
-                row, onConflict: onConflict, validateOnly: validateOnly, origin: origin, now: now)
+                row, onConflict: onConflict, validateOnly: validateOnly, origin: origin, now: clock.now())
         }
         for (row, result) in zip(rows, results) {
             switch result {
             case .created: progress.createdCount += 1
             case .replaced: progress.replacedCount += 1
             case .skipped: progress.skippedCount += 1
-            case .refused(let failure): rejections.append(Self.rejection(row.index, row.account.user.uid, failure))
+            case .refused(let failure): rejections.append(rejection(row.index, row.account.user.uid, failure))
             }
         }
         progress.checkpoint = first + Int64(request.users.count)
@@ -85,8 +87,10 @@ public struct UserImporter: Sendable {
         return answer
     }
 
-    private static func rejection(_ index: Int64, _ uid: Text, _ failure: Failure) -> ImportRejection {
-        ImportRejection(index: index, uid: uid, reason: Text(failure.reason), message: Text(failure.message))
+    private func rejection(_ index: Int64, _ uid: Text, _ failure: Failure) -> ImportRejection {
+        ImportRejection(
+            index: index, uid: Values.shortenedUID(uid, limits: resources.limits), reason: Text(failure.reason),
+            message: Text(failure.message))
     }
 }
 
@@ -99,7 +103,7 @@ public struct UserImports: Sendable {
     /// The places of batches, of which each takes one before it is decoded.
     public let places: ImportPlaces
 
-    /// Begins an import as its first request says. INVALID_HASH_SPEC.
+    /// Begins an import as its first request says. INVALID_HASH_SPEC, TENANT_NOT_FOUND.
     public func begin(
         _ first: UsersImportRequest, settings: TenantSettings, origin: Origin
     ) async throws -> UserImporter {
@@ -119,10 +123,16 @@ struct ImportedRow: Sendable {
 }
 
 extension Account {
-    /// An import answers for the email that it writes. It also answers for an email that the account has already,
-    /// unless the account has second factors or is that of a back end's user: such a user may have typed the email, and
-    /// the row may come from an export of what was typed (decisions 0011 and 0147).
+    /// An import answers for the email that it writes, unless the row says that the user typed it. It also answers for
+    /// an email that the account has already, unless the account has second factors or is that of a back end's user:
+    /// such a user may have typed the email, and the row may come from an older server's export, which does not say so
+    /// (decisions 0011 and 0147).
     fileprivate mutating func noteEmailSetByImport(over existing: Account) {
+        if hasTypedEmail {
+            // An admin of this tenant may have vouched for the same email.
+            guard !hasOtherEmail(than: existing), !existing.user.emailVerified else { return }
+            return noteEmailSetByAdmin(over: existing)
+        }
         let mayBeTyped = existing.signsInByCustomToken || !existing.user.secondFactors.isEmpty
         noteEmailSetByAdmin(over: mayBeTyped ? existing : nil)
     }
@@ -160,7 +170,7 @@ extension WriteTransaction {
                 if validateOnly { return .replaced }
                 var replacement = account
                 replacement.noteEmailSetByImport(over: existing)
-                replacement.signsInByCustomToken = existing.signsInByCustomToken
+                if existing.signsInByCustomToken { replacement.signsInByCustomToken = true }
                 replacement.importedAt = existing.importedAt
                 replacement.user.tokensValidAfterMicros = existing.user.tokensValidAfterMicros
                 // Device tokens that were obtained with the former password do not count for another one, no matter

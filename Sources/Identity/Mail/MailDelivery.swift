@@ -81,7 +81,7 @@ struct MailDelivery: Sendable {
         let server = SMTPServer(
             host: smtp.host, port: port, security: security, username: smtp.username,
             password: configs.password(stored, tenantID: tenantID),
-            policy: NetworkPolicy(allowsPrivateAddresses: config.allowPrivateAddresses))
+            policy: .ownServers(allowPrivateAddresses: config.allowPrivateAddresses))
         do {
             try await self.smtp.send(
                 Secret(mail.bytes()), from: config.senderAddress, to: message.to, through: server, tenant: tenantID,
@@ -93,9 +93,11 @@ struct MailDelivery: Sendable {
             return .refused("the mail server does not take international addresses (SMTPUTF8)")
         } catch SMTPError.notAuthenticated {
             return .failed("the mail server does not take the user name and password")
+        } catch SMTPError.transient(let code, .broken?) where (400...499).contains(code) {
+            return .failed(Text("the mail server put it off with \(code)"))
         } catch SMTPError.transient(let code, let cause) {
-            let what = cause.map { "\($0)" } ?? "broken"
-            return .failed(Text("the mail server: \(what)\(code > 0 ? ", \(code)" : "")"))
+            let what = (cause ?? .broken).explanation
+            return .failed(Text("the mail server: \(what)\(code > 0 ? " (\(code))" : "")"))
         } catch {
             return .overloaded
         }

@@ -32,7 +32,7 @@ public struct OobOrder: Sendable {
     public var recipient: Text { type == .verifyAndChangeEmail ? newEmail : email }
 }
 
-/// A code that was made.
+/// A code that was made; with `validateOnly`, all but its expiry is empty.
 public struct MadeOobCode: Sendable {
     public let code: Secret
     public let link: Secret
@@ -62,27 +62,43 @@ public struct OobDelivery: Sendable {
         self.actionURL = actionURL
     }
 
-    /// Makes a code and puts its mail into the outbox.
-    public func send(_ order: OobOrder, settings: TenantSettings, origin: Origin) async throws {
+    /// Makes a code and puts its mail into the outbox. `answer` is kept for a repeat of the request.
+    public func send(
+        _ order: OobOrder, answer: AccountsSendOobCodeResponse, settings: TenantSettings, origin: Origin
+    ) async throws {
         let now = resources.clock.now()
         let prepared = try prepare(order, settings: settings, now: now)
         try await resources.store.write { transaction in
             _ = try transaction.once(origin, now: now) {
+                // A deleted tenant sends no mail, and once its rows are purged, nothing would remove a new one again.
+                try transaction.reading.requireLiveTenant(settings.tenantID)
                 // A change of the password that came first has voided the codes that there were.
                 try order.requireAsker?(transaction.reading)
-                try prepared.put(in: transaction)
-                return AccountsSendOobCodeResponse()
+                let isCurrent = try transaction.reading.isCurrent(order, tenantID: settings.tenantID)
+                try (isCurrent ? prepared : prepared.asDecoy()).put(in: transaction)
+                return answer
             }
         }
     }
 
-    /// Makes a code for an admin, who brings it to its user by other means.
-    public func generate(_ order: OobOrder, settings: TenantSettings, origin: Origin) async throws -> MadeOobCode {
+    /// Makes a code for an admin, who brings it to its user by other means. With `validateOnly` no code is made: code
+    /// and links are empty. EMAIL_NOT_FOUND when the account was deleted meanwhile, or got another email.
+    public func generate(
+        _ order: OobOrder, settings: TenantSettings, validateOnly: Bool, origin: Origin
+    ) async throws -> MadeOobCode {
         let now = resources.clock.now()
-        let codes = prepareCodes(
-            order, page: actionPage(try configs.get(tenantID: settings.tenantID)), settings.tenantID, now: now)
+        let page = actionPage(try configs.get(tenantID: settings.tenantID))
+        if validateOnly {
+            return MadeOobCode(
+                code: .empty, link: .empty, notMeLink: .empty, expiresAt: now + OobCodes.lifetime(order.type))
+        }
+        let codes = prepareCodes(order, page: page, settings.tenantID, now: now)
         try await resources.store.write { transaction in
             try transaction.onceOnly(origin, now: now) {
+                try transaction.reading.requireLiveTenant(settings.tenantID)
+                guard try transaction.reading.isCurrent(order, tenantID: settings.tenantID) else {
+                    throw Failure.noUserWithEmail
+                }
                 try codes.put(in: transaction)
                 try transaction.appendEvent(
                     .oobLinkGenerated, tenantID: settings.tenantID, uid: order.uid, origin: origin,
@@ -150,12 +166,22 @@ public struct OobDelivery: Sendable {
     }
 }
 
+extension ReadTransaction {
+    /// Whether the account that a code is for still has the email that the code was asked for. The account's deletion
+    /// and a change of its email void the codes that there are, so none may come after them.
+    fileprivate func isCurrent(_ order: OobOrder, tenantID: Text) throws -> Bool {
+        guard !order.uid.isEmpty else { return true }
+        guard let account = try account(UserKey(tenantID, order.uid)) else { return false }
+        return Email(stored: account.user.email) == Email(stored: order.email)
+    }
+}
+
 /// A code that is ready to be written, and the second code of the same mail if there is one.
 struct PreparedCodes: Sendable {
     let tenantID: Text
     let code: Secret
     let link: Secret
-    let rejection: PreparedRejection?
+    fileprivate(set) var rejection: PreparedRejection?
     fileprivate(set) var stored: StoredOobCode
 
     /// The links for the words of a mail.
@@ -175,7 +201,7 @@ struct PreparedCodes: Sendable {
 /// A code and its mail, ready to be written together.
 struct PreparedOob: Sendable {
     private(set) var codes: PreparedCodes
-    let message: StoredOutboxMessage
+    private(set) var message: StoredOutboxMessage
 
     var stored: StoredOobCode { codes.stored }
 
@@ -184,6 +210,15 @@ struct PreparedOob: Sendable {
         var recovery = self
         recovery.codes.stored = stored.asWayBack(to: account, place: place)
         return recovery
+    }
+
+    /// The same as a decoy: nothing is sent, and the codes open nothing.
+    fileprivate func asDecoy() -> PreparedOob {
+        var decoy = self
+        decoy.codes.stored.decoy = true
+        decoy.codes.rejection?.stored.decoy = true
+        decoy.message.decoy = true
+        return decoy
     }
 
     func put(in transaction: borrowing WriteTransaction) throws {
@@ -196,7 +231,7 @@ struct PreparedOob: Sendable {
 struct PreparedRejection: Sendable {
     let code: Secret
     let link: Secret
-    let stored: StoredOobCode
+    fileprivate(set) var stored: StoredOobCode
 
     init(of first: StoredOobCode, code firstCode: [UInt8], page: Text, _ tenantID: Text, _ random: RandomSource) {
         let code = Base64.url.encode(random.bytes(32))

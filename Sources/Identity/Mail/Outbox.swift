@@ -9,31 +9,54 @@ public struct Outbox: Sendable {
     let oobDelivery: OobDelivery
     let mailer: Mailer
 
-    /// Makes a code and queues its mail.
-    public func send(_ order: OobOrder, settings: TenantSettings, origin: Origin) async throws {
-        try await oobDelivery.send(order, settings: settings, origin: origin)
+    /// Makes a code and queues its mail. `answer` is what a repeat of the request is answered.
+    public func send(
+        _ order: OobOrder, answer: AccountsSendOobCodeResponse = AccountsSendOobCodeResponse(),
+        settings: TenantSettings, origin: Origin
+    ) async throws {
+        try await oobDelivery.send(order, answer: answer, settings: settings, origin: origin)
         mailer.wakeSoon()
     }
 
-    /// Delivers a dead or waiting message at once. OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE.
-    public func retry(_ messageID: Text, tenantID: Text, origin: Origin) async throws -> OutboxMessage {
+    /// The answer of the same request for a mail, if it was done before; nil otherwise. IDEMPOTENCY_KEY_REUSED.
+    public func earlierAnswer(to origin: Origin) throws -> AccountsSendOobCodeResponse? {
+        guard let idempotency = origin.idempotency,
+            let record = try resources.store.read({ try $0.earlier(idempotency) })
+        else { return nil }
+        let answer = try AccountsSendOobCodeResponse(decoding: record.answer)
+        // Earlier servers kept it without the email. Such a request is made anew, up to its record.
+        return answer.email.isEmpty ? nil : answer
+    }
+
+    /// Delivers a dead or waiting message at once. With `validateOnly` it only says how the message would be queued.
+    /// OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE.
+    public func retry(
+        _ messageID: Text, tenantID: Text, validateOnly: Bool, origin: Origin
+    ) async throws -> OutboxMessage {
         let now = resources.clock.now()
         let message = try await resources.store.write { transaction in
-            try transaction.once(origin, now: now) {
-                try transaction.retryOutboxMessage(messageID, tenantID: tenantID, now: now)
+            try transaction.once(validateOnly ? .server : origin, now: now) {
+                try transaction.retryOutboxMessage(messageID, tenantID: tenantID, validateOnly: validateOnly, now: now)
             }
         }
-        mailer.wakeNow()
+        if !validateOnly { mailer.wakeNow() }
         return message
     }
 
-    /// OUTBOX_MESSAGE_NOT_FOUND.
-    public func delete(_ messageID: Text, tenantID: Text, origin: Origin) async throws {
+    /// Deletes a message. An event tells of a message that was still to be delivered: it may be the one by which a user
+    /// learns of a change. OUTBOX_MESSAGE_NOT_FOUND.
+    public func delete(_ messageID: Text, tenantID: Text, validateOnly: Bool, origin: Origin) async throws {
         let now = resources.clock.now()
         try await resources.store.write(for: .removal) { transaction in
-            _ = try transaction.once(origin, now: now) {
+            _ = try transaction.once(validateOnly ? .server : origin, now: now) {
                 let stored = try transaction.outboxMessage(messageID, tenantID: tenantID)
+                if validateOnly { return OutboxDeleteResponse() }
                 try transaction.forgetOutboxMessage(TenantTextKey(tenantID, messageID), stored)
+                if let message = stored.message, message.state == .pending || message.state == .dead {
+                    try transaction.appendEvent(
+                        .outboxMessageDeleted, tenantID: tenantID, origin: origin,
+                        detail: Text("\(message.kindName) \(messageID)"), now: now)
+                }
                 return OutboxDeleteResponse()
             }
         }
@@ -43,6 +66,7 @@ public struct Outbox: Sendable {
     public func noteRead(_ messageID: Text, tenantID: Text, origin: Origin) async throws {
         let now = resources.clock.now()
         try await resources.store.write { transaction in
+            try transaction.reading.requireLiveTenant(tenantID)
             try transaction.appendEvent(
                 .outboxMessageRead, tenantID: tenantID, origin: origin, detail: messageID, now: now)
         }
@@ -67,7 +91,7 @@ extension WriteTransaction {
     }
 
     fileprivate func retryOutboxMessage(
-        _ messageID: Text, tenantID: Text, now: Timestamp
+        _ messageID: Text, tenantID: Text, validateOnly: Bool, now: Timestamp
     ) throws -> OutboxMessage {
         var stored = try outboxMessage(messageID, tenantID: tenantID)
         guard var message = stored.message, message.state == .dead || message.state == .pending,
@@ -80,14 +104,16 @@ extension WriteTransaction {
         // A node of the cluster is delivering the message, or may have sent it and not said so. From another node it
         // might come twice, so it is taken over like any other: when the claim is over, and counted.
         if stored.isClaimed { return message }
-        if message.nextAttemptAtMicros > 0 {
-            let due = Timestamp(microseconds: message.nextAttemptAtMicros)
-            try delete(Tables.outboxDue, OutboxDueKey(due, tenantID, messageID))
-        }
-        stored.claimant = []
+        let formerAttemptAtMicros = message.nextAttemptAtMicros
         message.state = .pending
         message.attempts = 0
         message.nextAttemptAtMicros = now.microseconds
+        if validateOnly { return message }
+        if formerAttemptAtMicros > 0 {
+            let due = Timestamp(microseconds: formerAttemptAtMicros)
+            try delete(Tables.outboxDue, OutboxDueKey(due, tenantID, messageID))
+        }
+        stored.claimant = []
         stored.message = message
         try putOutbox(stored, tenantID: tenantID)
         return message

@@ -80,6 +80,9 @@ extension WriteTransaction {
 extension OutboxMessage {
     var isSMS: Bool { verificationPurpose != .unspecified }
 
+    /// What the mail or SMS is for.
+    var kindName: String { isSMS ? "\(verificationPurpose)" : "\(requestType)" }
+
     /// Notes the outcome of an attempt.
     mutating func settle(
         _ outcome: DeliveryOutcome, isWorthDelivering: (Timestamp) -> Bool = { _ in true }, random: UInt64,

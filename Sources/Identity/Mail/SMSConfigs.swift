@@ -118,10 +118,9 @@ private struct SMSConfigChange {
             config.webhook?.signingSecret = .empty
             config.webhook?.hasSigningSecret = newSigningSecret != nil || hadSecret
         }
-        if !config.allowPrivateAddresses, let webhook = config.webhook, HTTPURL(webhook.url)?.isPlaintext == true {
-            throw .invalid(
-                .invalidWebhook, field: "config.webhook.url",
-                "must be https; http goes to this machine only, and needs allow_private_addresses")
+        // A URL from before this rule must not stop other changes.
+        if mask.containsAny(of: .webhook, .delivery, .allowPrivateAddresses) {
+            try ReachRules.check(config.webhook, allowPrivateAddresses: config.allowPrivateAddresses)
         }
         guard config.delivery != .webhook || config.webhook?.hasSigningSecret == true else {
             throw .invalid(.invalidWebhook, field: "config.webhook", "needs a url and a signing secret")

@@ -14,15 +14,16 @@ struct WebhookPost: Sendable {
     ) async -> DeliveryOutcome {
         guard let url = HTTPURL(webhook.url) else { return .failed("no webhook is configured") }
         guard !secret.isEmpty else { return .failed("the webhook has no secret that can be opened") }
-        let request = HTTPRequest(
+        var request = HTTPRequest(
             url, method: .post(Secret(body)),
             fields: [
                 HTTPRequest.Field("Content-Type", "application/json"),
                 HTTPRequest.Field(
                     "Postern-Signature", Webhook.signature(of: body, at: resources.clock.now(), secret: secret)),
             ],
-            policy: NetworkPolicy(
-                allowsHTTPToLoopback: allowsPrivateAddresses, allowsPrivateAddresses: allowsPrivateAddresses))
+            policy: .ownServers(allowPrivateAddresses: allowsPrivateAddresses))
+        // A receiver that has said yes must not get the message again because of what follows.
+        request.isBodyNeeded = false
         do {
             let answer = try await http.send(
                 request, tenant: tenantID, deadline: Instant.now.advanced(by: .seconds(30)))
@@ -31,7 +32,7 @@ struct WebhookPost: Sendable {
             let what = Text("the webhook answered \(answer.status)")
             return isFinal ? .refused(what) : .failed(what)
         } catch let error as OutboundError where error != .overloaded {
-            return .failed(Text("the webhook: \(error)"))
+            return .failed(Text("the webhook: \(error.explanation)"))
         } catch {
             return .overloaded
         }

@@ -38,7 +38,7 @@ public final class Backups: Sendable {
 
     /// Begins a backup, which holds its own event. BACKUP_IN_PROGRESS.
     public func begin(_ way: Way, origin: Origin) async throws -> Backup {
-        let backup = Backup(of: self, pool: pool)
+        let backup = Backup(of: self, pool: pool, room: resources.store.watchRoom())
         try running.withLock { running throws(Failure) in
             guard running == nil else { throw .backupInProgress }
             running = backup
@@ -60,10 +60,18 @@ public final class Backups: Sendable {
     }
 
     /// Gives up a backup that nobody reads, or that is read too slowly: it holds a snapshot, and blocks the next
-    /// backup.
+    /// backup. Also gives up one during which the store ran out of room, because of the snapshot perhaps.
     public func endStalled() {
-        guard let backup = running.withLock({ $0 }), backup.isStalled(limits) else { return }
-        resources.log.warning("a backup was given up: nobody reads it, or too slowly", [:])
+        guard let backup = running.withLock({ $0 }) else { return }
+        if backup.isStalled(limits) {
+            resources.log.warning("a backup was given up: nobody reads it, or too slowly", [:])
+        } else if backup.hasUsedUpRoom {
+            resources.log.warning(
+                "a backup was given up: the store has no room, and what is deleted makes none until the backup ends",
+                [:])
+        } else {
+            return
+        }
         backup.end()
     }
 
@@ -113,13 +121,15 @@ public final class Backup: Sendable {
 
     private let owner: Backups
     private let pool: WorkerPool
+    private let room: RoomWatch
     private let state = Mutex(State.begun)
     private let beganAt = Instant.now
     private let byteCount = Atomic<Int>(0)
 
-    fileprivate init(of owner: Backups, pool: WorkerPool) {
+    fileprivate init(of owner: Backups, pool: WorkerPool, room: RoomWatch) {
         self.owner = owner
         self.pool = pool
+        self.room = room
     }
 
     fileprivate func start(_ stream: BackupStream) { state.withLock { $0 = .idle(stream, since: .now) } }
@@ -185,6 +195,17 @@ public final class Backup: Sendable {
         }
     }
 
+    /// Whether the store refuses writes for lack of room while the backup holds a snapshot, and did not before.
+    var hasUsedUpRoom: Bool {
+        guard room.hasRunOut else { return false }
+        return state.withLock { state in
+            switch state {
+            case .idle, .reading: true
+            case .begun, .taken, .ended: false
+            }
+        }
+    }
+
     private func take() throws(Failure) -> BackupStream {
         try state.withLock { state throws(Failure) in
             guard case .idle(let stream, _) = state else { throw .backupGivenUp }
@@ -209,5 +230,5 @@ extension Failure {
         .backupInProgress, "Another backup is being taken; try again when it has ended.")
     fileprivate static let backupGivenUp = Failure(
         .deadlineExceeded,
-        "The backup was given up, because its bytes were not taken, or too slowly; take another one.")
+        "The backup was given up: its bytes were not taken, or too slowly, or the store ran out of room; try again.")
 }

@@ -50,7 +50,7 @@ public final class EventUpkeep: Sendable {
             do {
                 try await trim(tenantID, retention: retention, now: now)
             } catch StoreError.corrupt(let table) {
-                resources.damagedTenants.passOver(tenantID, table: table)
+                resources.damagedRecords.passOver(tenantID, table: table)
             }
         }
         state.withLock { $0.trimmed = next }
@@ -72,7 +72,7 @@ public final class EventUpkeep: Sendable {
         try resources.store.read { transaction in
             var found: [(Text, Duration)] = []
             let next = try transaction.eachTenant(
-                after: last, limit: bounds.tenantsMax, passingOver: resources.damagedTenants
+                after: last, limit: bounds.tenantsMax, passingOver: resources.damagedRecords
             ) { tenantID, record in
                 if let kept = record.tenant?.eventRetentionSeconds, kept > 0, !record.deleted {
                     found.append((tenantID, .seconds(kept)))

@@ -11,6 +11,9 @@ import Synchronization
 /// another node's name in the row when it asks again. Until then both may do the work, so the work is safe on several
 /// nodes at once.
 ///
+/// A node that cannot read the row, because its own copy is damaged, does not know the holder, and takes the lease in
+/// the same way. If there is a holder, its next renewal writes the row anew in every store.
+///
 /// Outside of a cluster every lease is held and nothing is written.
 public final class Leases: Sendable {
     public enum Work: String, CaseIterable, Sendable {
@@ -26,7 +29,7 @@ public final class Leases: Sendable {
     private let seen = Mutex<[Work: Seen]>([:])
 
     private struct Seen {
-        let row: StoredLease
+        let row: LeaseRow
         let since: Timestamp
     }
 
@@ -40,7 +43,8 @@ public final class Leases: Sendable {
     func hold(_ work: Work) async throws -> Bool {
         guard resources.store.isInCluster else { return true }
         let row = try stored(work)
-        let isMine = row == nil || row?.holder == holder
+        if row == .damaged { resources.damagedRecords.passOver(rowOf: Tables.leases.name.description) }
+        let isMine = row == .free || row.isHeld(by: holder)
         let abandoned = isMine ? nil : abandonedRow(row, work)
         if isMine || abandoned != nil {
             let (holder, now) = (holder, resources.clock.now())
@@ -55,16 +59,14 @@ public final class Leases: Sendable {
         return false
     }
 
-    private func stored(_ work: Work) throws -> StoredLease? {
-        try resources.store.read { try $0.get(Tables.leases, TextKey(Text(work.rawValue))) }
-    }
+    private func stored(_ work: Work) throws -> LeaseRow { try resources.store.read { try $0.lease(work) } }
 
     /// Another node's row, if it has been the same for the lease's duration.
-    private func abandonedRow(_ row: StoredLease?, _ work: Work) -> StoredLease? {
-        guard let row else { return nil }
+    private func abandonedRow(_ row: LeaseRow, _ work: Work) -> LeaseRow? {
+        guard row != .free else { return nil }
         let now = resources.steadyClock.now()
         let since = seen.withLock { seen in
-            if let known = seen[work], known.row.isSame(as: row) { return known.since }
+            if let known = seen[work], known.row == row { return known.since }
             seen[work] = Seen(row: row, since: now)
             return now
         }
@@ -77,9 +79,32 @@ public final class Leases: Sendable {
         for work in Work.allCases {
             // If the engine cannot be reached, the other nodes wait for the lease to end.
             _ = try? await resources.store.write(for: .removal) { [holder] in
-                guard try $0.get(Tables.leases, TextKey(Text(work.rawValue)))?.holder == holder else { return }
+                guard try $0.reading.lease(work).isHeld(by: holder) else { return }
                 try $0.delete(Tables.leases, TextKey(Text(work.rawValue)))
             }
+        }
+    }
+}
+
+/// A lease's row as this node's store has it.
+private enum LeaseRow: Equatable, Sendable {
+    case free
+    case held(by: [UInt8], renewals: UInt64)
+    case damaged
+
+    func isHeld(by holder: [UInt8]) -> Bool {
+        if case .held(let other, _) = self { other == holder } else { false }
+    }
+}
+
+extension ReadTransaction {
+    fileprivate func lease(_ work: Leases.Work) throws -> LeaseRow {
+        do throws(StoreError) {
+            guard let row = try get(Tables.leases, TextKey(Text(work.rawValue))) else { return .free }
+            return .held(by: row.holder, renewals: row.renewals)
+        } catch {
+            guard case .corrupt = error else { throw error }
+            return .damaged
         }
     }
 }
@@ -87,22 +112,13 @@ public final class Leases: Sendable {
 extension WriteTransaction {
     /// Takes a lease that nobody holds or that was `abandoned`, or renews it. False: another node has it.
     fileprivate func takeLease(
-        _ work: Leases.Work, _ holder: [UInt8], from abandoned: StoredLease?, now: Timestamp
+        _ work: Leases.Work, _ holder: [UInt8], from abandoned: LeaseRow?, now: Timestamp
     ) throws -> Bool {
-        let key = TextKey(Text(work.rawValue))
-        var lease = StoredLease(holder: holder)
-        if let row = try get(Tables.leases, key) {
-            guard row.holder == holder || abandoned?.isSame(as: row) == true else { return false }
-            lease.renewals = row.renewals &+ 1
-        }
-        lease.renewedAtMicros = now.microseconds
-        try put(Tables.leases, key, lease)
+        let row = try reading.lease(work)
+        guard row == .free || row == abandoned || row.isHeld(by: holder) else { return false }
+        var lease = StoredLease(holder: holder, renewedAtMicros: now.microseconds)
+        if case .held(_, let renewals) = row { lease.renewals = renewals &+ 1 }
+        try put(Tables.leases, TextKey(Text(work.rawValue)), lease)
         return true
-    }
-}
-
-extension StoredLease {
-    fileprivate func isSame(as other: StoredLease) -> Bool {
-        holder == other.holder && renewals == other.renewals
     }
 }

@@ -2,13 +2,14 @@ import Base
 import Store
 
 extension Project {
-    /// The periodic work on expired sessions and idempotency records, unused anonymous users, retired keys and stale
+    /// The periodic work on expired sessions and idempotency records, unused anonymous users, signing keys and stale
     /// readers. Nothing is deleted by its age while the clock is not proven, or differs from the cluster's.
     public func sweep() async {
         checkClock()
         tenants.forgetIdle()
         await callers.uses.sweep()
         await attempt { try await countLostUsage() }
+        await attempt { try await rotateSigningKeys() }
         guard time.isProven, store.journalStatus?.isClockWrong != true else {
             sweepsPutOff.add()
             return
@@ -22,11 +23,23 @@ extension Project {
         }
     }
 
+    /// Called in the place of `sweep` while a sweep still runs: no other node takes the lease meanwhile.
+    public func goOnSweeping() async { await attempt { _ = try await leases.hold(.sweep) } }
+
     private func attempt(_ work: () async throws -> Void) async {
         do {
             try await work()
         } catch {
             resources.log.error("the sweep failed", ["error": .text("\(error)")])
+        }
+    }
+
+    /// Makes the next signing keys. This deletes nothing, so it goes on while the machine's clock is behind, or ahead
+    /// and not believed. It waits while the time itself is that of a clock which has not proved itself.
+    private func rotateSigningKeys() async throws {
+        guard signingKeys.isNextKeyDue, time.mark != nil, store.journalStatus?.isClockWrong != true else { return }
+        try await WritePurpose.$current.withValue(.removal) {
+            if try await leases.hold(.sweep) { try await signingKeys.rotateDue() }
         }
     }
 

@@ -17,6 +17,8 @@ public final class Project: Sendable {
         public var projectID: Text
         public var issuer: Text
         public var signingAlgorithm = SigningAlgorithm.rs256
+        /// How long a signing key signs before the server replaces it by itself; zero: never.
+        public var signingKeyPeriod = Duration.zero
         public var passwordProfile = PasswordHashProfile.standard
         /// The page that the links in mails lead to; it calls ApplyOobCode, ResetPassword or SignInWithEmailLink.
         public var actionURL: Text

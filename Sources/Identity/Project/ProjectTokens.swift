@@ -28,7 +28,8 @@ public struct ProjectTokens: Sendable {
         func signer(_ use: TokenUse) -> TokenSigner {
             TokenSigner(
                 use: use, store: resources.store, sealing: masterKey.sealing, pool: pool, loop: loop,
-                clock: resources.clock, random: resources.random, limits: resources.limits)
+                clock: resources.clock, random: resources.random,
+                rotation: SigningKeyRotation(period: configuration.signingKeyPeriod), limits: resources.limits)
         }
         let marks = RowMarks(
             "live tokens", of: [Tables.users.declaration, Tables.sessions.declaration], in: resources.store)

@@ -15,12 +15,26 @@ struct RevocationUpkeep: Sendable {
     /// The time must be proven.
     func sweep() async throws {
         let (store, clock) = (resources.store, resources.clock)
+        // Before the newest note is followed by a whole one.
+        try tellDamagedNotes(now: clock.now())
         // The clock is read in the run, because the note is about all revocations up to then.
         try await store.write { try $0.noteRevocationTime(clock.now()) }
         try await forget(now: clock.now())
         while try await store.write({ [now = clock.now()] in
             try $0.forgetRevocationTimes(now: now, limit: Self.rowsPerWrite)
         }) {}
+    }
+
+    /// Logs a damaged note where the newest note is looked for, or the one that tells which revocations are old.
+    private func tellDamagedNotes(now: Timestamp) throws {
+        let areDamaged = try resources.store.read { transaction in
+            var areDamaged = false
+            for time in [now, now - RevocationRetention.sessionCookies] {
+                _ = try transaction.revocationNote(before: time) { areDamaged = true }
+            }
+            return areDamaged
+        }
+        if areDamaged { resources.damagedRecords.passOver(rowOf: Tables.revocationTimes.name.description) }
     }
 
     private func forget(now: Timestamp) async throws {

@@ -29,13 +29,13 @@ public struct SigningKeys: Sendable {
         for use: TokenUse, algorithm: SigningAlgorithm?, publishAhead: Duration, origin: Origin
     ) async throws -> SigningKeyInfo {
         let now = resources.clock.now()
-        let record = event(origin: origin)
+        let (record, signer) = (event(origin: origin), self.signer(of: use))
         do {
-            return try await signer(of: use).rotate(algorithm: algorithm, publishAhead: publishAhead) {
+            return try await signer.rotate(algorithm: algorithm, publishAhead: publishAhead) {
                 transaction, kind, keyID in
                 let answer = try transaction.once(origin, now: now) {
                     try record(transaction, kind, keyID)
-                    return try transaction.newSigningKey(keyID)
+                    return try transaction.newSigningKey(keyID, signer.rotation)
                 }
                 if answer.keyID != keyID { throw RepeatedRotation(key: answer) }
             }
@@ -43,6 +43,9 @@ public struct SigningKeys: Sendable {
             return repeated.key
         }
     }
+
+    /// Checks whether `rotate` would have room for a key. TOO_MANY_SIGNING_KEYS.
+    public func checkRoomForKey(of use: TokenUse) throws { try signer(of: use).checkRoomForKey() }
 
     /// Ends a signing key that may be in other hands; see `TokenSigner.revoke`. SIGNING_KEY_NOT_FOUND.
     public func revoke(_ keyID: Text, validateOnly: Bool, origin: Origin) async throws -> RevokedSigningKey {
@@ -56,14 +59,36 @@ public struct SigningKeys: Sendable {
             .signingKeyNotFound, "There is no signing key of this id; it may have been retired.")
     }
 
-    /// Deletes, in the sweep, the keys that verify nothing any more. Throws the first error after it has tried all
-    /// signers. While a key is damaged, none is deleted: after a change all keys are read again, which would fail.
+    /// Whether the next key of a signer is to be made now, as far as the published keys tell.
+    var isNextKeyDue: Bool { all.contains { $0.isNextKeyDue } }
+
+    /// Makes, in the sweep, the next keys of the signers for which it is time; see `TokenSigner.rotateIfDue`.
+    func rotateDue() async throws {
+        try await forEachSigner { signer in
+            guard let key = try await signer.rotateIfDue(record: event(origin: .server)) else { return }
+            resources.log.notice(
+                "a new signing key is published and will take over by itself",
+                [
+                    "key": .text(key.keyID.string),
+                    "use": .text(key.tokenUse == .sessionCookie ? "session cookies" : "ID tokens"),
+                    "signs_from_micros": .integer(key.signsFromMicros),
+                ])
+        }
+    }
+
+    /// Deletes, in the sweep, the keys that verify nothing any more.
     func retireExpired() async throws {
+        try await forEachSigner { try await $0.retireExpired(record: event(origin: .server)) }
+    }
+
+    /// Throws the first error after it has tried all signers. While a key is damaged, none is made or deleted: after a
+    /// change all keys are read again, which would fail.
+    private func forEachSigner(_ change: (TokenSigner) async throws -> Void) async throws {
         var failure: (any Error)?
-        let damaged = resources.damagedTenants
+        let damaged = resources.damagedRecords
         for signer in all {
             do {
-                try await signer.retireExpired(record: event(origin: .server))
+                try await change(signer)
             } catch StoreError.corrupt(let table) where table == SigningTables.keys.name.description {
                 damaged.passOver(rowOf: table)
             } catch {
@@ -90,14 +115,17 @@ private struct RepeatedRotation: Error {
 
 extension WriteTransaction {
     /// The description of a key that this transaction made.
-    fileprivate func newSigningKey(_ keyID: Text) throws -> SigningKeyInfo {
+    fileprivate func newSigningKey(_ keyID: Text, _ rotation: SigningKeyRotation) throws -> SigningKeyInfo {
         guard let key = try get(SigningTables.keys, TextKey(keyID)) else {
             preconditionFailure("the signing key \(keyID) is told of before it is made")
         }
+        let (createdAt, signsFrom) = (
+            Timestamp(microseconds: key.createdAtMicros), Timestamp(microseconds: key.signsFromMicros)
+        )
+        let nextKeyAt = rotation.nextKeyAt(createdAt: createdAt, signsFrom: signsFrom, at: createdAt)
         return SigningKeyInfo(
-            keyID: keyID, algorithm: key.algorithm,
-            state: key.signsFromMicros > key.createdAtMicros ? .published : .signing,
-            createdAtMicros: key.createdAtMicros, signsFromMicros: key.signsFromMicros,
-            tokenUse: key.tokenUse)
+            keyID: keyID, algorithm: key.algorithm, state: signsFrom > createdAt ? .published : .signing,
+            createdAtMicros: key.createdAtMicros, signsFromMicros: key.signsFromMicros, tokenUse: key.tokenUse,
+            rotatesAtMicros: nextKeyAt?.microseconds ?? 0)
     }
 }

@@ -11,6 +11,7 @@ public import Store
 /// |---|---|---|
 /// | number, asked for from elsewhere | 5 an hour, 15 a day | TOO_MANY_ATTEMPTS_TRY_LATER |
 /// | number, asked for from an address that its account knows | 5 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
+/// | number as a second factor, the first being shown | these once more | TOO_MANY_ATTEMPTS_TRY_LATER |
 /// | user or pending sign-in that the code is for | 10 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
 /// | end user's address | 20 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
 /// | region that the tenant does not name | 100 an hour | QUOTA_EXCEEDED |
@@ -43,6 +44,7 @@ enum SMSBudgets {
     enum Name: UInt8 {
         case number = 1, numberByDay = 2, knownNumber = 3, subject = 4, address = 5, region = 6, tenant = 7, caller = 8
         case wrongTestCodes = 9, wrongFactorCodes = 10, wrongFactorCodesByDay = 11, enrollments = 12
+        case factorNumber = 13, factorNumberByDay = 14, knownFactorNumber = 15
     }
 
     /// The budget of wrong codes of a test number: its code never changes, and would be found in the end.

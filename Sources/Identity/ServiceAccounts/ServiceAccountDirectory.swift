@@ -58,8 +58,10 @@ public final class ServiceAccountDirectory: Sendable {
 
     /// INVALID_SERVICE_ACCOUNT_ID, INVALID_DISPLAY_NAME, INVALID_ROLE, INVALID_SCOPE, TENANT_NOT_FOUND,
     /// SERVICE_ACCOUNT_ID_EXISTS. An empty id is replaced by a random one.
+    ///
+    /// `maker`, here and below: the caller who makes the change.
     public func create(
-        id wanted: Text, _ change: ServiceAccountChange, validateOnly: Bool, origin: Origin
+        id wanted: Text, _ change: ServiceAccountChange, by maker: Caller?, validateOnly: Bool, origin: Origin
     ) async throws -> ServiceAccount {
         let id = wanted.isEmpty ? resources.random.alphanumeric(20, lowercase: true) : wanted
         guard Values.isPlainID(id) else {
@@ -72,7 +74,8 @@ public final class ServiceAccountDirectory: Sendable {
         try change.apply(to: &account, limits: resources.limits)
         let made = account
         return try await resources.store.write { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
+            if let maker { try transaction.reading.requireValid(maker, now: now) }
+            return try transaction.once(validateOnly ? .server : origin, now: now) {
                 try transaction.reading.checkExists(made.scope)
                 guard try !transaction.exists(Tables.serviceAccounts, TextKey(id)) else {
                     throw Failure(
@@ -88,12 +91,13 @@ public final class ServiceAccountDirectory: Sendable {
     /// SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT and the refusals of `ServiceAccountChange`;
     /// TENANT_NOT_FOUND. The change holds from the next request and the next token on.
     public func update(
-        id: Text, _ change: ServiceAccountChange, validateOnly: Bool, origin: Origin
+        id: Text, _ change: ServiceAccountChange, by maker: Caller?, validateOnly: Bool, origin: Origin
     ) async throws -> ServiceAccount {
         let now = resources.clock.now()
         let limits = resources.limits
         return try await resources.store.write { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
+            if let maker { try transaction.reading.requireValid(maker, now: now) }
+            return try transaction.once(validateOnly ? .server : origin, now: now) {
                 var account = try transaction.reading.changeableServiceAccount(id)
                 try change.apply(to: &account, limits: limits)
                 if change.scope != nil { try transaction.reading.checkExists(account.scope) }

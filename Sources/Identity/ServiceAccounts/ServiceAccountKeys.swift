@@ -2,6 +2,7 @@ public import Base
 public import Crypto
 public import Messages
 import Reactor
+public import Rules
 import Store
 
 extension ServiceAccountDirectory {
@@ -11,8 +12,8 @@ extension ServiceAccountDirectory {
     /// SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT, TOO_MANY_SERVICE_ACCOUNT_KEYS; ALREADY_DONE for a repeated
     /// request. The key file is empty with `validateOnly`.
     public func createKey(
-        of id: Text, algorithm: SigningAlgorithm, lifetimeSeconds: Int64, validateOnly: Bool, origin: Origin,
-        deadline: Instant
+        of id: Text, algorithm: SigningAlgorithm, lifetimeSeconds: Int64, by maker: Caller?, validateOnly: Bool,
+        origin: Origin, deadline: Instant
     ) async throws -> (key: ServiceAccountKey, keyFile: Secret) {
         try Self.check(algorithm)
         let now = resources.clock.now()
@@ -21,6 +22,7 @@ extension ServiceAccountDirectory {
         let limits = resources.limits
         let account = try resources.store.read { transaction in
             let account = try transaction.changeableServiceAccount(id)
+            if !validateOnly, try transaction.wasDone(origin) { throw Failure.alreadyDone }
             try transaction.checkRoomForKey(of: id, limits: limits, now: now)
             return account
         }
@@ -28,6 +30,7 @@ extension ServiceAccountDirectory {
         let pair = try await pool.run(deadline: deadline) { SigningKey.generate(algorithm) }
         let stored = StoredServiceAccountKey(pair.publicKey, uploaded: false, expiresAt: expiresAt, now: now)
         try await resources.store.write { transaction in
+            if let maker { try transaction.reading.requireValid(maker, now: now) }
             try transaction.onceOnly(origin, now: now) {
                 _ = try transaction.reading.changeableServiceAccount(id)
                 try transaction.add(stored, to: id, limits: limits, origin: origin, now: now)
@@ -39,8 +42,8 @@ extension ServiceAccountDirectory {
     /// Keeps a public key whose private part never was on this server. INVALID_PUBLIC_KEY, INVALID_DURATION,
     /// SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT, SERVICE_ACCOUNT_KEY_EXISTS, TOO_MANY_SERVICE_ACCOUNT_KEYS.
     public func uploadKey(
-        _ publicKey: [UInt8], of id: Text, lifetimeSeconds: Int64, validateOnly: Bool, origin: Origin,
-        deadline: Instant
+        _ publicKey: [UInt8], of id: Text, lifetimeSeconds: Int64, by maker: Caller?, validateOnly: Bool,
+        origin: Origin, deadline: Instant
     ) async throws -> ServiceAccountKey {
         let now = resources.clock.now()
         let expiresAt = try Self.expiry(lifetimeSeconds: lifetimeSeconds, now: now)
@@ -48,7 +51,8 @@ extension ServiceAccountDirectory {
         let stored = StoredServiceAccountKey(key, uploaded: true, expiresAt: expiresAt, now: now)
         let limits = resources.limits
         return try await resources.store.write { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
+            if let maker { try transaction.reading.requireValid(maker, now: now) }
+            return try transaction.once(validateOnly ? .server : origin, now: now) {
                 _ = try transaction.reading.changeableServiceAccount(id)
                 guard try !transaction.exists(Tables.serviceAccountKeys, ServiceAccountKeyKey(id, key.keyID)) else {
                     throw Failure(

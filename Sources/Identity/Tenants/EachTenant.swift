@@ -10,7 +10,7 @@ extension ReadTransaction {
     ///
     /// Returns the tenant to go on after; nil if there are no more.
     func eachTenant(
-        after last: TenantPrefix?, limit: Int, passingOver damaged: DamagedTenants,
+        after last: TenantPrefix?, limit: Int, passingOver damaged: DamagedRecords,
         _ body: (Text, StoredTenant) -> Void
     ) throws -> TenantPrefix? {
         let found = try keys(of: Tables.tenants, after: last, limit: limit)

@@ -118,7 +118,7 @@ public final class TenantDirectory: Sendable {
     ///
     /// A tenant with a damaged record stays as it is, and does not keep the others.
     private func finishDeletions(after last: TenantPrefix?) async throws -> TenantPrefix? {
-        let damaged = resources.damagedTenants
+        let damaged = resources.damagedRecords
         let (unfinished, next) = try resources.store.read { transaction in
             var ids: [Text] = []
             let next = try transaction.eachTenant(

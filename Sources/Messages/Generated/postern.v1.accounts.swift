@@ -1136,7 +1136,8 @@ extension AccountsResetPasswordRequest: ConvertibleToC {
 
 public struct AccountsResetPasswordResponse: Message {
     public var email: Text = .empty
-    /// Keep it, and send it with the next SignInWithPassword or Reauthenticate: docs/protocol.md, "Devices".
+    /// Keep it, and send it with the next SignInWithPassword or Reauthenticate: docs/protocol.md, "Devices". The answer to
+    /// a repeated request leaves it out.
     public var deviceToken: Text = .empty
 
     public init() {}

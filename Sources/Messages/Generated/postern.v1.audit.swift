@@ -31,6 +31,8 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case emailRecovered = 22
     case passwordReset = 23
     case outboxMessageRead = 24
+    /// A mail or SMS was deleted that was still to be delivered, or was given up; `detail` says what for, and has its id.
+    case outboxMessageDeleted = 162
     case oobLinkGenerated = 25
     case emailConfigUpdated = 26
     /// A test mail was asked for; detail: how it is delivered.

@@ -62,6 +62,7 @@ public struct IdpCredential: Message {
     public var providerID: Text = .empty
     public var credential: Credential?
     /// The nonce that the application sent to the provider. The ID token must carry it, as it is or as its SHA-256 in hex.
+    /// With provider_id_token, a nonce claim of 64 hexadecimal digits in lower case is always taken for a SHA-256.
     /// Required for an ID token that carries a nonce, unless the provider is configured with accept_unknown_nonce.
     public var nonce: Text = .empty
     /// With authorization_code: the same as in the authorization request.

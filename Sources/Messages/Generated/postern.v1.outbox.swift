@@ -364,18 +364,21 @@ extension OutboxGetResponse: ConvertibleToC {
 public struct OutboxRetryRequest: Message {
     public var tenantID: Text = .empty
     public var messageID: Text = .empty
+    public var validateOnly: Bool = false
 
     public init() {}
 
-    public init(tenantID: Text = .empty, messageID: Text = .empty) {
+    public init(tenantID: Text = .empty, messageID: Text = .empty, validateOnly: Bool = false) {
         self.tenantID = tenantID
         self.messageID = messageID
+        self.validateOnly = validateOnly
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
     public enum FieldNumber {
         @inlinable public static var tenantID: Int { 1 }
         @inlinable public static var messageID: Int { 2 }
+        @inlinable public static var validateOnly: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -393,11 +396,13 @@ extension OutboxRetryRequest: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__V1__OutboxRetryRequest>) {
         self.tenantID = Text(copying: source.pointee.tenant_id)
         self.messageID = Text(copying: source.pointee.message_id)
+        self.validateOnly = source.pointee.validate_only != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__OutboxRetryRequest>, arena: Arena) {
         target.pointee.tenant_id = arena.copy(self.tenantID)
         target.pointee.message_id = arena.copy(self.messageID)
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
     }
 }
 
@@ -438,18 +443,21 @@ extension OutboxRetryResponse: ConvertibleToC {
 public struct OutboxDeleteRequest: Message {
     public var tenantID: Text = .empty
     public var messageID: Text = .empty
+    public var validateOnly: Bool = false
 
     public init() {}
 
-    public init(tenantID: Text = .empty, messageID: Text = .empty) {
+    public init(tenantID: Text = .empty, messageID: Text = .empty, validateOnly: Bool = false) {
         self.tenantID = tenantID
         self.messageID = messageID
+        self.validateOnly = validateOnly
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
     public enum FieldNumber {
         @inlinable public static var tenantID: Int { 1 }
         @inlinable public static var messageID: Int { 2 }
+        @inlinable public static var validateOnly: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -467,11 +475,13 @@ extension OutboxDeleteRequest: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__V1__OutboxDeleteRequest>) {
         self.tenantID = Text(copying: source.pointee.tenant_id)
         self.messageID = Text(copying: source.pointee.message_id)
+        self.validateOnly = source.pointee.validate_only != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__OutboxDeleteRequest>, arena: Arena) {
         target.pointee.tenant_id = arena.copy(self.tenantID)
         target.pointee.message_id = arena.copy(self.messageID)
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
     }
 }
 

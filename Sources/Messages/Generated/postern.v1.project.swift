@@ -842,6 +842,8 @@ public struct SigningKeyInfo: Message {
     /// When the key leaves the JWKS; 0 = not yet known.
     public var retiresAtMicros: Int64 = 0
     public var tokenUse: TokenUse = .unspecified
+    /// When the server makes the key's successor by itself and publishes it; 0 = it makes none, or there is a successor.
+    public var rotatesAtMicros: Int64 = 0
 
     public init() {}
 
@@ -852,7 +854,8 @@ public struct SigningKeyInfo: Message {
         createdAtMicros: Int64 = 0,
         signsFromMicros: Int64 = 0,
         retiresAtMicros: Int64 = 0,
-        tokenUse: TokenUse = .unspecified
+        tokenUse: TokenUse = .unspecified,
+        rotatesAtMicros: Int64 = 0
     ) {
         self.keyID = keyID
         self.algorithm = algorithm
@@ -861,6 +864,7 @@ public struct SigningKeyInfo: Message {
         self.signsFromMicros = signsFromMicros
         self.retiresAtMicros = retiresAtMicros
         self.tokenUse = tokenUse
+        self.rotatesAtMicros = rotatesAtMicros
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -872,6 +876,7 @@ public struct SigningKeyInfo: Message {
         @inlinable public static var signsFromMicros: Int { 5 }
         @inlinable public static var retiresAtMicros: Int { 6 }
         @inlinable public static var tokenUse: Int { 7 }
+        @inlinable public static var rotatesAtMicros: Int { 8 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -893,6 +898,7 @@ extension SigningKeyInfo: ConvertibleToC {
         self.signsFromMicros = source.pointee.signs_from_micros
         self.retiresAtMicros = source.pointee.retires_at_micros
         self.tokenUse = enumeration(source.pointee.token_use.rawValue)
+        self.rotatesAtMicros = source.pointee.rotates_at_micros
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__SigningKeyInfo>, arena: Arena) {
@@ -903,6 +909,7 @@ extension SigningKeyInfo: ConvertibleToC {
         target.pointee.signs_from_micros = self.signsFromMicros
         target.pointee.retires_at_micros = self.retiresAtMicros
         target.pointee.token_use = Postern__V1__TokenUse(rawValue: UInt32(self.tokenUse.rawValue))
+        target.pointee.rotates_at_micros = self.rotatesAtMicros
     }
 }
 
@@ -1347,7 +1354,7 @@ public struct ProjectGetClusterStatusResponse: Message {
     public var clusterID: Text = .empty
     /// The newest entry of the journal that the node holds.
     public var position: Int64 = 0
-    /// Whether the engine answers.
+    /// Whether the engine answers, and takes entries.
     public var connected: Bool = false
     /// Entries that the node knows of and does not hold yet.
     public var behindEntries: Int64 = 0

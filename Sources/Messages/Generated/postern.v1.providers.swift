@@ -57,8 +57,9 @@ public struct Provider: Message {
     /// Counts the updates.
     public var revision: Int64 = 0
     /// Accepts an ID token that carries a nonce even if the request gives no nonce; a nonce that is given must match all
-    /// the same. While false, such a token needs the nonce that the application sent, which a thief of the token does not
-    /// know. Some SDKs add a nonce that the application never learns (Google's on iOS).
+    /// the same. While false, such a token needs the nonce. A thief of the token does not know the nonce if the application
+    /// sent the provider its SHA-256, as Firebase's guides say. Some SDKs add a nonce that the application never learns
+    /// (Google's on iOS).
     public var acceptUnknownNonce: Bool = false
 
     public init() {}

@@ -1709,6 +1709,7 @@ extension UsersUpdateManyResponse: ConvertibleToC {
 public struct BatchRejection: Message {
     /// The item's index in the request, from 0.
     public var index: Int32 = 0
+    /// The item's, or its first 128 bytes.
     public var uid: Text = .empty
     /// The stable reason, as ErrorInfo.reason.
     public var reason: Text = .empty
@@ -2360,6 +2361,7 @@ extension BcryptSpec: ConvertibleToC {
 }
 
 public struct FirebaseScryptSpec: Message {
+    /// A hash is this key, encrypted. So a row whose hash has another length is rejected (INVALID_PASSWORD_HASH).
     public var signerKey: Secret = .empty
     public var saltSeparator: [UInt8] = []
     /// 1..8.
@@ -2626,6 +2628,13 @@ public struct ImportUser: Message {
     public var passwordUpdatedAtMicros: Int64 = 0
     /// At most 5. A user who is replaced and has factors keeps the old factors instead.
     public var secondFactors: [ImportSecondFactor] = []
+    /// A back end knows its user by this uid: somebody signed in with a custom token, before the user typed an email. If
+    /// the user has an unverified email that the user typed, the person who proves it gets the email in another account.
+    /// A user who is replaced keeps this mark.
+    public var customTokenSignIn: Bool = false
+    /// The user typed the email and did not prove it. Otherwise the import vouches for the email: the person who proves it
+    /// is this user. It has no effect without an email, or with email_verified.
+    public var emailTypedByUser: Bool = false
 
     public init() {}
 
@@ -2646,7 +2655,9 @@ public struct ImportUser: Message {
         hashSpec: Text = .empty,
         emailLinkSignIn: Bool = false,
         passwordUpdatedAtMicros: Int64 = 0,
-        secondFactors: [ImportSecondFactor] = []
+        secondFactors: [ImportSecondFactor] = [],
+        customTokenSignIn: Bool = false,
+        emailTypedByUser: Bool = false
     ) {
         self.uid = uid
         self.email = email
@@ -2665,6 +2676,8 @@ public struct ImportUser: Message {
         self.emailLinkSignIn = emailLinkSignIn
         self.passwordUpdatedAtMicros = passwordUpdatedAtMicros
         self.secondFactors = secondFactors
+        self.customTokenSignIn = customTokenSignIn
+        self.emailTypedByUser = emailTypedByUser
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -2686,6 +2699,8 @@ public struct ImportUser: Message {
         @inlinable public static var emailLinkSignIn: Int { 15 }
         @inlinable public static var passwordUpdatedAtMicros: Int { 16 }
         @inlinable public static var secondFactors: Int { 17 }
+        @inlinable public static var customTokenSignIn: Int { 18 }
+        @inlinable public static var emailTypedByUser: Int { 19 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -2717,6 +2732,8 @@ extension ImportUser: ConvertibleToC {
         self.emailLinkSignIn = source.pointee.email_link_sign_in != 0
         self.passwordUpdatedAtMicros = source.pointee.password_updated_at_micros
         self.secondFactors = copiedMessages(source.pointee.n_second_factors, source.pointee.second_factors)
+        self.customTokenSignIn = source.pointee.custom_token_sign_in != 0
+        self.emailTypedByUser = source.pointee.email_typed_by_user != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ImportUser>, arena: Arena) {
@@ -2739,6 +2756,8 @@ extension ImportUser: ConvertibleToC {
         target.pointee.password_updated_at_micros = self.passwordUpdatedAtMicros
         target.pointee.n_second_factors = self.secondFactors.count
         target.pointee.second_factors = arena.copyEach(self.secondFactors) { arena.make($0) }
+        target.pointee.custom_token_sign_in = self.customTokenSignIn ? 1 : 0
+        target.pointee.email_typed_by_user = self.emailTypedByUser ? 1 : 0
     }
 }
 
@@ -2972,6 +2991,7 @@ extension UsersImportResponse: ConvertibleToC {
 public struct ImportRejection: Message {
     /// Counted from 0 over the whole stream.
     public var index: Int64 = 0
+    /// The row's, or its first 128 bytes.
     public var uid: Text = .empty
     /// The stable reason, as ErrorInfo.reason.
     public var reason: Text = .empty
@@ -3408,6 +3428,7 @@ public struct UsersGenerateOobLinkRequest: Message {
     public var email: Text = .empty
     public var newEmail: Text = .empty
     public var continueURL: Text = .empty
+    public var validateOnly: Bool = false
 
     public init() {}
 
@@ -3416,13 +3437,15 @@ public struct UsersGenerateOobLinkRequest: Message {
         requestType: OobRequestType = .unspecified,
         email: Text = .empty,
         newEmail: Text = .empty,
-        continueURL: Text = .empty
+        continueURL: Text = .empty,
+        validateOnly: Bool = false
     ) {
         self.tenantID = tenantID
         self.requestType = requestType
         self.email = email
         self.newEmail = newEmail
         self.continueURL = continueURL
+        self.validateOnly = validateOnly
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -3432,6 +3455,7 @@ public struct UsersGenerateOobLinkRequest: Message {
         @inlinable public static var email: Int { 3 }
         @inlinable public static var newEmail: Int { 4 }
         @inlinable public static var continueURL: Int { 5 }
+        @inlinable public static var validateOnly: Int { 6 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -3452,6 +3476,7 @@ extension UsersGenerateOobLinkRequest: ConvertibleToC {
         self.email = Text(copying: source.pointee.email)
         self.newEmail = Text(copying: source.pointee.new_email)
         self.continueURL = Text(copying: source.pointee.continue_url)
+        self.validateOnly = source.pointee.validate_only != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__UsersGenerateOobLinkRequest>, arena: Arena) {
@@ -3460,9 +3485,11 @@ extension UsersGenerateOobLinkRequest: ConvertibleToC {
         target.pointee.email = arena.copy(self.email)
         target.pointee.new_email = arena.copy(self.newEmail)
         target.pointee.continue_url = arena.copy(self.continueURL)
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
     }
 }
 
+/// With validate_only, no code is made: code and links are empty.
 public struct UsersGenerateOobLinkResponse: Message {
     public var oobCode: Secret = .empty
     public var oobLink: Secret = .empty
@@ -3722,13 +3749,15 @@ public struct UsersRevokeSessionRequest: Message {
     public var tenantID: Text = .empty
     public var uid: Text = .empty
     public var sessionID: Text = .empty
+    public var validateOnly: Bool = false
 
     public init() {}
 
-    public init(tenantID: Text = .empty, uid: Text = .empty, sessionID: Text = .empty) {
+    public init(tenantID: Text = .empty, uid: Text = .empty, sessionID: Text = .empty, validateOnly: Bool = false) {
         self.tenantID = tenantID
         self.uid = uid
         self.sessionID = sessionID
+        self.validateOnly = validateOnly
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -3736,6 +3765,7 @@ public struct UsersRevokeSessionRequest: Message {
         @inlinable public static var tenantID: Int { 1 }
         @inlinable public static var uid: Int { 2 }
         @inlinable public static var sessionID: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -3754,12 +3784,14 @@ extension UsersRevokeSessionRequest: ConvertibleToC {
         self.tenantID = Text(copying: source.pointee.tenant_id)
         self.uid = Text(copying: source.pointee.uid)
         self.sessionID = Text(copying: source.pointee.session_id)
+        self.validateOnly = source.pointee.validate_only != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__UsersRevokeSessionRequest>, arena: Arena) {
         target.pointee.tenant_id = arena.copy(self.tenantID)
         target.pointee.uid = arena.copy(self.uid)
         target.pointee.session_id = arena.copy(self.sessionID)
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
     }
 }
 

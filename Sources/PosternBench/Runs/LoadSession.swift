@@ -50,7 +50,8 @@ final class LoadSession {
     func run(_ plan: RunPlan, _ allocations: AllocationCounter? = nil) -> RunResult {
         let start = Instant.now
         let periods = RunPeriods(
-            from: start, warmup: .seconds(plan.warmup), counted: .seconds(plan.seconds), drain: plan.drain)
+            from: start, warmup: .seconds(plan.warmup), counted: .seconds(plan.seconds),
+            drain: min(plan.drain, .seconds(options.target.address.silenceSecondsMax)))
         let failure = Mutex<String?>(nil)
         for loop in loops { loop.live.begin() }
         let threads = loops.enumerated().map { index, loop in

@@ -197,8 +197,8 @@ public struct OutboxClient: Sendable {
         try await channel.unary("postern.v1.Outbox", "Retry", request, idempotent: false, options: options)
     }
 
-    /// Deletes a message, which is then not delivered any more; a code in it stays valid. Refusals:
-    /// OUTBOX_MESSAGE_NOT_FOUND.
+    /// Deletes a message, which is then not delivered any more; a code in it stays valid. If the message was still to be
+    /// delivered, or was given up, the event log says who deleted it. Refusals: OUTBOX_MESSAGE_NOT_FOUND.
     public func delete(_ request: OutboxDeleteRequest, options: CallOptions = .init()) async throws(Failure)
         -> OutboxDeleteResponse
     {
@@ -712,8 +712,8 @@ public struct ProjectClient: Sendable {
     }
 
     /// Makes a new signing key. It is published at once and signs after `publish_ahead_seconds`. The key before it then
-    /// only verifies, until the last token that it signed has expired. Refusals: INVALID_ALGORITHM, INVALID_DURATION,
-    /// TOO_MANY_SIGNING_KEYS.
+    /// only verifies, until the last token that it signed has expired. The server also makes new keys by itself
+    /// (docs/operations.md, "Signing keys"). Refusals: INVALID_ALGORITHM, INVALID_DURATION, TOO_MANY_SIGNING_KEYS.
     public func rotateSigningKey(_ request: ProjectRotateSigningKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectRotateSigningKeyResponse
     {
@@ -1239,9 +1239,9 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "Count", request, idempotent: true, options: options)
     }
 
-    /// The users that meet all given conditions. An answer reads at most 1,000 rows and 1 MiB and says how many it read,
-    /// so it may hold few users, or none, without being the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN,
-    /// INVALID_QUERY, UPGRADE_PENDING.
+    /// The users that meet all given conditions. An answer reads at most 1,000 rows and 1 MiB (256 KiB with a condition on
+    /// claims) and says how many it read, so it may hold few users, or none, without being the last. Refusals:
+    /// INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY, UPGRADE_PENDING.
     public func query(_ request: UsersQueryRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersQueryResponse
     {
@@ -1318,7 +1318,7 @@ public struct UsersClient: Sendable {
     }
 
     /// Ends one session; its tokens are refused from the answer on, and so are the enrollment credentials that were
-    /// obtained in it. Refusals: USER_NOT_FOUND, SESSION_NOT_FOUND.
+    /// obtained in it. A session that has ended already is no refusal. Refusals: USER_NOT_FOUND, SESSION_NOT_FOUND.
     public func revokeSession(_ request: UsersRevokeSessionRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersRevokeSessionResponse
     {
@@ -1378,8 +1378,8 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "AddSecondFactor", request, idempotent: false, options: options)
     }
 
-    /// Removes one second factor of a user, or all, with the recovery codes. Refusals: MISSING_MFA_ENROLLMENT_ID,
-    /// USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
+    /// Removes one second factor of a user, or all, with the recovery codes. Sessions go on, also those that showed the
+    /// factor (RevokeTokens ends them). Refusals: MISSING_MFA_ENROLLMENT_ID, USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
     public func removeSecondFactor(_ request: UsersRemoveSecondFactorRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersRemoveSecondFactorResponse
     {

@@ -104,8 +104,8 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Deletes a message, which is then not delivered any more; a code in it stays valid. Refusals:
-    /// OUTBOX_MESSAGE_NOT_FOUND.
+    /// Deletes a message, which is then not delivered any more; a code in it stays valid. If the message was still to be
+    /// delivered, or was given up, the event log says who deleted it. Refusals: OUTBOX_MESSAGE_NOT_FOUND.
     static let outboxDelete = MethodDescriptor(
         service: "postern.v1.Outbox", method: "Delete", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -499,8 +499,8 @@ extension MethodDescriptor {
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Makes a new signing key. It is published at once and signs after `publish_ahead_seconds`. The key before it then
-    /// only verifies, until the last token that it signed has expired. Refusals: INVALID_ALGORITHM, INVALID_DURATION,
-    /// TOO_MANY_SIGNING_KEYS.
+    /// only verifies, until the last token that it signed has expired. The server also makes new keys by itself
+    /// (docs/operations.md, "Signing keys"). Refusals: INVALID_ALGORITHM, INVALID_DURATION, TOO_MANY_SIGNING_KEYS.
     static let projectRotateSigningKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RotateSigningKey", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: false, mutation: true,
@@ -927,9 +927,9 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The users that meet all given conditions. An answer reads at most 1,000 rows and 1 MiB and says how many it read,
-    /// so it may hold few users, or none, without being the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN,
-    /// INVALID_QUERY, UPGRADE_PENDING.
+    /// The users that meet all given conditions. An answer reads at most 1,000 rows and 1 MiB (256 KiB with a condition on
+    /// claims) and says how many it read, so it may hold few users, or none, without being the last. Refusals:
+    /// INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY, UPGRADE_PENDING.
     static let usersQuery = MethodDescriptor(
         service: "postern.v1.Users", method: "Query", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
@@ -997,7 +997,7 @@ extension MethodDescriptor {
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Ends one session; its tokens are refused from the answer on, and so are the enrollment credentials that were
-    /// obtained in it. Refusals: USER_NOT_FOUND, SESSION_NOT_FOUND.
+    /// obtained in it. A session that has ended already is no refusal. Refusals: USER_NOT_FOUND, SESSION_NOT_FOUND.
     static let usersRevokeSession = MethodDescriptor(
         service: "postern.v1.Users", method: "RevokeSession", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
@@ -1050,8 +1050,8 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Removes one second factor of a user, or all, with the recovery codes. Refusals: MISSING_MFA_ENROLLMENT_ID,
-    /// USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
+    /// Removes one second factor of a user, or all, with the recovery codes. Sessions go on, also those that showed the
+    /// factor (RevokeTokens ends them). Refusals: MISSING_MFA_ENROLLMENT_ID, USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
     static let usersRemoveSecondFactor = MethodDescriptor(
         service: "postern.v1.Users", method: "RemoveSecondFactor", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,

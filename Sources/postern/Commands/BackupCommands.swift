@@ -10,10 +10,11 @@ enum BackupCommands {
 
     static let create = Command(
         path: ["backup", "create"], methods: ["Project/Backup"],
-        summary: "Writes a backup of the whole running server to a file; the master key is not in it.",
-        example: "backup create /backups/postern.backup", operands: [.required("file")], isReadOnly: true
+        summary: "Writes a backup of the whole running server, without the master key; - is standard output.",
+        example: "backup create /backups/postern.backup", operands: [.required("file|-")], isReadOnly: true
     ) { session in
         let path = session.arguments.operands[0]
+        guard path != "-" else { return try await createOnOutput(session) }
         guard !File.exists(path) else {
             throw CommandError.usage("\(path): exists already", hint: "a backup is not overwritten: name another file")
         }
@@ -29,15 +30,30 @@ enum BackupCommands {
             byteCount = try await backup.forEachPiece {
                 try File.write($0, to: descriptor, name: unfinished)
             }
-            guard fsync(descriptor) == 0, link(unfinished, path) == 0 else {
+            guard fsync(descriptor) == 0 else {
                 throw CommandError("\(path): \(String(cString: strerror(errno)))")
             }
+            try File.giveName(path, to: unfinished)
         } catch {
             unlink(unfinished)
             throw error
         }
-        unlink(unfinished)
         session.say("\(path): \(byteCount) bytes")
+    }
+
+    /// For a program that keeps the backup. What it gets is whole only if this command ends well.
+    private static func createOnOutput(_ session: Session) async throws {
+        let console = session.console
+        guard !console.outputIsForTerminal else {
+            throw CommandError.usage("a backup is not for a terminal", hint: "name a file, or pipe it to a program")
+        }
+        let client = ProjectClient(channel: try session.channel())
+        let backup = try await client.backup(ProjectBackupRequest(), options: session.streamOptions)
+        let byteCount = try await backup.forEachPiece {
+            console.write($0)
+            try console.checkOutput()
+        }
+        session.say("\(byteCount) bytes")
     }
 
     static let verify = Command(

@@ -38,7 +38,8 @@ enum KeyCommands {
             validateOnly: session.isValidatingOnly,
             tokenUse: session.arguments.isSet("session-cookies") ? .sessionCookie : .idToken)
         let key = try await client.rotateSigningKey(request, options: session.callOptions()).key
-        session.output.print(key ?? SigningKeyInfo())
+        // A dry run makes no key.
+        if let key { session.output.print(key) }
     }
 
     static let revoke = Command(

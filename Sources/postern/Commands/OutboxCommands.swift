@@ -44,20 +44,24 @@ enum OutboxCommands {
 
     static let retry = Command(
         path: ["outbox", "retry"], methods: ["Outbox/Retry"], summary: "Delivers a dead or waiting mail at once.",
-        example: "-t acme outbox retry 00065f1c2d3e4f50AbCdEfGhIj", operands: [.required("message-id")]
+        example: "-t acme outbox retry 00065f1c2d3e4f50AbCdEfGhIj", operands: [.required("message-id")],
+        isValidatable: true
     ) { session in
         let request = OutboxRetryRequest(
-            tenantID: try session.tenantID(), messageID: Text(session.arguments.operands[0]))
+            tenantID: try session.tenantID(), messageID: Text(session.arguments.operands[0]),
+            validateOnly: session.isValidatingOnly)
         let answer = try await client(session).retry(request, options: session.callOptions())
         session.output.print(answer.message ?? OutboxMessage())
     }
 
     static let delete = Command(
         path: ["outbox", "delete"], methods: ["Outbox/Delete"], summary: "Deletes a mail; a code in it stays valid.",
-        example: "-t acme outbox delete 00065f1c2d3e4f50AbCdEfGhIj", operands: [.required("message-id")]
+        example: "-t acme outbox delete 00065f1c2d3e4f50AbCdEfGhIj", operands: [.required("message-id")],
+        isValidatable: true
     ) { session in
         let id = session.arguments.operands[0]
-        let request = OutboxDeleteRequest(tenantID: try session.tenantID(), messageID: Text(id))
+        let request = OutboxDeleteRequest(
+            tenantID: try session.tenantID(), messageID: Text(id), validateOnly: session.isValidatingOnly)
         _ = try await client(session).delete(request, options: session.callOptions())
         session.say("message \(id) deleted")
     }

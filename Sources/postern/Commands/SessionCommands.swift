@@ -21,12 +21,13 @@ enum SessionCommands {
     static let revoke = Command(
         path: ["session", "revoke"], methods: ["Users/RevokeSession"],
         summary: "Ends one session of a user; its tokens are refused from now on.",
-        example: "-t acme session revoke u1 0f3a…", operands: [.required("uid|email"), .required("session-id")]
+        example: "-t acme session revoke u1 0f3a…", operands: [.required("uid|email"), .required("session-id")],
+        isValidatable: true
     ) { session in
         let operands = session.arguments.operands
         let request = UsersRevokeSessionRequest(
             tenantID: try session.tenantID(), uid: try await session.uid(named: operands[0]),
-            sessionID: Text(operands[1]))
+            sessionID: Text(operands[1]), validateOnly: session.isValidatingOnly)
         let client = UsersClient(channel: try session.channel())
         _ = try await client.revokeSession(request, options: session.callOptions())
         session.say("session \(operands[1]) ended")

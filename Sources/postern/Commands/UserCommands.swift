@@ -209,16 +209,18 @@ enum UserCommands {
             "This deletes \(uids.count) users of \(TenantCommands.title(tenantID)), for good.",
             byName: TenantCommands.confirmedName(tenantID))
         var (deletedCount, rejectedCount) = (0, 0)
-        for start in stride(from: 0, to: uids.count, by: 1_000) {
-            let slice = Array(uids[start..<min(start + 1_000, uids.count)])
-            let request = UsersBatchDeleteRequest(
-                tenantID: tenantID, uids: slice, force: session.arguments.isSet("force"),
-                validateOnly: session.isValidatingOnly)
-            let answer = try await client(session).batchDelete(request, options: session.callOptions())
-            deletedCount += Int(answer.deletedCount)
-            rejectedCount += answer.rejections.count
-            for rejection in answer.rejections {
-                session.console.say("\(rejection.uid): \(rejection.message) [\(rejection.reason)]")
+        try await makeCalls(session, done: deletedCount == 0 ? nil : "\(deletedCount) users were deleted before") {
+            for start in stride(from: 0, to: uids.count, by: 1_000) {
+                let slice = Array(uids[start..<min(start + 1_000, uids.count)])
+                let request = UsersBatchDeleteRequest(
+                    tenantID: tenantID, uids: slice, force: session.arguments.isSet("force"),
+                    validateOnly: session.isValidatingOnly)
+                let answer = try await client(session).batchDelete(request, options: session.callOptions())
+                deletedCount += Int(answer.deletedCount)
+                rejectedCount += answer.rejections.count
+                for rejection in answer.rejections {
+                    session.console.say("\(rejection.uid): \(rejection.message) [\(rejection.reason)]")
+                }
             }
         }
         session.say("\(deletedCount) users deleted")

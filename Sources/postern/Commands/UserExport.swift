@@ -155,7 +155,7 @@ struct ExportRun {
     }
 
     private mutating func finish() throws {
-        try write(writer.end)
+        try write(writer.end(userCount: place.userCount))
         if path != "-" {
             guard fsync(descriptor) == 0 || errno == EINVAL, Glibc.close(descriptor) == 0 else {
                 throw CommandError("\(path): \(String(cString: strerror(errno)))")

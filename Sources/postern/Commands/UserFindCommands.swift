@@ -71,6 +71,7 @@ enum UserFindCommands {
     private static func printByLastSignIn(
         _ session: Session, _ fetch: (Text, Int32) async throws -> ([User], next: Text)
     ) async throws {
+        let limit = try session.arguments.integer("limit", in: 1...Int64.max) ?? .max
         var users: [User] = []
         var token = Text.empty
         repeat {
@@ -83,7 +84,6 @@ enum UserFindCommands {
             isDescending
                 ? $0.lastSignInAtMicros > $1.lastSignInAtMicros : $0.lastSignInAtMicros < $1.lastSignInAtMicros
         }
-        let limit = try session.arguments.integer("limit", in: 1...Int64.max) ?? .max
         session.output.print(Array(users.prefix(Int(clamping: limit))))
     }
 

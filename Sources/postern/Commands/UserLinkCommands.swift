@@ -70,7 +70,7 @@ enum UserLinkCommands {
         operands: [.required("kind"), .required("email")],
         flags: [
             Flag("new-email", "EMAIL", "with change-email"), Flag("continue-url", "URL", "where it leads afterwards"),
-        ]
+        ], isValidatable: true
     ) { session in
         let arguments = session.arguments
         guard let kind = kinds.first(where: { $0.name == arguments.operands[0] }) else {
@@ -79,7 +79,8 @@ enum UserLinkCommands {
         }
         let request = UsersGenerateOobLinkRequest(
             tenantID: try session.tenantID(), requestType: kind.type, email: Text(arguments.operands[1]),
-            newEmail: arguments.text("new-email") ?? .empty, continueURL: arguments.text("continue-url") ?? .empty)
+            newEmail: arguments.text("new-email") ?? .empty, continueURL: arguments.text("continue-url") ?? .empty,
+            validateOnly: session.isValidatingOnly)
         session.output.print(try await client(session).generateOobLink(request, options: session.callOptions()))
     }
 

@@ -51,16 +51,18 @@ enum UserPatchCommand {
     private static func run(_ first: UsersUpdateManyRequest, _ session: Session) async throws {
         let client = UsersClient(channel: try session.channel())
         var (request, changed, unchanged, rejected) = (first, Int64(0), Int64(0), Int64(0))
-        repeat {
-            let answer = try await client.updateMany(request, options: session.callOptions())
-            changed += Int64(answer.changedCount)
-            unchanged += Int64(answer.unchangedCount)
-            rejected += Int64(answer.rejections.count)
-            for rejection in answer.rejections {
-                session.say("\(rejection.uid): \(rejection.reason) \(rejection.message)")
-            }
-            request.pageToken = answer.nextPageToken
-        } while !request.pageToken.isEmpty
+        try await makeCalls(session, done: changed == 0 ? nil : "\(changed) users were changed before") {
+            repeat {
+                let answer = try await client.updateMany(request, options: session.callOptions())
+                changed += Int64(answer.changedCount)
+                unchanged += Int64(answer.unchangedCount)
+                rejected += Int64(answer.rejections.count)
+                for rejection in answer.rejections {
+                    session.say("\(rejection.uid): \(rejection.reason) \(rejection.message)")
+                }
+                request.pageToken = answer.nextPageToken
+            } while !request.pageToken.isEmpty
+        }
         session.output.print(PatchedUsers(changed: changed, unchanged: unchanged, rejected: rejected))
         if rejected > 0 { throw CommandError("\(rejected) users could not be changed", exitCode: .partial) }
     }

@@ -75,4 +75,5 @@ enum MethodDescriptorProtoNumber {
 enum MethodOptionsNumber {
     static let rule = 50001
     static let stubOnly = 50002
+    static let noValidateOnly = 50003
 }

@@ -78,6 +78,7 @@ extension Messages.EventKind {
         case .emailRecovered: "EVENT_KIND_EMAIL_RECOVERED"
         case .passwordReset: "EVENT_KIND_PASSWORD_RESET"
         case .outboxMessageRead: "EVENT_KIND_OUTBOX_MESSAGE_READ"
+        case .outboxMessageDeleted: "EVENT_KIND_OUTBOX_MESSAGE_DELETED"
         case .oobLinkGenerated: "EVENT_KIND_OOB_LINK_GENERATED"
         case .emailConfigUpdated: "EVENT_KIND_EMAIL_CONFIG_UPDATED"
         case .emailConfigTested: "EVENT_KIND_EMAIL_CONFIG_TESTED"
@@ -1010,6 +1011,8 @@ extension Messages.ImportUser: MessageJSON {
             .init("email_link_sign_in", .bool(self.emailLinkSignIn)),
             .init("password_updated_at_micros", .integer(self.passwordUpdatedAtMicros)),
             .init("second_factors", .array(self.secondFactors.map { $0.json })),
+            .init("custom_token_sign_in", .bool(self.customTokenSignIn)),
+            .init("email_typed_by_user", .bool(self.emailTypedByUser)),
         ])
     }
 }
@@ -1721,6 +1724,7 @@ extension Messages.SigningKeyInfo: MessageJSON {
             .init("signs_from_micros", .integer(self.signsFromMicros)),
             .init("retires_at_micros", .integer(self.retiresAtMicros)),
             .init("token_use", self.tokenUse.json),
+            .init("rotates_at_micros", .integer(self.rotatesAtMicros)),
         ])
     }
 }

@@ -27,10 +27,10 @@ struct AuditExport {
         defer { close(descriptor) }
         do {
             let count = try await write { try File.write($0, to: descriptor, name: unfinished) }
-            guard fsync(descriptor) == 0, link(unfinished, path) == 0 else {
+            guard fsync(descriptor) == 0 else {
                 throw CommandError("\(path): \(String(cString: strerror(errno)))")
             }
-            unlink(unfinished)
+            try File.giveName(path, to: unfinished)
             session.say("\(path): \(count) events")
         } catch {
             unlink(unfinished)

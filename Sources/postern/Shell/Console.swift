@@ -15,16 +15,22 @@ struct Console: Sendable {
     var messagesAreForTerminal: Bool
     /// The `errno` of the first write to standard output that failed. Nil: none has failed.
     var outputErrorCode: @Sendable () -> Int32? = { nil }
+    var outputIsForTerminal = false
 
     /// Whether messages have colour, which only repeats the words; https://no-color.org.
     var usesColor: Bool {
         messagesAreForTerminal && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
     }
 
-    func say(_ message: String) { writeMessage([UInt8]((message + "\n").utf8)) }
+    /// Messages name users and repeat what servers and files say: their control characters are replaced.
+    func say(_ message: String) { say(message, behind: "") }
 
     func sayError(_ message: String) {
-        say(usesColor ? "\u{1B}[31merror:\u{1B}[0m \(message)" : "error: \(message)")
+        say(message, behind: usesColor ? "\u{1B}[31merror:\u{1B}[0m " : "error: ")
+    }
+
+    private func say(_ message: String, behind mark: String) {
+        writeMessage([UInt8]((mark + Output.printable(message, keepsLines: true) + "\n").utf8))
     }
 
     func print(_ line: String) { write([UInt8]((line + "\n").utf8)) }
@@ -44,7 +50,7 @@ struct Console: Sendable {
             ask: askTerminal,
             environment: processEnvironment(),
             messagesAreForTerminal: isatty(STDERR_FILENO) == 1,
-            outputErrorCode: { output.errorCode })
+            outputErrorCode: { output.errorCode }, outputIsForTerminal: isatty(STDOUT_FILENO) == 1)
     }
 }
 
@@ -53,7 +59,7 @@ private func askTerminal(_ question: String, isSecret: Bool) -> [UInt8]? {
     let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
     guard terminal >= 0 else { return nil }
     defer { close(terminal) }
-    StandardOutput.writeAll([UInt8](question.utf8), to: terminal)
+    StandardOutput.writeAll([UInt8](Output.printable(question, keepsLines: true).utf8), to: terminal)
     var saved = termios()
     guard tcgetattr(terminal, &saved) == 0 else { return nil }
     if isSecret {

@@ -20,7 +20,7 @@ struct FailureReport {
     func print(_ format: Output.Format, to console: Console) {
         switch format {
         case .table, .wide, .csv, .name: printLines(to: console)
-        case .json, .ndjson: console.writeMessage(json.serialized() + [0x0A])
+        case .json, .ndjson: console.writeMessage(Output.printable(json: json.serialized()) + [0x0A])
         }
     }
 

@@ -79,6 +79,28 @@ enum File {
         }
     }
 
+    /// Gives a finished file its name, which no file may have yet.
+    ///
+    /// `link` is link(2). Where a file cannot have two names, as on FAT and on some shares, an empty file takes the
+    /// name first, and the finished file then replaces it.
+    static func giveName(
+        _ path: String, to unfinished: String, link: (String, String) -> Int32 = { Glibc.link($0, $1) }
+    ) throws(CommandError) {
+        if link(unfinished, path) == 0 {
+            unlink(unfinished)
+            return
+        }
+        guard [EPERM, EOPNOTSUPP, ENOSYS].contains(errno) else {
+            throw CommandError("\(path): \(String(cString: strerror(errno)))")
+        }
+        close(try open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600))
+        guard rename(unfinished, path) == 0 else {
+            let error = CommandError("\(path): \(String(cString: strerror(errno)))")
+            unlink(path)
+            throw error
+        }
+    }
+
     private static func makeFolder(of path: String) {
         var parents: [String] = []
         var rest = path[...]

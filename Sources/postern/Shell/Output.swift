@@ -60,7 +60,7 @@ struct Output: Sendable {
     func print(_ record: some Record) {
         if isQuiet || format == .name {
             // A tenant's hooks, for example, have no id.
-            if !record.id.isEmpty { console.print(record.id) }
+            if !record.id.isEmpty { printID(record.id) }
             return
         }
         switch format {
@@ -81,7 +81,7 @@ struct Output: Sendable {
 
     /// All records of a list: a table, a JSON array, an object per line, or lines of CSV.
     func print<Element: Record>(_ records: [Element]) {
-        if isQuiet || format == .name { return records.forEach { console.print($0.id) } }
+        if isQuiet || format == .name { return records.forEach { printID($0.id) } }
         switch format {
         case .json: printPretty(.array(shown(records)))
         case .ndjson: shown(records).forEach(printLine)
@@ -99,7 +99,7 @@ struct Output: Sendable {
     /// Prints one record of many that come over time. The first one comes with the headers. As `json` the records are
     /// printed as `ndjson`, because nobody waits for the end of what is watched.
     func printNext<Element: Record>(_ record: Element, isFirst: Bool) {
-        if isQuiet || format == .name { return console.print(record.id) }
+        if isQuiet || format == .name { return printID(record.id) }
         switch format {
         case .json, .ndjson: return printLine(shown(record))
         case .csv: return printCSV([shown(record)], Element.columns, hasHeaders: isFirst && hasHeaders)
@@ -222,9 +222,12 @@ struct Output: Sendable {
 
     // Lines
 
-    private func printPretty(_ json: JSONValue) { console.write(json.prettyPrinted() + [0x0A]) }
+    private func printPretty(_ json: JSONValue) { console.write(Self.printable(json: json.prettyPrinted()) + [0x0A]) }
 
-    private func printLine(_ json: JSONValue) { console.write(json.serialized() + [0x0A]) }
+    private func printLine(_ json: JSONValue) { console.write(Self.printable(json: json.serialized()) + [0x0A]) }
+
+    /// Prints one line, whatever the id is: a uid with a line feed must not look like two users to a script.
+    private func printID(_ id: String) { console.print(Self.printable(id)) }
 
     private func printRow(_ cells: [String], _ widths: [Int]) {
         printTrimmed(zip(cells, widths).map { pad($0, to: $1) }.joined(separator: "  "))

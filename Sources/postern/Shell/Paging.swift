@@ -22,3 +22,16 @@ func printPages<Element: Record>(
     session.output.print(collected)
     if collected.isEmpty { try session.sayThatNothingWasFound() }
 }
+
+/// Makes the calls of a change that takes several. If one fails, `done` says what those before it did: it stays done.
+/// Nil: nothing.
+func makeCalls(
+    _ session: Session, done: @autoclosure () -> String?, _ calls: () async throws -> Void
+) async throws {
+    do {
+        try await calls()
+    } catch {
+        if let what = done() { session.say("stopped: \(what)") }
+        throw error
+    }
+}

@@ -87,6 +87,7 @@ extension ApiKey: Record {
 extension SigningKeyInfo: Record {
     static let columns = [
         "key_id", "token_use", "algorithm", "state", "created_at_micros", "signs_from_micros", "retires_at_micros",
+        "rotates_at_micros",
     ]
 
     var id: String { keyID.string }

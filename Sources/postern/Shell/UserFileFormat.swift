@@ -22,7 +22,8 @@ enum UserFileFormat: String, CaseIterable {
         case "ndjson", "jsonl": return .ndjson
         default:
             throw .usage(
-                "the file's name does not say its form", hint: "--format ndjson, firebase-json or firebase-csv")
+                "\(path): the name does not say which format it is",
+                hint: "add --format ndjson, firebase-json or firebase-csv")
         }
     }
 

@@ -33,7 +33,14 @@ struct UserFileWriter {
         }
     }
 
-    var end: [UInt8] { format == .firebaseJSON ? [UInt8]("]}".utf8) : [] }
+    /// The end of a file of so many users.
+    func end(userCount: Int64) -> [UInt8] {
+        switch format {
+        case .ndjson: UserLines.end(userCount: userCount)
+        case .firebaseJSON: [UInt8]("]}".utf8)
+        case .firebaseCSV: []
+        }
+    }
 
     /// Returns a line for the spec, or keeps a note for the end. An export that goes on gets its specs once more; an
     /// import takes each only once.

@@ -4,6 +4,12 @@ import Messages
 
 /// One line of our own files of users.
 struct UserLineReader {
+    enum Line {
+        case item(ImportItem)
+        case header(endsWithCount: Bool)
+        case end(userCount: Int64)
+    }
+
     private let json: JSONValue
     private let uid: Text
 
@@ -21,14 +27,14 @@ struct UserLineReader {
         (self.json, self.uid) = (json, uid)
     }
 
-    /// Nil for the header line.
-    func item() throws(FirebaseUser.Rejection) -> ImportItem? {
+    func read() throws(FirebaseUser.Rejection) -> Line {
         if json["postern_users"] != nil {
             guard json["postern_users"]?.integer == 1 else { throw wrong("postern_users", "version that is known: 1") }
-            return nil
+            if json["user_count"] != nil { return .end(userCount: try integer("user_count")) }
+            return .header(endsWithCount: try bool("ends_with_count"))
         }
-        if json["algorithm"] != nil { return .hashSpec(try hashSpec()) }
-        return .user(try user(), ignored: [])
+        if json["algorithm"] != nil { return .item(.hashSpec(try hashSpec())) }
+        return .item(.user(try user(), ignored: []))
     }
 
     private func hashSpec() throws(FirebaseUser.Rejection) -> NamedHashSpec {
@@ -105,7 +111,8 @@ struct UserLineReader {
         try checkNames([
             "uid", "email", "email_verified", "display_name", "photo_url", "phone_number", "disabled",
             "custom_claims_json", "created_at_micros", "last_sign_in_at_micros", "password_hash", "salt", "hash_spec",
-            "email_link_sign_in", "password_updated_at_micros", "providers", "second_factors",
+            "email_link_sign_in", "password_updated_at_micros", "providers", "second_factors", "custom_token_sign_in",
+            "email_typed_by_user",
         ])
         var user = ImportUser(uid: try text("uid"), email: try text("email"))
         user.emailVerified = try bool("email_verified")
@@ -125,6 +132,8 @@ struct UserLineReader {
         user.secondFactors = try objects("second_factors").map { (entry) throws(FirebaseUser.Rejection) in
             try entry.factor()
         }
+        user.customTokenSignIn = try bool("custom_token_sign_in")
+        user.emailTypedByUser = try bool("email_typed_by_user")
         return user
     }
 

@@ -1,8 +1,12 @@
 // Our own files of users: an object in each line, with all their data. Bytes are base64. Empty fields are left out.
 //
-//     {"postern_users":1,"tenant_id":"acme"}
+//     {"postern_users":1,"tenant_id":"acme","ends_with_count":true}
 //     {"hash_spec":"firebase-scrypt-x1","algorithm":"firebase-scrypt","signer_key":"…","salt_separator":"Bw==", …}
 //     {"uid":"ann","email":"ann@example.com","password_hash":"…","hash_spec":"firebase-scrypt-x1"}
+//     {"postern_users":1,"user_count":1}
+//
+// The last line shows that the file is whole. Older versions of postern leave it out, and read it as another header.
+// The header may be missing, as in files that other programs make: then no last line is expected.
 
 import Base
 import JSON
@@ -10,7 +14,11 @@ import Messages
 
 enum UserLines {
     static func header(tenantID: Text) -> [UInt8] {
-        line(["postern_users": .integer(1), "tenant_id": .string(tenantID)])
+        line(["postern_users": .integer(1), "tenant_id": .string(tenantID), "ends_with_count": .bool(true)])
+    }
+
+    static func end(userCount: Int64) -> [UInt8] {
+        line(["postern_users": .integer(1), "user_count": .integer(userCount)])
     }
 
     static func line(_ spec: NamedHashSpec) -> [UInt8] {
@@ -78,6 +86,8 @@ enum UserLines {
         json.integer("password_updated_at_micros", user.passwordUpdatedAtMicros)
         json.objects("providers", user.providers.map(object))
         json.objects("second_factors", user.secondFactors.map(object))
+        json.bool("custom_token_sign_in", user.customTokenSignIn)
+        json.bool("email_typed_by_user", user.emailTypedByUser)
         return line(json.value)
     }
 
@@ -138,20 +148,61 @@ struct UserLineSource: ImportSource {
     private var line: [UInt8] = []
     private var isTooLong = false
     private var isAtEnd = false
+    /// The rows since the header.
+    private var rowCount: Int64 = 0
+    /// The header says that a last line with the number of users follows.
+    private var awaitsCount = false
 
     init(readChunk: @escaping () throws -> [UInt8]?) { self.readChunk = readChunk }
 
     mutating func next() throws -> ImportItem? {
         while let line = try nextLine() {
-            guard let line else { return .rejected(.malformed("the line is above \(Self.lineByteCountMax) bytes")) }
+            guard let line else {
+                return rejected(.malformed("the line is above \(Self.lineByteCountMax) bytes"))
+            }
             if line.trimmed().isEmpty { continue }
+            let read: UserLineReader.Line
             do throws(FirebaseUser.Rejection) {
-                if let item = try UserLineReader(line).item() { return item }
+                read = try UserLineReader(line).read()
             } catch {
-                return .rejected(error)
+                return rejected(error)
+            }
+            switch read {
+            case .item(let item):
+                if case .user = item { rowCount += 1 }
+                return item
+            case .header(let endsWithCount):
+                try checkComplete()
+                (rowCount, awaitsCount) = (0, endsWithCount)
+            case .end(let userCount): try end(userCount: userCount)
             }
         }
+        try checkComplete()
         return nil
+    }
+
+    private mutating func rejected(_ rejection: FirebaseUser.Rejection) -> ImportItem {
+        rowCount += 1
+        return .rejected(rejection)
+    }
+
+    private func checkComplete() throws(CommandError) {
+        guard !awaitsCount else {
+            throw CommandError(
+                "the file ends in the middle: it is not complete",
+                hint: "take the whole file, and import it with --on-conflict skip")
+        }
+    }
+
+    /// Takes the last line. A line that is no user may have been one: so only too few rows are wrong.
+    private mutating func end(userCount: Int64) throws(CommandError) {
+        guard rowCount >= userCount else {
+            throw CommandError(
+                "the file is not complete: it has \(rowCount) of \(userCount) users",
+                hint: "take the whole file, and import it with --on-conflict skip;"
+                    + " if you took users out yourself, take out the file's first and last line as well")
+        }
+        (rowCount, awaitsCount) = (0, false)
     }
 
     private static let lineByteCountMax = FirebaseExportReader.userByteCountMax

@@ -109,6 +109,28 @@ private let password = Secret(Array("correct horse".utf8))
         #expect(during == before + 1)
     }
 
+    /// Setting up many pages in one call would keep all mappings of the process locked (docs/decisions/0042).
+    @Test func pagesAreSetUpWhenTheyAreWritten() throws {
+        let byteCount = 4 << 20
+        let profile = try profile(4_096)
+        let arena = PasswordArena(profile: profile)
+        let work = profile.work
+        let residentCounts = try onThread {
+            arena.with(memoryOf: work) {
+                // As libsodium asks. The first mapping is the arena, the second the system's, as for a larger hash.
+                let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE
+                let memories = (0..<2).compactMap { _ in mmap(nil, byteCount, PROT_READ | PROT_WRITE, flags, -1, 0) }
+                defer { for memory in memories { munmap(memory, byteCount) } }
+                return memories.map { memory in
+                    var states = [UInt8](repeating: 0, count: byteCount / 4_096)
+                    guard mincore(memory, byteCount, &states) == 0 else { return -1 }
+                    return states.count { $0 & 1 != 0 }
+                }
+            }
+        }
+        #expect(residentCounts == [0, 0])
+    }
+
     @Test func nothingOfAHashIsLeftWhenAThreadPauses() throws {
         let size = 256 << 10
         let profile = try profile(256)

@@ -57,6 +57,7 @@ import Testing
 
     @Test func `An owner stays while refusals are counted and not written`() async throws {
         try await withFixture { fixture in
+            try await fixture.makeTenant()
             let directory = fixture.tenantDirectory()
             let denial = Denial(toggle: .disabledUserSignup, operation: "test")
             for _ in 0...fixture.resources.limits.denialsRecordedPerSecond {

@@ -73,6 +73,62 @@ import Testing
         }
     }
 
+    /// Deletes the users, and imports what an export of them had.
+    private static func importAnew(_ client: IdentityClient) throws -> [ImportUser] {
+        let server = client.server
+        let exported = try ExportTests.export(
+            server, UsersExportRequest(includePasswordHashes: true), key: try ExportTests.exporter(server))
+        let users = exported.flatMap(\.users)
+        for user in users {
+            let _: UsersDeleteResponse = try client.client.call(
+                "postern.v1.Users/Delete", UsersDeleteRequest(uid: user.uid))
+        }
+        let answer = try ExportTests.importAll(server, users, exported.flatMap(\.hashSpecs))
+        #expect(answer.createdCount == Int64(users.count), "\(answer.rejections)")
+        return users
+    }
+
+    @Test(arguments: Beginning.allCases, Arrival.allCases)
+    func `The same holds after an export and an import`(_ beginning: Beginning, _ arrival: Arrival) async throws {
+        try await Self.run { client in
+            let uid = try Self.begin(beginning, client)
+            let row = try #require(try Self.importAnew(client).first { $0.uid == uid })
+            #expect(row.customTokenSignIn && row.emailTypedByUser)
+            try Self.arrive(arrival, client)
+            let owner = try client.find(Self.victim)
+            #expect(owner.uid != uid && owner.emailVerified)
+            let again = try #require(try client.signIn(customTokenFor: uid).user)
+            #expect(again.uid == uid && again.email.isEmpty)
+        }
+    }
+
+    @Test func `An account that began without the back end is the email's owner's after an import, too`() async throws {
+        try await Self.run { client in
+            let uid = try #require(try client.signUp(Self.victim, password: Self.attackersPassword).user).uid
+            let row = try #require(try Self.importAnew(client).first)
+            #expect(!row.customTokenSignIn && row.emailTypedByUser)
+            _ = try client.signIn(customTokenFor: uid)
+            #expect(try Self.importAnew(client).first?.customTokenSignIn == false)
+            try Self.arrive(.provider, client)
+            #expect(try client.find(Self.victim).uid == uid)
+        }
+    }
+
+    @Test func `What an admin said of the email counts more than a row that says the user typed it`() async throws {
+        try await Self.run { client in
+            _ = try client.signIn(customTokenFor: "ada")
+            try client.update("ada", ["email"]) { $0.email = "ada@gmail.com" }
+            var row = ImportUser(uid: "ada", email: "ada@gmail.com", emailTypedByUser: true)
+            #expect(try ImportTests.importing(client.client, [row], onConflict: .replace).replacedCount == 1)
+            let kept = try ExportTests.export(client.server, UsersExportRequest()).flatMap(\.users)
+            #expect(kept.map(\.customTokenSignIn) == [true] && kept.map(\.emailTypedByUser) == [false])
+            row.email = "eve@gmail.com"
+            #expect(try ImportTests.importing(client.client, [row], onConflict: .replace).replacedCount == 1)
+            let typed = try ExportTests.export(client.server, UsersExportRequest()).flatMap(\.users)
+            #expect(typed.map(\.customTokenSignIn) == [true] && typed.map(\.emailTypedByUser) == [true])
+        }
+    }
+
     /// Such a token hands a session over to another device. Its users come back to their accounts by a reset or Google.
     @Test(arguments: Arrival.allCases)
     func `A custom token after the user typed the email does not keep the email's owner out`(

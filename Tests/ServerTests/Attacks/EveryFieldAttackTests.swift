@@ -55,6 +55,7 @@ import Testing
                     try attempt(caller, method, path, value, context)
                     counts.requests += 1
                 }
+                try expectAlive(caller, "\(method.fullName) \(path.map(\.name).joined(separator: "."))")
             }
         }
         return counts
@@ -113,9 +114,19 @@ import Testing
             if answer.code == .ok, !context.validateOnly, endsSessions || destructive.contains(method.fullName) {
                 try caller.prepare()
             }
+        } catch {
+            // A server that ended after its answer is noticed by the next request.
+            Issue.record("\(error): \(what()), or the request before it")
+            throw error
+        }
+    }
+
+    /// Others are served as well, after all values of a field.
+    private static func expectAlive(_ caller: HostileCaller, _ field: String) throws {
+        do {
             try caller.expectAlive()
         } catch {
-            Issue.record("\(error): \(what())")
+            Issue.record("\(error) for another client, after \(field)")
             throw error
         }
     }

@@ -14,7 +14,9 @@ final class HostileCaller {
     private var client: RawClient
     private let canary: RawClient
     /// The right values, by the name of their field.
-    private(set) var known: [String: WireValue] = [:]
+    private(set) var known: [String: WireValue] = [:] { didSet { bases = [:] } }
+    /// What `base` makes of each method's request, with these values.
+    private var bases: [String: WireTree] = [:]
     private var tenantCount = 0
 
     init(port: UInt16, adminKey: Secret) throws {
@@ -80,11 +82,11 @@ final class HostileCaller {
             "message_id": outbox.messages.first?.messageID ?? .empty, "provider_id": "oidc.corp",
             "continue_url": "https://a.example/x", "continue_uri": "https://a.example/x",
             "service_account_id": Text("robot-\(tenantCount)"), "display_name": "Ada",
-            "photo_url": "https://a.example/p.png",
-            "client_id": "client", "issuer": "https://127.0.0.1:1", "phone_number": "+14155550123",
-            "raw_id": "raw", "claims_json": "{\"sub\":\"1\"}", "custom_claims_json": "{\"a\":1}", "algorithm": "ES256",
-            "pending_token": "x", "session_cookie": cookie.sessionCookie, "host": "mail.example.com",
-            "url": "https://a.example/hook", "subject": "s", "text": "%LINK%", "html": "%LINK%",
+            "photo_url": "https://a.example/p.png", "client_id": "client", "issuer": "https://127.0.0.1:1",
+            "phone_number": "+14155550123", "raw_id": "raw", "claims_json": "{\"sub\":\"1\"}",
+            "custom_claims_json": "{\"a\":1}", "algorithm": "ES256", "pending_token": "x",
+            "session_cookie": cookie.sessionCookie, "host": "mail.example.com", "url": "https://a.example/hook",
+            "subject": "s", "text": "%LINK%", "html": "%LINK%",
             "signing_secret": Text(String(repeating: "s", count: 32)), "api_key_id": "none", "key_id": "none",
             "action_url": "https://a.example/action", "name": "n", "value": "v", "message": "m",
         ]
@@ -98,11 +100,12 @@ final class HostileCaller {
 
     private static let numbers: [String: UInt64] = [
         "request_type": 2, "role": 4, "port": 587, "security": 1, "delivery": 1, "valid_seconds": 3_600,
-        "lifetime_seconds": 600, "publish_ahead_seconds": 60,
+        "lifetime_seconds": 600, "publish_ahead_seconds": 60, "allow_private_addresses": 1,
     ]
 
     private func makeProviderAndServiceAccount(_ tenant: Text) throws {
-        let provider = Provider(providerID: "oidc.corp", clientID: "client", issuer: "https://127.0.0.1:1")
+        let provider = Provider(
+            providerID: "oidc.corp", clientID: "client", issuer: "https://127.0.0.1:1", allowPrivateAddresses: true)
         let _: ProvidersCreateResponse = try client.call(
             "postern.v1.Providers/Create", ProvidersCreateRequest(tenantID: tenant, provider: provider))
         let _: ProjectCreateServiceAccountResponse = try client.call(
@@ -144,7 +147,8 @@ final class HostileCaller {
         _ method: ProtobufSchema.Method, _ path: [ProtobufSchema.Field], _ values: [WireValue], mask: String?,
         validateOnly: Bool
     ) -> [UInt8] {
-        var tree = base(method.input)
+        var tree = bases[method.input] ?? base(method.input)
+        bases[method.input] = tree
         let fields = schema.messages[method.input] ?? []
         tree.set(
             path[...], values,

@@ -67,6 +67,29 @@ import Testing
         }
     }
 
+    @Test func `Strangers who know a number do not keep its owner from the second factor`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowPhones()
+            try client.setFactors(.enabled)
+            let ada = try client.verifiedUser("ada@example.com")
+            let factorID = try client.enrollPhone(Self.number, ada.idToken).factorID
+            let strangers = try server.client(as: .app, of: nil)
+            for _ in 0..<5 { _ = Self.send(strangers, to: Self.number) }
+            #expect(Self.send(strangers, to: Self.number).reason == Self.tooMany)
+
+            func pending() throws -> Secret { try client.pending { _ = try client.signIn("ada@example.com") } }
+            let mine = try pending()
+            let sent = try client.startSMS(mine, factorID)
+            let phone = PhoneCredential(
+                sessionInfo: sent.sessionInfo, code: try client.newestCode(to: Self.number))
+            _ = try client.finish(mine, factorID, .phone(phone))
+            // Somebody who has the password makes the phone ring no more often than that.
+            for _ in 0..<4 { _ = try client.startSMS(try pending(), factorID) }
+            expectRefusal(Self.tooMany) { _ = try client.startSMS(try pending(), factorID) }
+        }
+    }
+
     @Test func `An address, a tenant, a credential and a region have budgets of their own`() async throws {
         try await withServer(configure: {
             $0.limits.smsPerAddressAndHour = 3

@@ -155,7 +155,42 @@ import Wire
             }
             #expect(fed.take(resets) == 0)
             #expect(fed.session.streams.isEmpty && fed.session.heldByteCount <= 16 * 1_024)
+            // The connection has been silent for some seconds.
+            fed.session.releaseIdleMemory()
+            #expect(fed.session.spareStreams.isEmpty && fed.session.heldByteCount == 0)
+            #expect(fed.session.headersByteCount == 0)
         }
+    }
+
+    /// It is kept so that a call allocates nothing, but nothing counts it.
+    @Test func `The memory that is kept for later messages is little`() async throws {
+        try await withServer { server in
+            let fed = Fed(server)
+            fed.authenticate()
+            let streams = (0..<GRPCSession.sparesMax).map { UInt32(2 * $0 + 1) }
+            #expect(
+                fed.take(streams.flatMap { [RawHTTP2.request($0), Self.part($0, declared: 60_000, 2_000)] }) == 0)
+            #expect(fed.session.spareStreams.isEmpty && fed.session.spareByteCount == 0)
+            let resets = streams.map {
+                Frame(type: RawHTTP2.reset, stream: $0, payload: RawHTTP2.bigEndian(RawHTTP2.cancel, 4))
+            }
+            #expect(fed.take(resets) == 0)
+            let spares = fed.session.spareStreams
+            #expect(spares.count == streams.count)
+            let kept = spares.reduce(0) { $0 + $1.input.capacity + $1.output.capacity }
+            #expect(kept == fed.session.spareByteCount)
+            #expect(kept > 0 && kept <= GRPCSession.spareByteCountMax)
+            #expect(fed.take(streams.map { RawHTTP2.request($0 + 1_000) }) == 0)
+            #expect(fed.session.spareStreams.isEmpty && fed.session.spareByteCount == 0)
+        }
+    }
+
+    @Test func `An object that is kept for a later stream has no list of messages`() {
+        let stream = GRPCStream()
+        stream.begin(id: 1, at: .now)
+        for _ in 0..<10_000 { stream.deliveredCosts.append(5) }
+        stream.release()
+        #expect(stream.deliveredCosts.isEmpty)
     }
 
     @Test(arguments: 1...8 as ClosedRange<UInt64>)

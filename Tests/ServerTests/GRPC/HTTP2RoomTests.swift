@@ -132,6 +132,36 @@ import Testing
         }
     }
 
+    /// The beginning of a message of a MiB that takes more than half of the stream's window.
+    private static func beginLargeMessage(_ stream: UInt32, _ server: TestServer) -> [Frame] {
+        let prefix = Frame(type: RawHTTP2.data, stream: stream, payload: [0] + RawHTTP2.bigEndian(1 << 20, 4))
+        let part = Frame(type: RawHTTP2.data, stream: stream, payload: Array(repeating: 0, count: 16_000))
+        return [RawHTTP2.request(stream, "/postern.v1.Users/Import", authorization(server)), prefix]
+            + Array(repeating: part, count: 10)
+    }
+
+    /// Only one message at a time may be longer than its window. The client sends nothing after the reset, so that
+    /// only the end of the first call can let the second message through.
+    @Test func `A large message is let through when the call that kept it waiting has ended`() async throws {
+        try await withServer { server in
+            let raw = try RawHTTP2(server)
+            try raw.send(Self.call(1, "/postern.v1.Project/ServerInfo", server, timeout: "3S"))
+            // The stream's larger window counts from the acknowledgement on.
+            var acknowledged = 0
+            while acknowledged < 2 {
+                guard try raw.read(RawHTTP2.settings).flags == 0 else { continue }
+                try raw.send(Frame(type: RawHTTP2.settings, flags: 1))
+                acknowledged += 1
+            }
+            try raw.send(Self.beginLargeMessage(3, server))
+            _ = try raw.read(RawHTTP2.windowUpdate, stream: 3)
+            try raw.send(Self.beginLargeMessage(5, server))
+            try Self.catchUp(raw)
+            try raw.send(Frame(type: RawHTTP2.reset, stream: 3, payload: RawHTTP2.bigEndian(RawHTTP2.cancel, 4)))
+            #expect(try raw.read(RawHTTP2.windowUpdate, stream: 5).payload.count == 4)
+        }
+    }
+
     /// The answer on stream 1 is whole, and longer than its window. Those on stream 3 fill the socket.
     @Test func `A client that reads again is heard, although an answer waits for the window it opens`() async throws {
         try await withServer(configure: { $0.limits.unreadOutputMax = 8 * 1_024 }) { server in

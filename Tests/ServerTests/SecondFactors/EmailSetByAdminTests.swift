@@ -104,6 +104,29 @@ import Testing
         }
     }
 
+    /// The export says that the user typed the email, so the import does not vouch for it.
+    @Test func `An email that the user typed stays another person's after an export and an import`() async throws {
+        try await Self.run { client, user in
+            try client.setTenant(["enable_email_privacy"]) { $0.enableEmailPrivacy = false }
+            let pending = try client.pending { _ = try client.signIn(Self.old) }
+            let token = try #require(try client.finish(pending, user).tokens).idToken
+            _ = try EmailRecoveryTests.move(client, to: "victim@example.com", token)
+            let exported = try ExportTests.export(
+                client.server, UsersExportRequest(includePasswordHashes: true),
+                key: try ExportTests.exporter(client.server))
+            let _: UsersDeleteResponse = try client.client.call(
+                "postern.v1.Users/Delete", UsersDeleteRequest(uid: user.uid))
+            let answer = try ExportTests.importAll(
+                client.server, exported.flatMap(\.users), exported.flatMap(\.hashSpecs))
+            #expect(answer.createdCount == 1, "\(answer.rejections)")
+            try client.sendOob(.emailSignin, email: "victim@example.com")
+            let code = try EmailRecoveryTests.newestCode(client, .emailSignin)
+            let victim = try client.signIn("victim@example.com", link: code)
+            #expect(victim.isNewUser && victim.user?.uid != user.uid)
+            #expect(try client.get(user.uid).email.isEmpty)
+        }
+    }
+
     @Test func `What was mailed to the former address is void`() async throws {
         try await Self.run { client, user in
             try client.sendOob(.emailSignin, email: Self.old)

@@ -200,8 +200,10 @@ import Testing
                 return sms.contents.text.string.replacing(sms.contents.code.string, with: "#")
             }
             #expect(try text() == "# is your code to sign in to Acme. Give it to nobody.")
+            // This code, too, leads into the account that has the number, by a temporary proof.
             #expect(
-                try text(ada.tokens!.idToken) == "# is your code to add this phone number to your Acme account.")
+                try text(ada.tokens!.idToken)
+                    == "# is your code to add this phone number to your Acme account. Give it to nobody.")
             try client.configureSMS(["templates"]) {
                 $0.templates = [
                     SmsTemplate(locale: "de", text: "%APP_NAME%: %CODE%"),

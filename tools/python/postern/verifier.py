@@ -20,6 +20,13 @@ _log = logging.getLogger("postern")
 ID_TOKEN, SESSION_COOKIE = "id_token", "session_cookie"
 REFUSE, ACCEPT, ASK_SERVER = "refuse", "accept", "ask_server"
 
+#: How long a thread waits for the keys that another one fetches: longer than a node of a cluster asks the others. Forged
+#: tokens must not hold up all threads of a service while the server does not answer.
+_FETCH_WAIT_MAX = 3.0
+
+#: The statuses of a feed that nobody gets later without doing something, such as another credential.
+_REFUSALS = ("UNAUTHENTICATED", "PERMISSION_DENIED", "NOT_FOUND", "FAILED_PRECONDITION", "INVALID_ARGUMENT", "UNIMPLEMENTED")
+
 
 def boot_time() -> float:
     """Seconds since the machine was started, sleep included."""
@@ -79,10 +86,14 @@ class TokenVerifier:
         # How many fetches of the keys have begun, and the number of the one whose keys are used.
         self._begun_fetches = self._used_fetch = 0
         self._fetched_at = boot_time()
+        # Set when the fetch ends for which an unknown key was the reason. None: no such fetch is under way.
+        self._fetching: Optional[threading.Event] = None
         retention = (14 * 24 + 1) * 3600.0 if is_cookie else 2 * 3600.0
         self._feed = RevocationFeed(retention, boot_time())
         self._stopped = threading.Event()
         self._stream: Optional[Feed] = None
+        # The refusal with which the newest stream ended. None: a message came since, or the server is away.
+        self._feed_refusal: Optional[PosternError] = None
         # When the feed was opened, or a message came.
         self._moved_at = boot_time()
         self._start("watchdog", self._watch)
@@ -118,13 +129,15 @@ class TokenVerifier:
         return heard[0] if heard else 0.0
 
     def verify(self, token: str) -> DecodedToken:
-        """The token's contents. For a token of an unknown key, the keys are fetched first, every 10 s at most.
+        """The token's contents. For a token of an unknown key, the keys are fetched first, every 10 s at most; threads
+        that come with such tokens meanwhile wait for the same fetch, 3 s at most.
 
         Raises `PosternError`: INVALID_ID_TOKEN or INVALID_SESSION_COOKIE, TOKEN_EXPIRED (metadata `cause` EXPIRED or
-        REVOKED), TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE.
+        REVOKED), TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE (metadata `cause`: the reason why the
+        server refuses the feed, if it does).
         """
-        if isinstance(token, str) and not self._tokens.keys.knows(token) and self._may_fetch():
-            self._refresh()
+        if isinstance(token, str):
+            self._learn_key(token)
         decoded, is_stale = self._check(token)
         if not is_stale or self._when_stale == ACCEPT:
             return decoded
@@ -163,21 +176,43 @@ class TokenVerifier:
             raise PosternError("NOT_FOUND", "TENANT_NOT_FOUND", "The token's tenant was deleted.")
         return decoded, staleness >= self._stale_after
 
-    @staticmethod
-    def _stale() -> PosternError:
+    def _stale(self) -> PosternError:
+        refusal = self._feed_refusal
+        if refusal is not None:
+            # Waiting does not help.
+            return PosternError(
+                "UNAVAILABLE", "VERIFIER_STALE",
+                f"The server does not tell this verifier what was revoked: {refusal.message}",
+                {"cause": refusal.reason})
         return PosternError(
             "UNAVAILABLE", "VERIFIER_STALE",
             "The server was not heard of for too long to know what was revoked; try again when it is back.")
 
     # Keys
 
-    def _may_fetch(self) -> bool:
-        """True at most once per floor, so that forged tokens cost the server nothing."""
+    def _learn_key(self, token: str) -> None:
+        """Fetches the keys if this token's is unknown, at most once per floor, so that forged tokens cost the server
+        nothing. All who come during such a fetch wait for it, and for no other one."""
+        if self._tokens.keys.knows(token):
+            return
+        mine = threading.Event()
         with self._keys_lock:
-            if boot_time() - self._fetched_at < self._floor:
-                return False
-            self._fetched_at = boot_time()
-            return True
+            others = self._fetching
+            if others is None:
+                # A fetch may have ended since the look above.
+                if self._tokens.keys.knows(token) or boot_time() - self._fetched_at < self._floor:
+                    return
+                self._fetched_at = boot_time()
+                self._fetching = mine
+        if others is not None:
+            others.wait(_FETCH_WAIT_MAX)
+            return
+        try:
+            self._refresh()
+        finally:
+            with self._keys_lock:
+                self._fetching = None
+            mine.set()
 
     def _refresh(self) -> None:
         """Fetches the keys. The present ones stay if that fails, for whatever reason, and if they are of a later fetch: a
@@ -236,6 +271,7 @@ class TokenVerifier:
     def _take(self, message: object) -> None:
         """Takes in a message of the feed. A revoked key has a successor: the keys are fetched again."""
         self._moved_at = boot_time()
+        self._feed_refusal = None
         told = [
             Revocation(r.kind, r.tenant_id, r.uid, r.session_id, r.valid_after_micros, r.key_id)
             for r in message.revocations  # type: ignore[attr-defined]
@@ -253,6 +289,7 @@ class TokenVerifier:
         pauses = FeedPauses()
         pauses.heard(boot_time())
         while not self._stopped.is_set():
+            refusal: Optional[PosternError] = None
             try:
                 if messages is None:
                     messages = self._open()
@@ -261,9 +298,12 @@ class TokenVerifier:
                     self._take(message)
             except Exception as error:
                 self._note(error, "the feed of revocations was cut")
+                if isinstance(error, PosternError) and error.status in _REFUSALS:
+                    refusal = error
                 if self._stream is not None:
                     self._stream.cancel()
             messages = None
+            self._feed_refusal = refusal
             self._feed.stream_ended()
             longest = pauses.ended(boot_time())
             self._stopped.wait(random.uniform(longest / 2, longest))

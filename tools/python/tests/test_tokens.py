@@ -372,6 +372,21 @@ class VerifierTests(unittest.TestCase):
             else:
                 self.assertRaises(postern.PosternError, verifier.verify, token)
 
+    def test_a_stale_verifier_says_that_the_server_refuses_the_feed(self):
+        verifier, source = self.verifier(stale_after=0.0)
+        token = self.signer.token()
+
+        def cause():
+            with self.assertRaises(postern.PosternError) as caught:
+                verifier.verify_now(token)
+            self.assertEqual(caught.exception.reason, "VERIFIER_STALE")
+            return caught.exception.metadata.get("cause")
+
+        source.trouble = postern.PosternError("UNAUTHENTICATED", "CALLER_UNAUTHENTICATED", "The key was revoked.")
+        self.becomes(lambda: cause() == "CALLER_UNAUTHENTICATED")
+        source.trouble = postern.PosternError("UNAVAILABLE", "", "away")
+        self.becomes(lambda: cause() is None)
+
     def test_what_is_no_text_is_no_token(self):
         verifier, source = self.verifier(key_refresh_floor=0.0)
         for token in (None, b"a.b.c", self.signer.token().encode(), 7, ["a.b.c"]):
@@ -431,6 +446,28 @@ class VerifierTests(unittest.TestCase):
         for _ in range(5):
             self.assertRaises(postern.PosternError, slow.verify, Signer("EdDSA", "k3").token())
         self.assertEqual(source.fetched, 1)
+
+    def test_threads_with_a_key_that_is_new_share_one_fetch_and_wait_for_it(self):
+        verifier, source = self.verifier(key_refresh_floor=0.0)
+        source.signer = Signer("EdDSA", "k2")
+        token, verified = source.signer.token(), []
+        asked, may_answer, fetch = threading.Event(), threading.Event(), source.published_keys
+
+        def slow(kind):
+            asked.set()
+            may_answer.wait(20)
+            return fetch(kind)
+
+        source.published_keys = slow
+        threads = [threading.Thread(target=lambda: verified.append(verifier.verify(token).key_id)) for _ in range(8)]
+        threads[0].start()
+        self.assertTrue(asked.wait(20))
+        for thread in threads[1:]:
+            thread.start()
+        may_answer.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((verified, source.fetched), (["k2"] * 8, 2))
 
     def test_a_slow_answer_does_not_replace_the_keys_of_a_later_fetch(self):
         verifier, source = self.verifier()

@@ -1141,7 +1141,7 @@ const ProtobufCMessageDescriptor postern__v1__audit_get_key_response__descriptor
   (ProtobufCMessageInit) postern__v1__audit_get_key_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCEnumValue postern__v1__event_kind__enum_values_by_number[68] =
+static const ProtobufCEnumValue postern__v1__event_kind__enum_values_by_number[69] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -1211,11 +1211,12 @@ static const ProtobufCEnumValue postern__v1__event_kind__enum_values_by_number[6
   { "EVENT_KIND_API_KEY_ROTATED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_API_KEY_ROTATED", 141 },
   { "EVENT_KIND_HOOK_CONFIG_UPDATED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_HOOK_CONFIG_UPDATED", 160 },
   { "EVENT_KIND_EMAIL_CONFIG_TESTED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_EMAIL_CONFIG_TESTED", 161 },
+  { "EVENT_KIND_OUTBOX_MESSAGE_DELETED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_OUTBOX_MESSAGE_DELETED", 162 },
 };
 static const ProtobufCIntRange postern__v1__event_kind__value_ranges[] = {
-{0, 0},{45, 37},{66, 38},{72, 41},{80, 43},{86, 47},{88, 48},{110, 50},{116, 54},{120, 56},{140, 64},{160, 66},{0, 68}
+{0, 0},{45, 37},{66, 38},{72, 41},{80, 43},{86, 47},{88, 48},{110, 50},{116, 54},{120, 56},{140, 64},{160, 66},{0, 69}
 };
-static const ProtobufCEnumValueIndex postern__v1__event_kind__enum_values_by_name[68] =
+static const ProtobufCEnumValueIndex postern__v1__event_kind__enum_values_by_name[69] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
@@ -1240,6 +1241,7 @@ static const ProtobufCEnumValueIndex postern__v1__event_kind__enum_values_by_nam
   { "EVENT_KIND_EMAIL_VERIFIED", 20 },
   { "EVENT_KIND_HOOK_CONFIG_UPDATED", 66 },
   { "EVENT_KIND_OOB_LINK_GENERATED", 25 },
+  { "EVENT_KIND_OUTBOX_MESSAGE_DELETED", 68 },
   { "EVENT_KIND_OUTBOX_MESSAGE_READ", 24 },
   { "EVENT_KIND_PASSWORD_CHANGED", 8 },
   { "EVENT_KIND_PASSWORD_HASHES_EXPORTED", 37 },
@@ -1293,9 +1295,9 @@ const ProtobufCEnumDescriptor postern__v1__event_kind__descriptor =
   "EventKind",
   "Postern__V1__EventKind",
   "postern.v1",
-  68,
+  69,
   postern__v1__event_kind__enum_values_by_number,
-  68,
+  69,
   postern__v1__event_kind__enum_values_by_name,
   12,
   postern__v1__event_kind__value_ranges,

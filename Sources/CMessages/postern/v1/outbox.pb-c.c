@@ -568,7 +568,7 @@ const ProtobufCMessageDescriptor postern__v1__outbox_get_response__descriptor =
   (ProtobufCMessageInit) postern__v1__outbox_get_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__outbox_retry_request__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__v1__outbox_retry_request__field_descriptors[3] =
 {
   {
     "tenant_id",
@@ -594,15 +594,28 @@ static const ProtobufCFieldDescriptor postern__v1__outbox_retry_request__field_d
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "validate_only",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__OutboxRetryRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__outbox_retry_request__field_indices_by_name[] = {
   1,   /* field[1] = message_id */
   0,   /* field[0] = tenant_id */
+  2,   /* field[2] = validate_only */
 };
 static const ProtobufCIntRange postern__v1__outbox_retry_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor postern__v1__outbox_retry_request__descriptor =
 {
@@ -612,7 +625,7 @@ const ProtobufCMessageDescriptor postern__v1__outbox_retry_request__descriptor =
   "Postern__V1__OutboxRetryRequest",
   "postern.v1",
   sizeof(Postern__V1__OutboxRetryRequest),
-  2,
+  3,
   postern__v1__outbox_retry_request__field_descriptors,
   postern__v1__outbox_retry_request__field_indices_by_name,
   1,  postern__v1__outbox_retry_request__number_ranges,
@@ -657,7 +670,7 @@ const ProtobufCMessageDescriptor postern__v1__outbox_retry_response__descriptor 
   (ProtobufCMessageInit) postern__v1__outbox_retry_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__outbox_delete_request__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__v1__outbox_delete_request__field_descriptors[3] =
 {
   {
     "tenant_id",
@@ -683,15 +696,28 @@ static const ProtobufCFieldDescriptor postern__v1__outbox_delete_request__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "validate_only",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__OutboxDeleteRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__outbox_delete_request__field_indices_by_name[] = {
   1,   /* field[1] = message_id */
   0,   /* field[0] = tenant_id */
+  2,   /* field[2] = validate_only */
 };
 static const ProtobufCIntRange postern__v1__outbox_delete_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor postern__v1__outbox_delete_request__descriptor =
 {
@@ -701,7 +727,7 @@ const ProtobufCMessageDescriptor postern__v1__outbox_delete_request__descriptor 
   "Postern__V1__OutboxDeleteRequest",
   "postern.v1",
   sizeof(Postern__V1__OutboxDeleteRequest),
-  2,
+  3,
   postern__v1__outbox_delete_request__field_descriptors,
   postern__v1__outbox_delete_request__field_indices_by_name,
   1,  postern__v1__outbox_delete_request__number_ranges,

@@ -1396,7 +1396,7 @@ const ProtobufCMessageDescriptor postern__v1__project_revoke_api_key_response__d
   (ProtobufCMessageInit) postern__v1__project_revoke_api_key_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__signing_key_info__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__v1__signing_key_info__field_descriptors[8] =
 {
   {
     "key_id",
@@ -1482,12 +1482,25 @@ static const ProtobufCFieldDescriptor postern__v1__signing_key_info__field_descr
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "rotates_at_micros",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__SigningKeyInfo, rotates_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__signing_key_info__field_indices_by_name[] = {
   1,   /* field[1] = algorithm */
   3,   /* field[3] = created_at_micros */
   0,   /* field[0] = key_id */
   5,   /* field[5] = retires_at_micros */
+  7,   /* field[7] = rotates_at_micros */
   4,   /* field[4] = signs_from_micros */
   2,   /* field[2] = state */
   6,   /* field[6] = token_use */
@@ -1495,7 +1508,7 @@ static const unsigned postern__v1__signing_key_info__field_indices_by_name[] = {
 static const ProtobufCIntRange postern__v1__signing_key_info__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__v1__signing_key_info__descriptor =
 {
@@ -1505,7 +1518,7 @@ const ProtobufCMessageDescriptor postern__v1__signing_key_info__descriptor =
   "Postern__V1__SigningKeyInfo",
   "postern.v1",
   sizeof(Postern__V1__SigningKeyInfo),
-  7,
+  8,
   postern__v1__signing_key_info__field_descriptors,
   postern__v1__signing_key_info__field_indices_by_name,
   1,  postern__v1__signing_key_info__number_ranges,

@@ -3881,7 +3881,7 @@ const ProtobufCMessageDescriptor postern__v1__scrypt_spec__descriptor =
   (ProtobufCMessageInit) postern__v1__scrypt_spec__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__import_user__field_descriptors[17] =
+static const ProtobufCFieldDescriptor postern__v1__import_user__field_descriptors[19] =
 {
   {
     "uid",
@@ -4087,14 +4087,40 @@ static const ProtobufCFieldDescriptor postern__v1__import_user__field_descriptor
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "custom_token_sign_in",
+    18,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ImportUser, custom_token_sign_in),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "email_typed_by_user",
+    19,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ImportUser, email_typed_by_user),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__import_user__field_indices_by_name[] = {
   8,   /* field[8] = created_at_micros */
   7,   /* field[7] = custom_claims_json */
+  17,   /* field[17] = custom_token_sign_in */
   6,   /* field[6] = disabled */
   3,   /* field[3] = display_name */
   1,   /* field[1] = email */
   14,   /* field[14] = email_link_sign_in */
+  18,   /* field[18] = email_typed_by_user */
   2,   /* field[2] = email_verified */
   13,   /* field[13] = hash_spec */
   9,   /* field[9] = last_sign_in_at_micros */
@@ -4110,7 +4136,7 @@ static const unsigned postern__v1__import_user__field_indices_by_name[] = {
 static const ProtobufCIntRange postern__v1__import_user__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 17 }
+  { 0, 19 }
 };
 const ProtobufCMessageDescriptor postern__v1__import_user__descriptor =
 {
@@ -4120,7 +4146,7 @@ const ProtobufCMessageDescriptor postern__v1__import_user__descriptor =
   "Postern__V1__ImportUser",
   "postern.v1",
   sizeof(Postern__V1__ImportUser),
-  17,
+  19,
   postern__v1__import_user__field_descriptors,
   postern__v1__import_user__field_indices_by_name,
   1,  postern__v1__import_user__number_ranges,
@@ -5024,7 +5050,7 @@ const ProtobufCMessageDescriptor postern__v1__users_unlink_response__descriptor 
   (ProtobufCMessageInit) postern__v1__users_unlink_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__users_generate_oob_link_request__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__users_generate_oob_link_request__field_descriptors[6] =
 {
   {
     "tenant_id",
@@ -5086,6 +5112,18 @@ static const ProtobufCFieldDescriptor postern__v1__users_generate_oob_link_reque
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "validate_only",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGenerateOobLinkRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__users_generate_oob_link_request__field_indices_by_name[] = {
   4,   /* field[4] = continue_url */
@@ -5093,11 +5131,12 @@ static const unsigned postern__v1__users_generate_oob_link_request__field_indice
   3,   /* field[3] = new_email */
   1,   /* field[1] = request_type */
   0,   /* field[0] = tenant_id */
+  5,   /* field[5] = validate_only */
 };
 static const ProtobufCIntRange postern__v1__users_generate_oob_link_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_request__descriptor =
 {
@@ -5107,7 +5146,7 @@ const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_request__d
   "Postern__V1__UsersGenerateOobLinkRequest",
   "postern.v1",
   sizeof(Postern__V1__UsersGenerateOobLinkRequest),
-  5,
+  6,
   postern__v1__users_generate_oob_link_request__field_descriptors,
   postern__v1__users_generate_oob_link_request__field_indices_by_name,
   1,  postern__v1__users_generate_oob_link_request__number_ranges,
@@ -5460,7 +5499,7 @@ const ProtobufCMessageDescriptor postern__v1__users_list_sessions_response__desc
   (ProtobufCMessageInit) postern__v1__users_list_sessions_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__users_revoke_session_request__field_descriptors[3] =
+static const ProtobufCFieldDescriptor postern__v1__users_revoke_session_request__field_descriptors[4] =
 {
   {
     "tenant_id",
@@ -5498,16 +5537,29 @@ static const ProtobufCFieldDescriptor postern__v1__users_revoke_session_request_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "validate_only",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersRevokeSessionRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__users_revoke_session_request__field_indices_by_name[] = {
   2,   /* field[2] = session_id */
   0,   /* field[0] = tenant_id */
   1,   /* field[1] = uid */
+  3,   /* field[3] = validate_only */
 };
 static const ProtobufCIntRange postern__v1__users_revoke_session_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor postern__v1__users_revoke_session_request__descriptor =
 {
@@ -5517,7 +5569,7 @@ const ProtobufCMessageDescriptor postern__v1__users_revoke_session_request__desc
   "Postern__V1__UsersRevokeSessionRequest",
   "postern.v1",
   sizeof(Postern__V1__UsersRevokeSessionRequest),
-  3,
+  4,
   postern__v1__users_revoke_session_request__field_descriptors,
   postern__v1__users_revoke_session_request__field_indices_by_name,
   1,  postern__v1__users_revoke_session_request__number_ranges,

@@ -24,11 +24,12 @@ extension SMSBudgets {
         }
         if isTest { return charges }
         let number = order.number.text.bytes
+        let names = numberBudgets(for: order.use)
         if order.isFromKnownAddress {
-            charge(.knownNumber, number, Int64(server.smsPerNumberAndHour))
+            charge(names.known, number, Int64(server.smsPerNumberAndHour))
         } else {
-            charge(.number, number, Int64(server.smsPerNumberAndHour))
-            charge(.numberByDay, number, Int64(server.smsPerNumberAndDay), .hours(24))
+            charge(names.hour, number, Int64(server.smsPerNumberAndHour))
+            charge(names.day, number, Int64(server.smsPerNumberAndDay), .hours(24))
         }
         if !order.use.subject.isEmpty {
             charge(.subject, order.use.subject, Int64(server.smsPerSubjectAndHour))
@@ -41,5 +42,15 @@ extension SMSBudgets {
             charge(.caller, caller.id.bytes, limits.smsPerHour(caller), tenantID: .empty, quota: .callerSMS)
         }
         return charges
+    }
+
+    /// The budgets of a number. Anybody may ask for codes to sign in with a number, and anybody with an account for
+    /// codes to add it. So a sign-in that waits for its second factor has budgets apart: strangers who know the number
+    /// cannot spend these, and the number was proved when it became a factor.
+    private static func numberBudgets(for use: VerificationUse) -> (hour: Name, day: Name, known: Name) {
+        switch use {
+        case .secondFactorSignIn: (.factorNumber, .factorNumberByDay, .knownFactorNumber)
+        case .signIn, .link, .secondFactorEnrollment: (.number, .numberByDay, .knownNumber)
+        }
     }
 }

@@ -137,6 +137,8 @@ public struct VerificationCodes: Sendable {
         try await quotas.refusing(settings) {
             try await resources.store.write { transaction in
                 try transaction.onceOnly(request.origin, now: now) {
+                    // Once a deleted tenant's rows are purged, nothing would remove a new one again.
+                    try transaction.reading.requireLiveTenant(settings.tenantID)
                     try transaction.spend(charges, now: now)
                     try transaction.put(stored, hash: hash, message, order, settings, request.origin, now: now)
                 }

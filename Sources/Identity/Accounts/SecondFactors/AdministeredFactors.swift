@@ -80,6 +80,7 @@ extension SecondFactorEnrollments {
         }
         let (now, ended) = (resources.clock.now(), count)
         try await resources.store.write(for: .removal) { transaction in
+            try transaction.reading.requireLiveTenant(settings.tenantID)
             try transaction.appendEvent(
                 .sessionsWithoutFactorEnded, tenantID: settings.tenantID, origin: origin, detail: Text("\(ended)"),
                 now: now)

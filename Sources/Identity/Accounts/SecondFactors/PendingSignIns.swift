@@ -57,8 +57,8 @@ extension ReadTransaction {
     /// A pending sign-in and its account. INVALID_MFA_PENDING_CREDENTIAL when it is used, expired or of another kind,
     /// when the account's sessions were ended since, when it waits for an enrolment that is done, when the account has
     /// lost the identity that the sign-in began with, or when the provider was changed since; USER_DISABLED;
-    /// OPERATION_NOT_ALLOWED when the method or the provider is not enabled any more; TOKEN_EXPIRED when the session of
-    /// a reauthentication is over.
+    /// TENANT_SUSPENDED; PROJECT_DISABLED; OPERATION_NOT_ALLOWED when the method or the provider is not enabled any
+    /// more; TOKEN_EXPIRED when the session of a reauthentication is over.
     func pendingSignIn(
         _ id: [UInt8], _ kind: PendingSignInKind, tenantID: Text, now: Timestamp
     ) throws -> (pending: StoredPendingSignIn, account: Account) {
@@ -78,9 +78,11 @@ extension ReadTransaction {
         return (pending, account)
     }
 
-    /// Requires that the tenant still allows the method, and that the session of a reauthentication still lives.
+    /// Requires that the tenant is open to its end users and still allows the method, and that the session of a
+    /// reauthentication still lives.
     private func requireStillOpen(_ pending: StoredPendingSignIn, tenantID: Text, now: Timestamp) throws {
         let settings = TenantSettings(try liveTenant(tenantID))
+        try settings.requireOpenToEndUsers()
         // Not bytes: the switches' names are ASCII, and only this server writes them.
         guard let methodSwitch = MethodSwitch(rawValue: pending.methodSwitch.string) else {
             throw Failure.switchedOff(.always)

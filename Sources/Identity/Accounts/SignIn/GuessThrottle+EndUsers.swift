@@ -78,10 +78,13 @@ extension GuessThrottle {
 
 extension DeviceTokens {
     /// A token by which the device is known at its next sign-in; the device is that of `token` if that token was good.
+    ///
+    /// It is of the time of the sign-in, not of this answer: a new password may have been set meanwhile, for which the
+    /// token must not count.
     public func token(for signedIn: SignedIn, renewing token: Text, random: RandomSource, now: Timestamp) -> Text {
         let user = signedIn.user
         let known = device(in: token, tenantID: user.tenantID, uid: user.uid, notBefore: .zero, now: now)
         let device = Device(id: known?.id ?? random.bytes(Self.idByteCount), hasShownFactor: signedIn.hasShownFactor)
-        return self.token(for: device, user: user, now: now)
+        return self.token(for: device, user: user, now: signedIn.madeAt)
     }
 }

@@ -21,7 +21,9 @@ public protocol SignInMethod: Sendable {
     /// again when it is finished.
     static var methodSwitch: MethodSwitch { get }
 
-    /// Throws where the tenant has switched the method off.
+    /// Throws where the tenant has switched the method off. Called with the call's settings before anything is looked
+    /// up, and with the tenant's present settings inside the transaction: an admin may have switched the method off
+    /// while a hash, a provider or a hook was waited for.
     func checkOpen(_ settings: TenantSettings) throws(Failure)
 
     /// Checks the form of the request, the name of its device included (`SignInAttempt.device`).

@@ -14,8 +14,9 @@ import Store
 /// 7. the proof; the charge, where the answer tells of an email that the proof does not show to be the end user's; the
 ///    answer to the same request from before, which is given again (also where it used up the code that is the proof);
 ///    then the tenant's hooks
-/// 8. inside one transaction: the account that is entered, made or linked to, the second factor, the session; where a
-///    second factor has to be shown first, the pending sign-in, which `SecondFactorSignIns` finishes
+/// 8. inside one transaction: the tenant's switches as they are by now; the account that is entered, made or linked to,
+///    the second factor, the session; where a second factor has to be shown first, the pending sign-in, which
+///    `SecondFactorSignIns` finishes
 /// 9. the tokens; where a toggle refused, its record
 ///
 /// A method supplies the steps that are its own (`SignInMethod`). Tokens are issued for a `SessionGrant`. A session
@@ -104,7 +105,7 @@ public struct SignInPipeline: Sendable {
             let session = users.session(account.key)
             if let again = try await repeatedChanges.answer(toProved: request, by: session) { return again }
             let wanted = try await hooks.ask(
-                event(isNewUser: true, account.user, first, on: reading.device, request),
+                event(isNewUser: true, account, first, on: reading.device, request),
                 tenantID: attempt.tenantID, deadline: request.deadline)
             return try await refusals.recording(of: method.refusedEndUser(resources.limits), request) {
                 try await session.signUp(
@@ -183,7 +184,7 @@ extension SignInPipeline {
             let moment = SignInMoment(
                 key: user.account.key, settings: request.settings, origin: request.origin, now: resources.clock.now())
             return try await users.session(moment.key).change(
-                by: user.token, provingAs: startsAnew ? first : nil, settings: request.settings,
+                by: user.token, proving: first, startsAnew: startsAnew, settings: request.settings,
                 origin: request.origin, deadline: request.deadline
             ) { transaction, current in try decide(proof, current, moment, transaction) }
         }
@@ -204,7 +205,7 @@ extension SignInPipeline {
         let session = users.session(key)
         if let again = try await repeatedChanges.answer(toProved: request, by: session) { return again }
         let known = try resources.store.read { try $0.account(key) }
-        let entered = try method.effect(proof, seen, on: known, moment).account.user
+        let entered = try method.effect(proof, seen, on: known, moment).account
         let wanted = try await askHooks(about: entered, isNewUser: known == nil, first, on: device, request)
         return try await session.signIn(
             first.adding(wanted), hooks: wanted, settings: settings, origin: origin, deadline: request.deadline,
@@ -218,22 +219,23 @@ extension SignInPipeline {
         ) { transaction, current in try method.decide(proof, seen, on: current, moment, in: transaction) }
     }
 
-    /// Asks the tenant's hooks, unless the sign-in is going to be refused anyway. `user` is as the sign-in leaves it.
+    /// Asks the tenant's hooks, unless the sign-in is going to be refused anyway. `account`: as the sign-in leaves it.
     private func askHooks(
-        about user: User, isNewUser: Bool, _ first: FirstFactor, on device: Origin.Device, _ request: EndUserRequest
+        about account: Account, isNewUser: Bool, _ first: FirstFactor, on device: Origin.Device,
+        _ request: EndUserRequest
     ) async throws -> HookAnswer {
-        let isRefused = isNewUser ? SelfService.refusalOfSignUp(request.settings) != nil : user.disabled
+        let isRefused = isNewUser ? SelfService.refusalOfSignUp(request.settings) != nil : account.user.disabled
         guard !isRefused else { return HookAnswer() }
         return try await hooks.ask(
-            event(isNewUser: isNewUser, user, first, on: device, request), tenantID: request.settings.tenantID,
+            event(isNewUser: isNewUser, account, first, on: device, request), tenantID: request.settings.tenantID,
             deadline: request.deadline)
     }
 
     private func event(
-        isNewUser: Bool, _ user: User, _ first: FirstFactor, on device: Origin.Device, _ request: EndUserRequest
+        isNewUser: Bool, _ account: Account, _ first: FirstFactor, on device: Origin.Device, _ request: EndUserRequest
     ) -> BlockingHooks.Event {
         BlockingHooks.Event(
-            isNewUser: isNewUser, user: user, signInProvider: first.start.provider, deviceName: device.name,
+            isNewUser: isNewUser, account: account, signInProvider: first.start.provider, deviceName: device.name,
             endUserIP: device.address?.text ?? .empty, requestID: request.origin.requestID)
     }
 

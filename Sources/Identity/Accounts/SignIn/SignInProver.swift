@@ -6,11 +6,14 @@ import Store
 /// The evidence that a method proved an end user under its throttle. Only the `SignInProver` makes it.
 struct FirstFactor: Sendable {
     let start: SessionStart
-    let methodSwitch: MethodSwitch
+    /// The method of the proof. The transaction asks it whether the tenant still has it switched on.
+    let method: any SignInMethod
 
-    fileprivate init(start: SessionStart, _ methodSwitch: MethodSwitch) {
+    var methodSwitch: MethodSwitch { type(of: method).methodSwitch }
+
+    fileprivate init(start: SessionStart, _ method: any SignInMethod) {
         self.start = start
-        self.methodSwitch = methodSwitch
+        self.method = method
     }
 
     /// The same proof, for a session that has the claims of a hook as well.
@@ -18,7 +21,7 @@ struct FirstFactor: Sendable {
         var start = start
         start.hookClaims = hooks.sessionClaims ?? []
         start.claims = HookAnswer.merged(start.hookClaims, into: start.claims)
-        return FirstFactor(start: start, methodSwitch)
+        return FirstFactor(start: start, method)
     }
 }
 
@@ -50,7 +53,7 @@ struct SignInProver: Sendable {
             kept = proof
             do {
                 return try await charged(method, credential, proof, attempt) {
-                    (try await use(proof, FirstFactor(start: proof.start, Method.methodSwitch)), proof)
+                    (try await use(proof, FirstFactor(start: proof.start, method)), proof)
                 }
             } catch let moved as AccountMoved {
                 if moved.proofIsOld { kept = nil }

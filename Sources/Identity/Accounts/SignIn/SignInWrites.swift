@@ -77,6 +77,18 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
+    /// The tenant's present settings, for whoever enters a session, or goes on with one, by this proof. Every sign-in,
+    /// sign-up, link and reauthentication reads them here, before it changes anything.
+    ///
+    /// TENANT_NOT_FOUND, TENANT_SUSPENDED, PROJECT_DISABLED, and the refusal of `SignInMethod.checkOpen`: an admin may
+    /// have closed the tenant or switched the method off since the call was admitted.
+    func settings(openTo first: FirstFactor, of tenantID: Text) throws -> TenantSettings {
+        let present = try currentSettings(of: tenantID)
+        try present.requireOpenToEndUsers()
+        try first.method.checkOpen(present)
+        return present
+    }
+
     /// Decides what a sign-in does to the account, and changes nothing of it yet. USER_DISABLED, `SelfServiceRefusal`.
     ///
     /// `confirm` throws where the account is not the one that the sign-in enters. `decide` comes after every refusal
@@ -118,6 +130,10 @@ extension WriteTransaction {
         _ effect: AccountEffect, to current: Account, keeping sessionID: [UInt8]?, origin: Origin, now: Timestamp
     ) throws -> Account {
         var changed = effect.account
+        // Who signed in while the new password was on its way knew the former one: `DeviceTokens`.
+        if changed.passwordUpdatedAt != current.passwordUpdatedAt {
+            changed.passwordUpdatedAt = max(changed.passwordUpdatedAt, now)
+        }
         if let end = effect.endsSessions { changed.revokeTokens(end, now: now) }
         try takeBack(changed, after: effect.emailProof)
         try replace(

@@ -9,8 +9,9 @@ enum AccountsApplyOobCode: SlowMethod {
         _ request: AccountsApplyOobCodeRequest, _ call: Call
     ) async throws -> AccountsApplyOobCodeResponse {
         guard !request.oobCode.isEmpty else { throw Failure.missingOobCode }
-        let (type, email) = try await call.project.mailedCodes.apply(
-            request.oobCode, settings: call.settings, origin: call.origin)
-        return AccountsApplyOobCodeResponse(requestType: type, email: email)
+        let codes = call.project.mailedCodes
+        return try await codes.answeringRepeats(of: call.origin) {
+            try await codes.apply(request.oobCode, settings: call.settings, origin: call.origin)
+        }
     }
 }

@@ -8,6 +8,8 @@ enum AccountsSendOobCode: SlowMethod {
     static func handle(_ request: AccountsSendOobCodeRequest, _ call: Call) async throws -> AccountsSendOobCodeResponse
     {
         let address = try call.endUserAddress(request.endUserIP)
+        // A repeat is counted neither as a mail nor as a question, so it must not look anything up either.
+        if let answer = try call.project.outbox.earlierAnswer(to: call.origin) { return answer }
         try Values.checkContinueURL(request.continueURL, limits: call.limits)
         try Values.checkLocale(request.locale, limits: call.limits)
         try call.project.continueURLs.check(request.continueURL, settings: call.settings)
@@ -26,8 +28,9 @@ enum AccountsSendOobCode: SlowMethod {
                 email: recipient, askedBy: asker(of: order), address: address, settings: call.settings)
         }
         order.locale = request.locale
-        try await call.project.outbox.send(order, settings: call.settings, origin: call.origin)
-        return AccountsSendOobCodeResponse(email: request.email.isEmpty ? order.recipient : request.email)
+        let answer = AccountsSendOobCodeResponse(email: request.email.isEmpty ? order.recipient : request.email)
+        try await call.project.outbox.send(order, answer: answer, settings: call.settings, origin: call.origin)
+        return answer
     }
 
     static func endUser(of request: AccountsSendOobCodeRequest) -> NamedEndUser {

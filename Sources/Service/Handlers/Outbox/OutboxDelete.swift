@@ -7,7 +7,8 @@ enum OutboxDelete: SlowMethod {
     static func purpose(of request: OutboxDeleteRequest, _ rule: MethodDescriptor) -> WritePurpose { .removal }
 
     static func handle(_ request: OutboxDeleteRequest, _ call: Call) async throws -> OutboxDeleteResponse {
-        try await call.project.outbox.delete(request.messageID, tenantID: call.tenantID, origin: call.origin)
+        try await call.project.outbox.delete(
+            request.messageID, tenantID: call.tenantID, validateOnly: request.validateOnly, origin: call.origin)
         return OutboxDeleteResponse()
     }
 }

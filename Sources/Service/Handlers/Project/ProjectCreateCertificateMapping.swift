@@ -8,7 +8,7 @@ enum ProjectCreateCertificateMapping: SlowMethod {
     ) async throws -> ProjectCreateCertificateMappingResponse {
         ProjectCreateCertificateMappingResponse(
             certificateMapping: try await CertificateMappings(resources: call.project.resources).create(
-                request.certificateMapping ?? CertificateMapping(), validateOnly: request.validateOnly,
-                origin: call.origin))
+                request.certificateMapping ?? CertificateMapping(), by: call.caller,
+                validateOnly: request.validateOnly, origin: call.origin))
     }
 }

@@ -15,7 +15,8 @@ enum ProjectCreateServiceAccount: SlowMethod {
         change.trustsEndUserIP = request.trustedEndUserIP
         change.quotas = request.quotas.map { CallerQuotasChange(all: $0) }
         let account = try await call.project.serviceAccounts.create(
-            id: request.serviceAccountID, change, validateOnly: request.validateOnly, origin: call.origin)
+            id: request.serviceAccountID, change, by: call.caller, validateOnly: request.validateOnly,
+            origin: call.origin)
         return ProjectCreateServiceAccountResponse(serviceAccount: account)
     }
 }

@@ -14,7 +14,7 @@ enum ProjectCreateServiceAccountKey: SlowMethod {
         }
         let made = try await call.project.serviceAccounts.createKey(
             of: request.serviceAccountID, algorithm: algorithm, lifetimeSeconds: request.lifetimeSeconds,
-            validateOnly: request.validateOnly, origin: call.origin, deadline: call.deadline)
+            by: call.caller, validateOnly: request.validateOnly, origin: call.origin, deadline: call.deadline)
         return ProjectCreateServiceAccountKeyResponse(key: made.key, keyFileJSON: made.keyFile)
     }
 }

@@ -17,7 +17,7 @@ enum ProjectGetClusterStatus: FastMethod {
             connected: status.isConnected, behindEntries: Int64(clamping: status.behindCount),
             trouble: Text(status.trouble))
         if let seen = status.endSeenAt {
-            response.endSeenAtMicros = call.now.microseconds - Instant.now.nanoseconds(since: seen) / 1_000
+            response.endSeenAtMicros = call.now.microseconds - Instant.nowWithSleep.nanoseconds(since: seen) / 1_000
         }
         return .message(response)
     }

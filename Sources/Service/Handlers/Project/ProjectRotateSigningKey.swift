@@ -18,7 +18,10 @@ enum ProjectRotateSigningKey: SlowMethod {
         guard (0...604_800).contains(request.publishAheadSeconds) else {
             throw Failure.invalid(.invalidDuration, field: "publish_ahead_seconds", "must be 0 to 604800")
         }
-        if request.validateOnly { return ProjectRotateSigningKeyResponse() }
+        if request.validateOnly {
+            try call.project.signingKeys.checkRoomForKey(of: request.tokenUse)
+            return ProjectRotateSigningKeyResponse()
+        }
         let key = try await call.project.signingKeys.rotate(
             for: request.tokenUse, algorithm: algorithm, publishAhead: .seconds(request.publishAheadSeconds),
             origin: call.origin)

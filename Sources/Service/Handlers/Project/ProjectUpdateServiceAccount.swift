@@ -24,7 +24,8 @@ enum ProjectUpdateServiceAccount: SlowMethod {
             }
         }
         let account = try await call.project.serviceAccounts.update(
-            id: request.serviceAccountID, change, validateOnly: request.validateOnly, origin: call.origin)
+            id: request.serviceAccountID, change, by: call.caller, validateOnly: request.validateOnly,
+            origin: call.origin)
         return ProjectUpdateServiceAccountResponse(serviceAccount: account)
     }
 }

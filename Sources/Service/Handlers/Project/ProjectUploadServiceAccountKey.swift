@@ -8,7 +8,7 @@ enum ProjectUploadServiceAccountKey: SlowMethod {
     ) async throws -> ProjectUploadServiceAccountKeyResponse {
         let key = try await call.project.serviceAccounts.uploadKey(
             request.publicKey, of: request.serviceAccountID, lifetimeSeconds: request.lifetimeSeconds,
-            validateOnly: request.validateOnly, origin: call.origin, deadline: call.deadline)
+            by: call.caller, validateOnly: request.validateOnly, origin: call.origin, deadline: call.deadline)
         return ProjectUploadServiceAccountKeyResponse(key: key)
     }
 }

@@ -38,7 +38,8 @@ enum UsersGenerateOobLink: SlowMethod {
             }
             order.newEmail = newEmail.address
         }
-        let made = try await call.project.oobDelivery.generate(order, settings: call.settings, origin: call.origin)
+        let made = try await call.project.oobDelivery.generate(
+            order, settings: call.settings, validateOnly: request.validateOnly, origin: call.origin)
         return UsersGenerateOobLinkResponse(
             oobCode: made.code, oobLink: made.link, expiresAtMicros: made.expiresAt.microseconds,
             notMeLink: made.notMeLink)

@@ -31,8 +31,9 @@ enum UsersImport: BidirectionalMethod {
             place = try await call.project.imports.places.take(call.settings.tenantID)
         }
         guard let request = next else { return nil }
-        _ = try call.stillAdmitted()
+        let settings = try call.stillAdmitted()
         var present = if let begun { begun } else { try await begin(request, call) }
+        present.importer.settings = settings
         guard request.tenantID.isEmpty || request.tenantID == present.tenantID else { throw Failure.tenantMismatch }
         guard request.users.count <= call.limits.importBatchMax else {
             throw Failure.invalid(

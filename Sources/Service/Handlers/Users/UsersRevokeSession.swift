@@ -12,7 +12,8 @@ enum UsersRevokeSession: SlowMethod {
         let key = UserKey(call.tenantID, request.uid)
         guard try call.project.store.read({ try $0.encodedUser(key) != nil }) else { throw Failure.userNotFound }
         _ = try await call.userSession(request.uid).end(
-            session: try call.sessionID(request.sessionID), .admin, origin: call.origin)
+            session: try call.sessionID(request.sessionID), .admin, origin: call.origin,
+            validateOnly: request.validateOnly)
         return UsersRevokeSessionResponse()
     }
 }

@@ -129,10 +129,11 @@ struct  Postern__V1__OutboxRetryRequest
   ProtobufCMessage base;
   ProtobufCBinaryData tenant_id;
   ProtobufCBinaryData message_id;
+  protobuf_c_boolean validate_only;
 };
 #define POSTERN__V1__OUTBOX_RETRY_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__outbox_retry_request__descriptor) \
-    , {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, 0 }
 
 
 struct  Postern__V1__OutboxRetryResponse
@@ -150,10 +151,11 @@ struct  Postern__V1__OutboxDeleteRequest
   ProtobufCMessage base;
   ProtobufCBinaryData tenant_id;
   ProtobufCBinaryData message_id;
+  protobuf_c_boolean validate_only;
 };
 #define POSTERN__V1__OUTBOX_DELETE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__outbox_delete_request__descriptor) \
-    , {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, 0 }
 
 
 struct  Postern__V1__OutboxDeleteResponse

@@ -292,10 +292,11 @@ struct  Postern__V1__SigningKeyInfo
   int64_t signs_from_micros;
   int64_t retires_at_micros;
   Postern__V1__TokenUse token_use;
+  int64_t rotates_at_micros;
 };
 #define POSTERN__V1__SIGNING_KEY_INFO__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__signing_key_info__descriptor) \
-    , {0,NULL}, {0,NULL}, POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_UNSPECIFIED, 0, 0, 0, POSTERN__V1__TOKEN_USE__TOKEN_USE_UNSPECIFIED }
+    , {0,NULL}, {0,NULL}, POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_UNSPECIFIED, 0, 0, 0, POSTERN__V1__TOKEN_USE__TOKEN_USE_UNSPECIFIED, 0 }
 
 
 struct  Postern__V1__ProjectListSigningKeysRequest

@@ -835,10 +835,12 @@ struct  Postern__V1__ImportUser
   int64_t password_updated_at_micros;
   size_t n_second_factors;
   Postern__V1__ImportSecondFactor **second_factors;
+  protobuf_c_boolean custom_token_sign_in;
+  protobuf_c_boolean email_typed_by_user;
 };
 #define POSTERN__V1__IMPORT_USER__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__import_user__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, {0,NULL}, {0,NULL}, {0,NULL}, 0, {0,NULL}, 0, 0, {0,NULL}, {0,NULL}, 0,NULL, {0,NULL}, 0, 0, 0,NULL }
+    , {0,NULL}, {0,NULL}, 0, {0,NULL}, {0,NULL}, {0,NULL}, 0, {0,NULL}, 0, 0, {0,NULL}, {0,NULL}, 0,NULL, {0,NULL}, 0, 0, 0,NULL, 0, 0 }
 
 
 struct  Postern__V1__ImportSecondFactor
@@ -1017,10 +1019,11 @@ struct  Postern__V1__UsersGenerateOobLinkRequest
   ProtobufCBinaryData email;
   ProtobufCBinaryData new_email;
   ProtobufCBinaryData continue_url;
+  protobuf_c_boolean validate_only;
 };
 #define POSTERN__V1__USERS_GENERATE_OOB_LINK_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_generate_oob_link_request__descriptor) \
-    , {0,NULL}, POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, 0 }
 
 
 struct  Postern__V1__UsersGenerateOobLinkResponse
@@ -1093,10 +1096,11 @@ struct  Postern__V1__UsersRevokeSessionRequest
   ProtobufCBinaryData tenant_id;
   ProtobufCBinaryData uid;
   ProtobufCBinaryData session_id;
+  protobuf_c_boolean validate_only;
 };
 #define POSTERN__V1__USERS_REVOKE_SESSION_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_revoke_session_request__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, 0 }
 
 
 struct  Postern__V1__UsersRevokeSessionResponse

@@ -2,9 +2,9 @@ import Base
 import Store
 import Synchronization
 
-/// The tenants, the users and the project's tables with a damaged record that the sweep passes over. The log names each
-/// of them once a day. Any thread.
-final class DamagedTenants: Sendable {
+/// The damaged records that the sweep passes over, by tenant, user or table of the project. The log names each
+/// of these once a day. Any thread.
+final class DamagedRecords: Sendable {
     /// A tenant has an empty uid here.
     private let loggedAt = Mutex<[UserKey: Timestamp]>([:])
     private let log: Log
