@@ -94,7 +94,6 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
 
     public func heads(from position: UInt64) throws(JournalEngineError) -> [JournalHead] {
         time = nil
-        bodiesRead = [:]
         let (most, atOnce) = (limits.journal.headsMax + 1, limits.journal.headsAtOnceMax)
         var heads = try readHeads(from: position)
         var isMore = heads.count == atOnce

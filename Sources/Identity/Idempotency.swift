@@ -92,12 +92,6 @@ extension ReadTransaction {
         return record
     }
 
-    /// Whether the same request was done before, for a change that takes long to prepare. IDEMPOTENCY_KEY_REUSED.
-    func wasDone(_ origin: Origin) throws -> Bool {
-        guard let idempotency = origin.idempotency else { return false }
-        return try earlier(idempotency) != nil
-    }
-
     /// False when the request's record could not be kept, so that the request is refused before any work is done for
     /// it. A request that was done before still gets its answer.
     public func hasRoom(for idempotency: Idempotency) throws -> Bool {
@@ -111,6 +105,36 @@ extension ReadTransaction {
         guard !idempotency.subject.isEmpty else { return 0 }
         return try get(
             Tables.idempotencyCountsBySubject, TenantHashKey(idempotency.tenantID, idempotency.subject))?.count ?? 0
+    }
+}
+
+extension Resources {
+    /// The record of the same request if it was done before; nil otherwise, and for a request without a key.
+    /// IDEMPOTENCY_KEY_REUSED.
+    func earlier(_ origin: Origin) throws -> StoredIdempotency? {
+        guard let idempotency = origin.idempotency else { return nil }
+        return try store.read { try $0.earlier(idempotency) }
+    }
+
+    /// The answer of the same request if it was done before, as `once` kept it. IDEMPOTENCY_KEY_REUSED.
+    func earlierAnswer<Answer: Message>(to origin: Origin) throws -> Answer? {
+        try earlier(origin).map { try Answer(decoding: $0.answer) }
+    }
+}
+
+/// Runs a request that uses its credential up, unless the same request was done before; then its answer is `earlier`.
+///
+/// A request that is sent twice at once asks twice: the one that comes second fails, at any step, because the other one
+/// has used the credential up meanwhile.
+func answeringAgain<Answer>(
+    _ earlier: () async throws -> Answer?, _ body: () async throws -> Answer
+) async throws -> Answer {
+    if let again = try await earlier() { return again }
+    do {
+        return try await body()
+    } catch let failure as Failure {
+        if let again = try await earlier() { return again }
+        throw failure
     }
 }
 

@@ -38,8 +38,12 @@ public enum ProviderRules {
 
     /// Checks a new client secret; empty = none. INVALID_CLIENT_SECRET.
     public static func checkSecret(_ secret: Secret, of provider: Provider) throws(Failure) {
-        try checkSecretLength(secret)
-        guard provider.apple == nil || secret.isEmpty || ApplePrivateKey.read(secret) != nil else {
+        try checkSecret(NewClientSecret(secret, of: provider.providerID), of: provider)
+    }
+
+    /// The same for a secret that was read before. It is cheap, because it runs in the transaction.
+    public static func checkSecret(_ secret: NewClientSecret, of provider: Provider) throws(Failure) {
+        guard provider.apple == nil || secret.isEmpty || secret.isApplePrivateKey else {
             throw .invalid(
                 .invalidClientSecret, field: "provider.client_secret",
                 "must be the private key's PEM file, as Apple gives it out, when `apple` is set")
@@ -47,7 +51,7 @@ public enum ProviderRules {
     }
 
     /// Checks a secret's length before anything is done with it. INVALID_CLIENT_SECRET.
-    public static func checkSecretLength(_ secret: Secret) throws(Failure) {
+    fileprivate static func checkSecretLength(_ secret: Secret) throws(Failure) {
         guard secret.byteCount <= clientSecretByteCountMax else {
             throw .invalid(
                 .invalidClientSecret, field: "provider.client_secret",
@@ -185,5 +189,20 @@ public enum ProviderRules {
             throw .invalid(
                 .invalidAppleKey, field: "provider.apple", "needs team_id and key_id, and is for apple.com only")
         }
+    }
+}
+
+/// What the rules ask about a new client secret. It is made before the transaction that checks the secret: all writes
+/// would wait while a key is read.
+public struct NewClientSecret: Sendable {
+    let isEmpty: Bool
+    /// Whether the secret is a private key as Apple gives it out. False for other providers, which have no such key.
+    let isApplePrivateKey: Bool
+
+    /// INVALID_CLIENT_SECRET for a secret that is too long.
+    public init(_ secret: Secret, of providerID: Text) throws(Failure) {
+        try ProviderRules.checkSecretLength(secret)
+        isEmpty = secret.isEmpty
+        isApplePrivateKey = providerID == "apple.com" && ApplePrivateKey.read(secret) != nil
     }
 }

@@ -36,6 +36,8 @@ public actor TokenSigner {
     private nonisolated let latestIssued = Atomic<Int64>(.min)
     private nonisolated let publishing = Mutex<Void>(())
     private nonisolated let held = Mutex(HeldKeys())
+    /// How often a private key was opened and checked.
+    nonisolated let keysRead = Counter()
     /// The order of changes of the keys.
     private var turns = TurnQueue()
 
@@ -162,12 +164,13 @@ public actor TokenSigner {
     /// Publishes the stored keys. Any thread; of two calls at once, neither replaces newer keys by older ones.
     private nonisolated func refresh() throws {
         try publishing.withLock { _ in
+            let known = held.withLock { $0.privateKeys }
             var privateKeys: [Text: SigningKey] = [:]
             let entries = try store.read { transaction in
                 try transaction.signingKeys(for: use).map { key in
                     let id = key.stored.keyID
-                    let der = try sealing.open(key.stored.sealedPrivateKey, context: id.bytes)
-                    let privateKey = try SigningKey(der: der)
+                    // The id is made of the key, so a key that is held is this one.
+                    let privateKey = try known[id] ?? read(key.stored)
                     privateKeys[id] = privateKey
                     return KeySet.Entry(id: id, publicKey: privateKey.publicKey, times: key.times)
                 }
@@ -176,6 +179,12 @@ public actor TokenSigner {
             held.withLock { $0 = HeldKeys(published: keySet, privateKeys: privateKeys) }
             published.publish(keySet)
         }
+    }
+
+    /// Takes 2 ms and more for RSA. After a change of the keys, all writes wait for it.
+    private nonisolated func read(_ stored: StoredSigningKey) throws -> SigningKey {
+        keysRead.add()
+        return try SigningKey(der: sealing.open(stored.sealedPrivateKey, context: stored.keyID.bytes))
     }
 
     /// For the test of a key that somebody else has.

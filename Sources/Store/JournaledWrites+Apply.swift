@@ -14,7 +14,9 @@ extension JournaledWrites {
                     entries = try engine.entries(for: left)
                 } catch {
                     lost(error)
-                    return handle(.stored(reached))
+                    // If that was the end of the store, the status must not say that it serves.
+                    if writer.fatal == nil { handle(.stored(reached)) }
+                    return
                 }
                 guard let last = try applyWhenThereIsRoom(entries) else { return }
                 isBack()

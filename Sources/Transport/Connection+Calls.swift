@@ -200,8 +200,12 @@ extension Connection {
             }
             mayMake = turn == nil
             requestByteCount += heldByteCount
+            sendingByteCount += heldByteCount
             account()
-            defer { requestByteCount -= heldByteCount }
+            defer {
+                requestByteCount -= heldByteCount
+                sendingByteCount -= heldByteCount
+            }
             try await waitToSend(stream: stream)
         }
         var made: Made?

@@ -66,10 +66,12 @@ extension Connection {
 
     /// Whether no further request is read from the connection, however little it holds: memory is nearly used up, and
     /// its line holds more than is free. Otherwise a thousand connections would fill the rest, each with one request
-    /// that waits. A connection is read from all the same if that may free answers which wait for its client's windows.
+    /// that waits. A connection is read from all the same if that may free answers, or messages of streams, which wait
+    /// for its client's windows.
     var mustWaitForLine: Bool {
         guard pressure == .exhausted, phase == .open, stage == .open else { return false }
-        return session.pendingByteCount == 0 && enterLine().byteCount > share.memory.freeByteCount
+        return session.pendingByteCount + sendingByteCount == 0
+            && enterLine().byteCount > share.memory.freeByteCount
     }
 
     /// The memory of the input, if it is the connection's own.
@@ -83,7 +85,8 @@ extension Connection {
     /// Gives back the memory of the last burst. Nothing counts the tables, which do not become smaller by themselves:
     /// that of 256 calls has some 50 KiB.
     func releaseIdleMemory() {
-        input.releaseIfIdle()
+        // The last call may end while its handler still looks at its request.
+        if !isDecoding { input.releaseIfIdle() }
         output.releaseIfIdle()
         session.releaseIdleMemory()
         guard calls.capacity > Self.tableCapacityKept, calls.count <= calls.capacity / 8 else { return }

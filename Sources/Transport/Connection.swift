@@ -98,6 +98,8 @@ public actor Connection {
     @exclusivity(unchecked) var inboxByteCount = 0
     /// The bytes of the requests and messages that the calls in flight hold.
     @exclusivity(unchecked) var requestByteCount = 0
+    /// The part of `requestByteCount` that streams hold while they wait for room for their messages.
+    var sendingByteCount = 0
     /// The bytes of the messages that handlers of streams work on.
     @exclusivity(unchecked) var takenByteCount = 0
     /// The calls that wait to make a page, and whether one of them stands in the loop's line.
@@ -109,7 +111,7 @@ public actor Connection {
     @exclusivity(unchecked) var countedByteCount = 0
     var isHolder = false
     /// The memory of the connection's line, and the part of it that is this connection's. Nil until the connection is
-    /// a holder.
+    /// a holder, or memory is short.
     @exclusivity(unchecked) var lineMemory: LineMemory?
     @exclusivity(unchecked) var lineByteCount = 0
     /// True if a call may be waiting to send. Sent output wakes such calls.

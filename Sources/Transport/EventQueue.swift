@@ -1,6 +1,6 @@
 /// A first-in, first-out queue. Its users say what bounds it.
 struct EventQueue<Element> {
-    private var elements: [Element] = []
+    private(set) var elements: [Element] = []
     private var start = 0
 
     var isEmpty: Bool { start == elements.count }
@@ -23,7 +23,8 @@ struct EventQueue<Element> {
         let element = elements[start]
         start += 1
         if start == elements.count {
-            elements.removeAll(keepingCapacity: start <= 256)
+            // Not by `start`: a queue that was long has moved its elements to the front, in all its memory.
+            elements.removeAll(keepingCapacity: elements.capacity <= 512)
             start = 0
         } else if start >= 256, start * 2 >= elements.count {
             elements.removeFirst(start)

@@ -43,6 +43,10 @@ extension GRPCSession {
         spareByteCount = 0
         answer.releaseIfIdle()
         if streams.isEmpty { streams = [:] }
+        if incomplete.isEmpty { incomplete = [] }
+        if notices.isEmpty { notices = EventQueue() }
+        if waiting.isEmpty { waiting = EventQueue() }
+        if largeWaiting.isEmpty { largeWaiting = EventQueue() }
     }
 
     /// The open streams bound the queues: a place of a stream that is gone would be memory that is not charged to the

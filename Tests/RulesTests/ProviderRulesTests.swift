@@ -128,6 +128,30 @@ import Testing
         #expect(reason(.empty, apple: AppleKey(teamID: "T", keyID: "K")) == nil)
     }
 
+    @Test func aSecretIsReadBeforeItsProviderIsKnown() throws {
+        let pem = PEM.encode("PRIVATE KEY", SigningKey.generate(.es256).exportDER())
+        var provider = Provider()
+        provider.apple = AppleKey(teamID: "T", keyID: "K")
+        let secret = try NewClientSecret(pem, of: "apple.com")
+        #expect(secret.isApplePrivateKey && !secret.isEmpty)
+        try ProviderRules.checkSecret(secret, of: provider)
+        // Other providers have no such key, so nothing is read for them.
+        #expect(try !NewClientSecret(pem, of: "oidc.corp").isApplePrivateKey)
+        #expect(try NewClientSecret(.empty, of: "apple.com").isEmpty)
+        #expect(throws: Failure.self) { try NewClientSecret(Secret([UInt8](repeating: 1, count: 4_097)), of: "x") }
+    }
+
+    /// OpenSSL reads only these: it may take long for other kinds.
+    @Test func onlyAKeyOfP256MayBeApples() {
+        func isOfP256(_ algorithm: SigningAlgorithm) -> Bool {
+            ApplePrivateKey.isOfP256(SigningKey.generate(algorithm).exportDER().withBytes { [UInt8]($0) })
+        }
+        #expect(isOfP256(.es256) && !isOfP256(.edDSA) && !isOfP256(.rs256))
+        for der in [[], [0x30], [0x30, 0xFF], [0x30, 0x80], [0x31, 0]] as [[UInt8]] {
+            #expect(!ApplePrivateKey.isOfP256(der))
+        }
+    }
+
     @Test func noLongKeyIsReadAsApples() {
         func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
             [tag, 0x82, UInt8(content.count >> 8), UInt8(content.count & 0xFF)] + content

@@ -70,6 +70,17 @@ import Testing
         signer.published.current.signingEntry(at: clock.clock.now())?.id
     }
 
+    @Test func `A change of the keys reads only those that are new`() async throws {
+        try await withSigner { signer in
+            try await signer.start(algorithm: .edDSA, record: events.record)
+            for _ in 0..<3 {
+                _ = try await signer.rotate(algorithm: .edDSA, publishAhead: .zero, record: events.record)
+            }
+            #expect(signer.list().count == 4)
+            #expect(signer.keysRead.value == 4)
+        }
+    }
+
     @Test(arguments: SigningAlgorithm.allCases)
     func theFirstStartMakesAKeyThatSigns(algorithm: SigningAlgorithm) async throws {
         try await withSigner { signer in

@@ -31,7 +31,7 @@ import Wire
         }
 
         private static func sendOne(_ stream: UInt32, _ connection: isolated Connection) async throws {
-            try await connection.send(stream: stream, heldByteCount: 0, turn: nil) { buffer in
+            try await connection.send(stream: stream, heldByteCount: 100, turn: nil) { buffer in
                 buffer.append(contentsOf: [UInt8](repeating: 7, count: 100))
                 return (true, ())
             }
@@ -65,6 +65,27 @@ import Wire
             try client.send(update.copyBytes())
             let frame = try client.readFrame()
             #expect(frame.header.type == .data && frame.header.stream == 1)
+        }
+    }
+
+    /// The message that waits is memory which only the client can free.
+    @Test func `A stream whose window is opened goes on when memory is nearly used up`() async throws {
+        var limits = Limits()
+        limits.connectionMemoryMax = 8 << 20
+        try await LoopServer.run(Streams(), limits: limits) { server in
+            let (client, theirs) = try RawClient.pair()
+            server.server.adopt(theirs)
+            _ = try client.hello(WireHello(protocolVersion: 1, initialWindow: 100, software: "raw"))
+            try client.send(
+                client.request("test.Service/Watch", WireKeyValue(), stream: client.nextStream(), kind: .remoteClosed))
+            #expect(try client.readFrame().header.type == .data)
+            server.hold((8 << 20) / 16 * 15, line: "tests")
+            var update = ByteBuffer()
+            ControlFrame.window(stream: 1, credit: 100).append(to: &update)
+            try client.send(update.copyBytes())
+            let frame = try client.readFrame()
+            #expect(frame.header.type == .data && frame.header.stream == 1)
+            #expect(server.server.memory.pressure == .exhausted)
         }
     }
 }

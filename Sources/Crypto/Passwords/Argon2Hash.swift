@@ -22,6 +22,8 @@ struct Argon2Hash: PasswordHash {
     let tag: [UInt8]
 
     static let associatedDataByteCountMax = 64
+    static let saltByteCountMax = 64
+    static let tagByteCountMax = 64
     private static let dataName = [UInt8](",data=".utf8)
 
     /// `$argon2i$v=19$m=65536,t=4,p=1$salt$tag`, with `,data=` and associated data after p if there is any. A string
@@ -48,7 +50,7 @@ struct Argon2Hash: PasswordHash {
         guard version == 16 || version == 19 else { throw .unsupported }
         guard Argon2idHash.memoryRange.contains(numbers[0]), Argon2idHash.passesRange.contains(numbers[1]),
             Argon2idHash.lanesRange.contains(numbers[2]), numbers[0] >= 8 * numbers[2],
-            (8...64).contains(salt.count), (16...64).contains(tag.count),
+            (8...Self.saltByteCountMax).contains(salt.count), (16...Self.tagByteCountMax).contains(tag.count),
             data.count <= Self.associatedDataByteCountMax
         else { throw .outOfRange }
         (self.variant, self.version, self.data, self.salt, self.tag) = (variant, version, data, salt, tag)

@@ -43,6 +43,10 @@ extension PasswordCredential {
             let isArgon2 = kind == .argon2id && (self.kind == .argon2i || self.kind == .argon2d)
             guard isArgon2 || self.kind == kind else { throw .unsupported }
         case .argon2(let variant, let version, let memoryKiB, let passes, let lanes, let data):
+            // Before they are written out, because a request may hold megabytes of each.
+            guard hash.count <= Argon2Hash.tagByteCountMax, salt.count <= Argon2Hash.saltByteCountMax,
+                data.count <= Argon2Hash.associatedDataByteCountMax
+            else { throw .outOfRange }
             // Stored as a line of text, as every argon2 is.
             let cost = PHCString.argon2Cost(variant, version, memoryKiB, passes, lanes, data)
             try self.init(stored: Text("\(cost)$\(PHCString.encode(salt))$\(PHCString.encode(hash))"))

@@ -16,14 +16,19 @@ extension ReadTransaction {
         return record
     }
 
-    /// TENANT_NOT_FOUND in the same cases as `liveTenant`. Every new account makes this check, so it does not decode
-    /// the settings, which are most of the record.
+    /// TENANT_NOT_FOUND in the same cases as `liveTenant`.
     func requireLiveTenant(_ tenantID: Text) throws {
+        guard try isLiveTenant(tenantID) else { throw Failure.tenantNotFound(tenantID) }
+    }
+
+    /// Whether the tenant exists and is not deleted. Every new account makes this check, so it does not decode the
+    /// settings, which are most of the record.
+    func isLiveTenant(_ tenantID: Text) throws -> Bool {
         let isDeleted = try withValue(Tables.tenants, TenantPrefix(tenantID)) { record in
             // A record whose MAC is right is the message that was put.
             firstVarint(StoredTenant.FieldNumber.deleted, in: record) ?? 0 != 0
         }
-        guard isDeleted == false else { throw Failure.tenantNotFound(tenantID) }
+        return isDeleted == false
     }
 }
 

@@ -20,26 +20,10 @@ public struct MailedCodes: Sendable {
 
     /// Runs a request that uses a code, unless the same request was done before: then its answer is given again,
     /// without the secrets that it held. IDEMPOTENCY_KEY_REUSED.
-    ///
-    /// If the code is refused, the answer is looked for once more: the same request may have used up the code
-    /// meanwhile.
     public func answeringRepeats<Answer: Message>(
         of origin: Origin, _ request: () async throws -> Answer
     ) async throws -> Answer {
-        if let answer: Answer = try earlierAnswer(to: origin) { return answer }
-        do {
-            return try await request()
-        } catch let failure as Failure where failure.is(.invalidOOBCode) {
-            guard let answer: Answer = try earlierAnswer(to: origin) else { throw failure }
-            return answer
-        }
-    }
-
-    private func earlierAnswer<Answer: Message>(to origin: Origin) throws -> Answer? {
-        guard let idempotency = origin.idempotency,
-            let record = try resources.store.read({ try $0.earlier(idempotency) })
-        else { return nil }
-        return try Answer(decoding: record.answer)
+        try await answeringAgain({ try resources.earlierAnswer(to: origin) }, request)
     }
 
     /// Applies a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL, REJECT_EMAIL or

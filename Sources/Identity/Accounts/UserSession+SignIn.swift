@@ -75,7 +75,6 @@ extension UserSession {
     /// A change that ends sessions keeps this session, but only its new tokens (decision 0021). After any other change
     /// older ID tokens stay good until they expire, and the previous refresh token has its grace. Whether `token` is
     /// alive is checked again inside the transaction: its session may have ended while a password was hashed.
-    ///
     public func change(
         by token: VerifiedToken, settings: TenantSettings, origin: Origin, deadline: Instant,
         _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
@@ -145,7 +144,7 @@ extension UserSession {
     ) async throws -> (answer: Answer, changed: User?) {
         let (key, clock) = (key, resources.clock)
         return try await write { transaction in
-            // The time of this run, as in `change`: sign-ins may have been made while the write waited.
+            // The time of this run: device tokens of sign-ins that came before it must not count for a new password.
             let now = clock.now()
             var changed: User?
             let given = try transaction.once(origin, now: now) {

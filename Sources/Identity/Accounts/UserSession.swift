@@ -221,7 +221,10 @@ public actor UserSession {
 
     // MARK: Changes by an admin
 
-    public func create(_ account: Account, origin: Origin, validateOnly: Bool) async throws -> User {
+    /// Creates the account. `isUIDChosen`: the caller chose the uid, so that it may have been another account's.
+    public func create(
+        _ account: Account, isUIDChosen: Bool, origin: Origin, validateOnly: Bool
+    ) async throws -> User {
         let now = resources.clock.now()
         return try await write { transaction in
             if validateOnly {
@@ -229,7 +232,9 @@ public actor UserSession {
                 return account.user
             }
             return try transaction.once(origin, now: now) {
-                try transaction.insertUnderChosenUID(account, origin: origin, now: now).user
+                if isUIDChosen { return try transaction.insertUnderChosenUID(account, origin: origin, now: now).user }
+                try transaction.insert(account, origin: origin, now: now)
+                return account.user
             }
         }
     }
@@ -238,7 +243,7 @@ public actor UserSession {
     public func administer(_ change: AdminChange, origin: Origin, validateOnly: Bool) async throws -> User {
         let (key, clock) = (key, resources.clock)
         return try await write { transaction in
-            // The time of this run, as in `change`: sign-ins may have been made while the write waited.
+            // The time of this run: device tokens of sign-ins that came before it must not count for a new password.
             let now = clock.now()
             if validateOnly {
                 let (_, changed, _) = try transaction.administered(key, change, now: now)

@@ -8,8 +8,8 @@ extension ReadTransaction {
     /// is revoked, disabled, expired or deleted, or its rights have changed; API_KEY_EXPIRED, ADDRESS_NOT_ALLOWED.
     /// `peer`: the address of the connection, where it is known.
     ///
-    /// Streams make this check again and again. So does each change that makes or changes a credential, in its own
-    /// transaction: whoever took a credential must not make another one after it was revoked.
+    /// Streams make this check again and again. So does each change that makes a credential for callers or gives one
+    /// other rights, in its own transaction: a thief of a credential must not make another one after it was revoked.
     func requireValid(_ caller: Caller, from peer: Text? = nil, now: Timestamp) throws {
         if let both = caller.both {
             try requireValid(both.shown, from: peer, now: now)

@@ -75,7 +75,7 @@ public final class DeniedCalls: Sendable {
                 for event in events {
                     // The log of a tenant that is deleted has ended.
                     let tenantID = event.caller.tenantID ?? .empty
-                    let isLive = try transaction.get(Tables.tenants, TenantPrefix(tenantID))?.deleted == false
+                    let isLive = try transaction.reading.isLiveTenant(tenantID)
                     try transaction.appendEvent(
                         .callDenied, tenantID: isLive ? tenantID : .empty,
                         origin: Origin(actor: event.caller.id, requestID: event.requestID, peerAddress: .empty),

@@ -64,7 +64,7 @@ public struct UserImporter: Sendable {
         let (onConflict, origin, validateOnly) = (onConflict, origin, validateOnly)
         let clock = resources.clock
         let results = try await users.changing(each: rows, key: \.account.key) { transaction, row in
-            // The time of this run: sign-ins may have been made while the batch waited.
+            // The time of this run: device tokens of sign-ins that came before it must not count for a new password.
             try transaction.importRow(
                 row, onConflict: onConflict, validateOnly: validateOnly, origin: origin, now: clock.now())
         }

@@ -25,6 +25,11 @@ public actor Mailer {
     /// Attempts whose outcome could not be written yet; each keeps its place, so that it is not made again meanwhile.
     private var unsettled: [(key: OutboxDueKey, outcome: DeliveryOutcome?)] = []
     private var lastTenant: Text?
+    /// The look at the tenants that is under way, or waits until a place is free.
+    private var round: DueRound?
+    /// Whether messages may have become due that the round has passed already.
+    private var wantsAnotherRound = false
+    private var isStepPlanned = false
     /// Tenants without a place for a message on its way. Nothing of theirs is tried before the next wake.
     private var resting: Set<Text> = []
     private var idleWaiters: [Promise<Void>] = []
@@ -42,6 +47,10 @@ public actor Mailer {
     /// While many servers hang, most of them wait for a thread, and give up soon: they take memory, and no thread.
     static let inFlightMax = 64
     static let inFlightPerTenantMax = 2
+    /// The tenants that are looked at in one turn of the loop.
+    static let tenantsPerStep = 250
+    /// How often a tenant was looked at for messages that are due.
+    nonisolated let looks = Counter()
 
     init(
         resources: Resources, configs: EmailConfigs, contents: OobDelivery, smsConfigs: SMSConfigs, smtp: SMTPClient,
@@ -77,6 +86,7 @@ public actor Mailer {
     public func stop() {
         isStopped = true
         timer.cancel()
+        tellIfIdle()
     }
 
     /// Starts delivering, some time later, because a message was written. No answer waits for the delivery: the
@@ -111,27 +121,69 @@ public actor Mailer {
                 othersClaims.forget { (try? transaction.exists(Tables.outboxDue, $0)) == false }
             }
         }
-        deliverMore()
+        lookAtAll()
     }
 
     /// Tries all messages that are due now; returns when no delivery is running any more.
     public func deliverDue() async {
-        deliverMore()
-        guard inFlightCount > 0 else { return }
+        lookAtAll()
+        guard !isIdle else { return }
         let idle = Promise<Void>()
         idleWaiters.append(idle)
         try? await idle.value()
     }
 
-    private func deliverMore() {
+    private func lookAtAll() {
+        if round == nil { round = DueRound(after: lastTenant) } else { wantsAnotherRound = true }
+        goOn()
+    }
+
+    /// The next step of the round. Without a free place, the round waits for one.
+    private func goOn() {
+        guard !isStopped, !isStepPlanned, inFlightCount < Self.inFlightMax, var round else { return }
+        let due = try? resources.store.read { transaction in
+            try round.next(
+                limit: Self.inFlightMax - inFlightCount, tenantsMax: Self.tenantsPerStep, now: resources.clock.now(),
+                in: transaction, room: { room(for: $0) }, isTaken: { isTaken($0, in: transaction) })
+        }
+        // Without an answer of the store, the next wake begins anew.
+        self.round = due == nil || round.isOver ? nil : round
+        begin(due ?? [])
+        if self.round == nil, wantsAnotherRound {
+            wantsAnotherRound = false
+            if due != nil { self.round = DueRound(after: lastTenant) }
+        }
+        planStep()
+    }
+
+    /// Goes on with the round in a later turn, so that other work of the loop comes in between.
+    private func planStep() {
+        guard !isStopped, round != nil, inFlightCount < Self.inFlightMax else { return tellIfIdle() }
+        isStepPlanned = true
+        loop.run { [weak self] in self?.assumeIsolated { $0.stepCame() } }
+    }
+
+    private func stepCame() {
+        isStepPlanned = false
+        goOn()
+    }
+
+    /// Delivers more messages of a tenant, one of whose messages has left its place. The last round has seen the other
+    /// tenants. If a round is under way and places are few, the tenants that it has not seen come first.
+    private func deliverMore(of tenant: Text) {
+        if isCrowded, round != nil { return goOn() }
         guard !isStopped, inFlightCount < Self.inFlightMax else { return }
         let due = try? resources.store.read { transaction in
             try transaction.dueMessages(
-                now: resources.clock.now(), after: lastTenant, limit: Self.inFlightMax - inFlightCount,
-                room: { room(for: $0) },
+                of: tenant, now: resources.clock.now(),
+                limit: min(room(for: tenant), Self.inFlightMax - inFlightCount),
                 isTaken: { isTaken($0, in: transaction) })
         }
-        guard let due, !due.isEmpty else { return }
+        begin(due ?? [])
+    }
+
+    private func begin(_ due: [OutboxDueKey]) {
+        guard !due.isEmpty else { return }
         for key in due {
             inFlight[key.tenant, default: []].insert(key.messageID)
             inFlightCount += 1
@@ -155,11 +207,13 @@ public actor Mailer {
             key, of: other, after: resources.limits.journal.mailClaim, now: resources.steadyClock.now())
     }
 
+    private var isCrowded: Bool { inFlightCount > Self.inFlightMax / 4 * 3 }
+
     /// How many more messages of the tenant may be on their way: a second one only while a quarter of the places is
     /// free.
     private func room(for tenant: Text) -> Int {
+        looks.add()
         guard !resting.contains(tenant) else { return 0 }
-        let isCrowded = inFlightCount > Self.inFlightMax / 4 * 3
         return (isCrowded ? 1 : Self.inFlightPerTenantMax) - (inFlight[tenant]?.count ?? 0)
     }
 
@@ -190,6 +244,7 @@ public actor Mailer {
             if claim.isTakenOver { takenOverCount.add() }
             Task(executorPreference: loop) { await self.deliver(claim.key) }
         }
+        goOn()
         tellIfIdle()
     }
 
@@ -215,7 +270,7 @@ public actor Mailer {
             return
         }
         release(key)
-        deliverMore()
+        deliverMore(of: key.tenant)
         tellIfIdle()
     }
 
@@ -225,8 +280,11 @@ public actor Mailer {
         inFlightCount -= 1
     }
 
+    /// Whether nothing is on its way, and no tenant has to be looked at.
+    private var isIdle: Bool { inFlightCount == 0 && (round == nil || isStopped) }
+
     private func tellIfIdle() {
-        guard inFlightCount == 0 else { return }
+        guard isIdle else { return }
         for waiter in idleWaiters { waiter.succeed(()) }
         idleWaiters = []
     }

@@ -20,12 +20,10 @@ public struct Outbox: Sendable {
 
     /// The answer of the same request for a mail, if it was done before; nil otherwise. IDEMPOTENCY_KEY_REUSED.
     public func earlierAnswer(to origin: Origin) throws -> AccountsSendOobCodeResponse? {
-        guard let idempotency = origin.idempotency,
-            let record = try resources.store.read({ try $0.earlier(idempotency) })
-        else { return nil }
-        let answer = try AccountsSendOobCodeResponse(decoding: record.answer)
-        // Earlier servers kept it without the email. Such a request is made anew, up to its record.
-        return answer.email.isEmpty ? nil : answer
+        let answer: AccountsSendOobCodeResponse? = try resources.earlierAnswer(to: origin)
+        // Earlier servers kept the answer without its email. Such a request is checked again; then `send` finds the
+        // record, and sends nothing.
+        return answer?.email.isEmpty == true ? nil : answer
     }
 
     /// Delivers a dead or waiting message at once. With `validateOnly` it only says how the message would be queued.

@@ -7,27 +7,9 @@ import Store
 // A damaged row is taken like any other, so that it leaves the queue and keeps no message behind it.
 
 extension ReadTransaction {
-    /// Up to `limit` messages to be delivered by now, of each tenant the most overdue ones, the tenants after `last`
-    /// first. `room`: how many more deliveries a tenant may have; `isTaken`: whether a message is being delivered
-    /// already. Both may read in the transaction.
+    /// The most overdue messages of a tenant, up to `limit`. `isTaken`: whether a message is being delivered already;
+    /// it may read in the transaction.
     func dueMessages(
-        now: Timestamp, after last: Text?, limit: Int, room: (Text) -> Int, isTaken: (OutboxDueKey) -> Bool
-    ) throws -> [OutboxDueKey] {
-        var due: [OutboxDueKey] = []
-        func look(from start: Text?, upTo end: Text?) throws {
-            var start = start
-            while due.count < limit, let tenant = try tenantWithMail(after: start, upTo: end) {
-                let limit = min(limit - due.count, room(tenant))
-                due += try dueMessages(of: tenant, now: now, limit: limit, isTaken: isTaken)
-                start = tenant
-            }
-        }
-        try look(from: last, upTo: nil)
-        if let last { try look(from: nil, upTo: last) }
-        return due
-    }
-
-    private func dueMessages(
         of tenant: Text, now: Timestamp, limit: Int, isTaken: (OutboxDueKey) -> Bool
     ) throws -> [OutboxDueKey] {
         var due: [OutboxDueKey] = []
@@ -40,7 +22,8 @@ extension ReadTransaction {
         return due
     }
 
-    private func tenantWithMail(after last: Text?, upTo end: Text?) throws -> Text? {
+    /// The first tenant after `last`, and not after `end`, that has a row in the queue.
+    func tenantWithMail(after last: Text?, upTo end: Text?) throws -> Text? {
         var found: Text?
         try scanKeys(of: Tables.outboxDue, from: last.map { .behind(TenantPrefix($0)) } ?? .first) { key in
             found = key.tenant

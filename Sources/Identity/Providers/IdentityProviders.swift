@@ -88,7 +88,7 @@ public final class IdentityProviders: Sendable {
     ) async throws -> Provider {
         let providerID = change.wanted.providerID
         let now = resources.clock.now()
-        try ProviderRules.checkSecretLength(change.wanted.clientSecret)
+        let secret = try NewClientSecret(change.wanted.clientSecret, of: providerID)
         let sealed = try seal(change.wanted.clientSecret, providerID: providerID, tenantID: tenantID)
         let limits = resources.limits
         return try await resources.store.write { transaction in
@@ -97,7 +97,7 @@ public final class IdentityProviders: Sendable {
             var new = old
             change.apply(to: &new)
             try ProviderRules.check(new, limits: limits)
-            if change.changesSecret { try ProviderRules.checkSecret(change.wanted.clientSecret, of: new) }
+            if change.changesSecret { try ProviderRules.checkSecret(secret, of: new) }
             if ProviderRules.sendsSecretElsewhere(old, new) {
                 try ProviderRules.checkReach(new, isProjectAdmin: isProjectAdmin)
                 // An admin who may not read the secret may not have it sent somewhere either.

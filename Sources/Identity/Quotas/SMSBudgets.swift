@@ -11,7 +11,7 @@ public import Store
 /// |---|---|---|
 /// | number, asked for from elsewhere | 5 an hour, 15 a day | TOO_MANY_ATTEMPTS_TRY_LATER |
 /// | number, asked for from an address that its account knows | 5 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
-/// | number as a second factor, the first being shown | these once more | TOO_MANY_ATTEMPTS_TRY_LATER |
+/// | number as a second factor | the same, counted apart | TOO_MANY_ATTEMPTS_TRY_LATER |
 /// | user or pending sign-in that the code is for | 10 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
 /// | end user's address | 20 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
 /// | region that the tenant does not name | 100 an hour | QUOTA_EXCEEDED |

@@ -19,10 +19,10 @@ extension ServiceAccountDirectory {
         let now = resources.clock.now()
         let expiresAt = try Self.expiry(lifetimeSeconds: lifetimeSeconds, now: now)
         // Checked first, because a key pair takes time and would be refused anyway.
+        if !validateOnly, try resources.earlier(origin) != nil { throw Failure.alreadyDone }
         let limits = resources.limits
         let account = try resources.store.read { transaction in
             let account = try transaction.changeableServiceAccount(id)
-            if !validateOnly, try transaction.wasDone(origin) { throw Failure.alreadyDone }
             try transaction.checkRoomForKey(of: id, limits: limits, now: now)
             return account
         }

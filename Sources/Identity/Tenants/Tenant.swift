@@ -161,7 +161,7 @@ public actor Tenant {
         do {
             try await resources.store.write(for: .session) { transaction in
                 // Once the tenant's rows are purged, nothing would remove a new one again.
-                guard try transaction.get(Tables.tenants, TenantPrefix(tenantID))?.deleted == false else { return }
+                guard try transaction.reading.isLiveTenant(tenantID) else { return }
                 try transaction.appendDenials(denials, tenantID: tenantID, limits: limits)
             }
         } catch {

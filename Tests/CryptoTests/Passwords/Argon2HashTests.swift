@@ -77,6 +77,29 @@ import Testing
         #expect(scheme.variants.count == 6 && scheme.variants.first == scheme)
     }
 
+    /// Written out, a long part is no line of text that is read at all: that would be `malformed`.
+    @Test func `A part that is too long is not written out`() throws {
+        func error(_ hashCount: Int = 32, _ saltCount: Int = 8, _ dataCount: Int = 0) -> CryptoError? {
+            let scheme = PasswordScheme.argon2(
+                .d, version: 19, memoryKiB: 64, passes: 2, lanes: 1,
+                associatedData: [UInt8](repeating: 1, count: dataCount))
+            do throws(CryptoError) {
+                let hash = [UInt8](repeating: 1, count: hashCount)
+                _ = try PasswordCredential(scheme, hash: hash, salt: [UInt8](repeating: 1, count: saltCount))
+                return nil
+            } catch {
+                return error
+            }
+        }
+        #expect(error(64, 64, 64) == nil)
+        for (hash, salt, data) in [(65, 64, 64), (64, 65, 64), (64, 64, 65)] {
+            #expect(error(hash, salt, data) == .outOfRange)
+        }
+        for (hash, salt, data) in [(1 << 20, 8, 0), (32, 1 << 20, 0), (32, 8, 1 << 20)] {
+            #expect(error(hash, salt, data) == .outOfRange)
+        }
+    }
+
     @Test func `Costs and lengths have bounds`() {
         let tail = "$c29tZXNhbHQ$RtlvoiQY7AA/tauhOXu5jA"
         for good in ["m=262144,t=16,p=16", "m=8,t=1,p=1", "m=8,t=1,p=1,data=\(Self.longestData)"] {

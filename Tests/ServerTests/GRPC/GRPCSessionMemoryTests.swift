@@ -159,6 +159,7 @@ import Wire
             fed.session.releaseIdleMemory()
             #expect(fed.session.spareStreams.isEmpty && fed.session.heldByteCount == 0)
             #expect(fed.session.headersByteCount == 0)
+            #expect(fed.session.notices.elements.capacity + fed.session.waiting.elements.capacity == 0)
         }
     }
 

@@ -103,22 +103,6 @@ public struct SecondFactorSignIns: Sendable {
     }
 }
 
-/// Runs a request that uses its credential up, unless the same request was done before; then its answer is `earlier`.
-///
-/// A request that is sent twice at once asks twice: the one that comes second fails, at any step, because the other one
-/// has used the credential up meanwhile.
-func answeringAgain<Answer>(
-    _ earlier: () async throws -> Answer?, _ body: () async throws -> Answer
-) async throws -> Answer {
-    if let again = try await earlier() { return again }
-    do {
-        return try await body()
-    } catch let failure as Failure {
-        if let again = try await earlier() { return again }
-        throw failure
-    }
-}
-
 extension UserDirectory {
     /// The answer to the same request when it was done before and used its pending sign-in up. ALREADY_DONE,
     /// IDEMPOTENCY_KEY_REUSED.

@@ -1,7 +1,6 @@
 public import Base
 public import Messages
 public import Rules
-import Store
 
 /// A request that is made for an end user: the caller, the tenant, and everything in the request except the credential.
 public struct EndUserRequest: Sendable {
@@ -72,10 +71,7 @@ public struct SignInAttempt: Sendable {
     }
 
     /// Whether the same request was done before, and will be answered again. IDEMPOTENCY_KEY_REUSED.
-    public func isRepeated() throws -> Bool {
-        guard let idempotency = request.origin.idempotency else { return false }
-        return try resources.store.read { try $0.earlier(idempotency) != nil }
-    }
+    public func isRepeated() throws -> Bool { try resources.earlier(request.origin) != nil }
 }
 
 /// The end user in the record of a refusal, as far as the request names one.

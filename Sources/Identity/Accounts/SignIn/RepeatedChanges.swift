@@ -13,8 +13,6 @@ public struct RepeatedChanges: Sendable {
     private let users: UserDirectory
     private let tokenCheck: TokenCheck
 
-    private var store: Store { resources.store }
-
     init(resources: Resources, users: UserDirectory, tokenCheck: TokenCheck) {
         self.resources = resources
         self.users = users
@@ -28,9 +26,8 @@ public struct RepeatedChanges: Sendable {
     /// Called before anything else, because a change may end the token it is made with.
     public func answer(to request: EndUserRequest) async throws -> SignedIn? {
         // A sign-in, which proves its user by other means, has no ID token.
-        guard !request.idToken.isEmpty, let record = try earlier(request.origin), !record.sessionID.isEmpty else {
-            return nil
-        }
+        guard !request.idToken.isEmpty, let record = try resources.earlier(request.origin), !record.sessionID.isEmpty
+        else { return nil }
         let token = try author(of: record, idToken: request.idToken, settings: request.settings)
         guard token.sessionID == record.sessionID else { throw Failure.invalidIDToken }
         return try await users.session(tenantID: token.tenantID, uid: token.uid)
@@ -43,7 +40,7 @@ public struct RepeatedChanges: Sendable {
     /// The transaction of a sign-in finds the record as well. It comes too late for the tenant's hooks, which are asked
     /// before it and might refuse now what they allowed then. `session` is any session of the tenant.
     func answer(toProved request: EndUserRequest, by session: UserSession) async throws -> SignedIn? {
-        guard let record = try earlier(request.origin) else { return nil }
+        guard let record = try resources.earlier(request.origin) else { return nil }
         return try await session.signedInAgain(
             RepeatedSession(record), settings: request.settings, deadline: request.deadline)
     }
@@ -55,7 +52,7 @@ public struct RepeatedChanges: Sendable {
         attemptID: [UInt8], caller: Text, tenantID: Text, methods: [String]
     ) throws -> (uid: Text, session: RepeatedSession)? {
         let key = Hex.encode(attemptID).bytes
-        return try store.read { transaction in
+        return try resources.store.read { transaction in
             for method in methods {
                 let recordKey = Idempotency.recordKey(key, caller: caller, tenantID: tenantID, method: method)
                 guard let record = try transaction.get(Tables.idempotency, recordKey), !record.sessionID.isEmpty,
@@ -70,14 +67,9 @@ public struct RepeatedChanges: Sendable {
 
     /// Whether the same request deleted the token's account already. The refusals are those of `answer(to:)`.
     public func isDeletion(_ request: EndUserRequest) throws -> Bool {
-        guard let record = try earlier(request.origin) else { return false }
+        guard let record = try resources.earlier(request.origin) else { return false }
         _ = try author(of: record, idToken: request.idToken, settings: request.settings)
         return true
-    }
-
-    private func earlier(_ origin: Origin) throws -> StoredIdempotency? {
-        guard let idempotency = origin.idempotency else { return nil }
-        return try store.read { try $0.earlier(idempotency) }
     }
 
     /// The token of the user who made a change: genuine, and valid when the change was made. It is accepted for an hour

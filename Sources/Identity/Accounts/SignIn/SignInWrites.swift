@@ -130,7 +130,8 @@ extension WriteTransaction {
         _ effect: AccountEffect, to current: Account, keeping sessionID: [UInt8]?, origin: Origin, now: Timestamp
     ) throws -> Account {
         var changed = effect.account
-        // Who signed in while the new password was on its way knew the former one: `DeviceTokens`.
+        // Somebody who signed in while the new password was on its way knew the former one, and must have no device
+        // token that counts for the new one (`DeviceTokens`).
         if changed.passwordUpdatedAt != current.passwordUpdatedAt {
             changed.passwordUpdatedAt = max(changed.passwordUpdatedAt, now)
         }

@@ -2,6 +2,7 @@ import Base
 import Crypto
 import Identity
 import Messages
+import Signing
 
 /// postern.v1.Project/RotateSigningKey
 enum ProjectRotateSigningKey: SlowMethod {
@@ -15,8 +16,9 @@ enum ProjectRotateSigningKey: SlowMethod {
                 throw Failure.invalid(.invalidAlgorithm, field: "algorithm", "must be RS256, ES256 or EdDSA")
             }
         }
-        guard (0...604_800).contains(request.publishAheadSeconds) else {
-            throw Failure.invalid(.invalidDuration, field: "publish_ahead_seconds", "must be 0 to 604800")
+        let aheadMax = SigningKeyRotation.publishAheadMax.components.seconds
+        guard (0...aheadMax).contains(request.publishAheadSeconds) else {
+            throw Failure.invalid(.invalidDuration, field: "publish_ahead_seconds", "must be 0 to \(aheadMax)")
         }
         if request.validateOnly {
             try call.project.signingKeys.checkRoomForKey(of: request.tokenUse)

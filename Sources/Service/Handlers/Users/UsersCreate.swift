@@ -33,7 +33,7 @@ enum UsersCreate: SlowMethod {
         }
         account.deriveProviders()
         let user = try await call.userSession(uid).create(
-            account, origin: call.origin, validateOnly: request.validateOnly)
+            account, isUIDChosen: !request.uid.isEmpty, origin: call.origin, validateOnly: request.validateOnly)
         return UsersCreateResponse(user: user)
     }
 }
