@@ -56,6 +56,8 @@ import Testing
             let auth = try application.auth(through: proxy.address, timeout: .milliseconds(300))
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             proxy.stop()
+            // When this has failed, the application knows that its connection is gone, and sends nothing over it.
+            _ = try await error { try await user.reload() }
             let offline = try await error { try await user.updatePassword(to: "another horse") }
             #expect(offline.code == .networkError)
             #expect(offline.reason == Reason.connectionFailed.name)
