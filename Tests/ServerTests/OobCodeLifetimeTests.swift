@@ -119,7 +119,8 @@ import Testing
                 try project.secondFactorEnrollments.user(idToken, settings: settings, in: $0)
             }
             order.requireAsker = { try asker.requireStillProved(settings: settings, now: project.clock.now(), in: $0) }
-            try await project.outbox.send(order, settings: settings, origin: .server)
+            let answer = AccountsSendOobCodeResponse()
+            try await project.outbox.send(order, answer: answer, settings: settings, origin: .server)
             #expect(try client.mails().count == 1)
             let _: AccountsUpdateResponse = try client.client.call(
                 "postern.v1.Accounts/Update",
@@ -129,7 +130,7 @@ import Testing
             let code = try #require(try client.mails().first).code
             expectRefusal("INVALID_OOB_CODE") { _ = try client.checkOob(code) }
             await #expect(throws: Failure.self) {
-                try await project.outbox.send(order, settings: settings, origin: .server)
+                try await project.outbox.send(order, answer: answer, settings: settings, origin: .server)
             }
             #expect(try client.mails().count == 1)
         }

@@ -3,7 +3,6 @@ import Crypto
 import Messages
 import Reactor
 import Store
-import Synchronization
 import TestSupport
 import Testing
 
@@ -71,17 +70,8 @@ import Testing
 
     // MARK: Lives of keys
 
-    private final class Events: Sendable {
-        let all = Mutex<[EventKind]>([])
-
-        var record: TokenSigner.KeyEvent {
-            { [self] _, kind, _ in all.withLock { $0.append(kind) } }
-        }
-        var list: [EventKind] { all.withLock { $0 } }
-    }
-
     private let clock = ManualClock(startingAt: Self.start)
-    private let events = Events()
+    private let events = KeyEvents()
 
     /// Runs `body` with signers of the same use over one store.
     private func withSigners<Result>(
@@ -109,15 +99,7 @@ import Testing
     }
 
     private func token(of signer: TokenSigner) async throws -> Text {
-        var claims = IDTokenClaims()
-        claims.issuer = "https://issuer.test/p"
-        claims.audience = "p"
-        claims.uid = "u1"
-        claims.issuedAt = clock.clock.now()
-        claims.expiresAt = claims.issuedAt + TokenSigner.tokenLifetime
-        claims.sessionID = [UInt8](repeating: 1, count: 16)
-        claims.signInProvider = "password"
-        return try await signer.sign(claims, deadline: .distantFuture)
+        try await signer.sign(idTokenClaims(at: clock.clock.now()), deadline: .distantFuture)
     }
 
     private func states(_ signer: TokenSigner) -> [SigningKeyState] { signer.list().map(\.state) }
@@ -246,7 +228,7 @@ import Testing
                 for try await key in group where key != nil { count += 1 }
                 return count
             }
-            #expect(made == 1 && events.list == [.signingKeyCreated, .signingKeyCreated])
+            #expect(made == 1 && events.kinds == [.signingKeyCreated, .signingKeyCreated])
             #expect(signers.map { $0.list().count } == [2, 2])
         }
     }

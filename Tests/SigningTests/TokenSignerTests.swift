@@ -4,7 +4,6 @@ import JSON
 import Messages
 import Reactor
 import Store
-import Synchronization
 import TestSupport
 import Testing
 
@@ -12,18 +11,9 @@ import Testing
 @testable import Tokens
 
 @Suite struct TokenSignerTests {
-    private final class Events: Sendable {
-        let all = Mutex<[String]>([])
-
-        var record: TokenSigner.KeyEvent {
-            { [self] _, kind, id in all.withLock { $0.append("\(kind) \(id)") } }
-        }
-        var list: [String] { all.withLock { $0 } }
-    }
-
     private let clock = ManualClock(startingAt: Timestamp(seconds: 1_800_000_000))
     private let sealing = SealingKey(Secret([UInt8](repeating: 7, count: 32)))
-    private let events = Events()
+    private let events = KeyEvents()
 
     /// Runs `body` with a fresh signer over the store in `directory`.
     private func withSigner<Result>(
@@ -50,17 +40,7 @@ import Testing
             random: SeededRandom.source(seed: 2))
     }
 
-    private func claims() -> IDTokenClaims {
-        var claims = IDTokenClaims()
-        claims.issuer = "https://issuer.test/p"
-        claims.audience = "p"
-        claims.uid = "u1"
-        claims.issuedAt = clock.clock.now()
-        claims.expiresAt = claims.issuedAt + TokenSigner.tokenLifetime
-        claims.sessionID = [UInt8](repeating: 1, count: 16)
-        claims.signInProvider = "password"
-        return claims
-    }
+    private func claims() -> IDTokenClaims { idTokenClaims(at: clock.clock.now()) }
 
     private func sign(_ signer: TokenSigner) async throws -> Text {
         try await signer.sign(claims(), deadline: .distantFuture)

@@ -8,10 +8,14 @@ import Store
 struct ImportedHashes: Sendable {
     private static let specNameByteCountMax = 64
 
+    private struct KnownScheme {
+        let scheme: PasswordScheme
+        /// The length of its hashes, if it tells: Firebase's scrypt encrypts the signer key.
+        let hashByteCount: Int?
+    }
+
     /// The schemes by the name that rows use for them; "" is the scheme of rows that name none.
-    private var schemes: [Text: PasswordScheme] = [:]
-    /// The length of a scheme's hashes where it is known: Firebase's scrypt encrypts the signer key.
-    private var hashByteCounts: [Text: Int] = [:]
+    private var schemes: [Text: KnownScheme] = [:]
     private let refusedCount: Counter
     private let passwords: PasswordService
     private let store: Store
@@ -47,7 +51,7 @@ struct ImportedHashes: Sendable {
     mutating func add(_ spec: PasswordHashSpec?, as name: Text = .empty, validateOnly: Bool) async throws {
         guard let spec else { return }
         var kept: (id: Text, record: StoredHashSecret)?
-        var keyByteCount = 0
+        var keyByteCount: Int?
         let scheme = try PasswordScheme(spec) { signerKey in
             guard (1...256).contains(signerKey.byteCount) else {
                 throw Failure.invalid(.invalidHashSpec, field: "spec", "signer_key must have 1 to 256 bytes")
@@ -58,8 +62,9 @@ struct ImportedHashes: Sendable {
             return made.id
         }
         if let kept, !validateOnly { try await keep(kept.record, under: kept.id) }
-        schemes[name] = scheme
-        if case .firebaseScrypt? = scheme { hashByteCounts[name] = keyByteCount }
+        guard let scheme else { return }
+        let tellsLength = if case .firebaseScrypt = scheme { true } else { false }
+        schemes[name] = KnownScheme(scheme: scheme, hashByteCount: tellsLength ? keyByteCount : nil)
     }
 
     private func keep(_ record: StoredHashSecret, under id: Text) async throws {
@@ -117,7 +122,7 @@ struct ImportedHashes: Sendable {
             throw Failure.invalid(.invalidPasswordHash, field: field, "needs the spec of its algorithm")
         }
         // No password would ever match it. Mostly the signer key is wrong, for example in base64.
-        if let byteCount = hashByteCounts[row.hashSpec], row.passwordHash.byteCount != byteCount {
+        if let byteCount = schemes[row.hashSpec]?.hashByteCount, row.passwordHash.byteCount != byteCount {
             throw Failure.invalid(
                 .invalidPasswordHash, field: field, "must be as long as the signer key, which has \(byteCount) bytes")
         }
@@ -145,7 +150,7 @@ struct ImportedHashes: Sendable {
 
     /// Nil without a spec.
     private func credential(of row: ImportUser) throws(CryptoError) -> PasswordCredential? {
-        guard let scheme = schemes[row.hashSpec] else { return nil }
+        guard let scheme = schemes[row.hashSpec]?.scheme else { return nil }
         return try PasswordCredential(scheme, hash: row.passwordHash.withBytes { [UInt8]($0) }, salt: row.salt)
     }
 

@@ -11,8 +11,7 @@ public struct Outbox: Sendable {
 
     /// Makes a code and queues its mail. `answer` is what a repeat of the request is answered.
     public func send(
-        _ order: OobOrder, answer: AccountsSendOobCodeResponse = AccountsSendOobCodeResponse(),
-        settings: TenantSettings, origin: Origin
+        _ order: OobOrder, answer: AccountsSendOobCodeResponse, settings: TenantSettings, origin: Origin
     ) async throws {
         try await oobDelivery.send(order, answer: answer, settings: settings, origin: origin)
         mailer.wakeSoon()
