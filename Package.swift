@@ -192,7 +192,10 @@ let package = Package(
             ["Base", "JSON", "Messages", "Reactor", "Crypto", "Outbound", "Tokens", "Rules", "Federation"]),
         tests(
             "PosternBenchTests",
-            ["Base", "JSON", "Messages", "Wire", "Crypto", "TLS", "Transport", "Service", "PosternBench"]),
+            [
+                "Base", "JSON", "Messages", "Wire", "Crypto", "TLS", "Transport", "Service", "PosternClient",
+                "PosternBench",
+            ]),
         tests(
             "IdentityTests",
             [

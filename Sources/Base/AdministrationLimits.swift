@@ -2,15 +2,18 @@
 public struct AdministrationLimits: Sendable {
     /// The most names of each kind in one Users.BatchGet.
     public var batchGetMax = 100
-    /// The bytes that are read for one page of users that are looked for by a claim: the claims of each of them are
-    /// parsed, which takes far longer than reading them.
+    /// The bytes that are read for one page of a search for users by a claim. The claims of each user are parsed, which
+    /// takes far longer than reading them.
     public var claimBytesReadMax = 256 * 1024
     /// The most users in one Users.BatchDelete.
     public var batchDeleteMax = 1_000
     /// The hash specs that the rows of one import may name.
     public var importHashSpecsMax = 1_000
-    /// The batches of all imports that are decoded at a time. One tenant takes another only while it has fewer than are
-    /// free.
+    /// The hash specs that all imports hold together. A tenant gets another place only while it holds fewer places than
+    /// are free.
+    public var importHashSpecsAtOnceMax = 64_000
+    /// The batches of all imports that are decoded at a time. A tenant gets another place only while it holds fewer
+    /// places than are free.
     public var importBatchesAtOnceMax = 64
     /// The time that one Users.VerifyHashSpec may take for all the parameters that it tries.
     public var hashTrialTimeMax = Duration.seconds(1)

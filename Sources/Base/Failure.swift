@@ -37,8 +37,8 @@ public struct Failure: Error, Sendable, Equatable {
         }
     }
 
-    /// What a refusal rests on: whether a node of a cluster may give it without asking for the newest state. It is not
-    /// sent.
+    /// The data that a refusal rests on. It decides whether a node of a cluster may refuse without asking for the
+    /// newest state. It is not sent to the caller.
     package enum Ground: Sendable {
         /// The rows of the store, which other nodes change.
         case state

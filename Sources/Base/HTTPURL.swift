@@ -24,8 +24,7 @@ public struct HTTPURL: Sendable, Hashable {
         guard !bytes.contains(where: { refused.contains($0) }) else { return nil }
         let isPlaintext = bytes.starts(with: "http://".utf8)
         guard isPlaintext || bytes.starts(with: "https://".utf8) else { return nil }
-        let authority = bytes.dropFirst(isPlaintext ? 7 : 8).prefix { !Self.authorityEnds.contains($0) }
-        guard let host = Self.host(of: authority) else { return nil }
+        guard let host = Self.host(of: Self.authority(of: bytes, isPlaintext: isPlaintext)) else { return nil }
         self.text = text
         self.isPlaintext = isPlaintext
         self.host = Text(unchecked: Array(host))
@@ -33,7 +32,7 @@ public struct HTTPURL: Sendable, Hashable {
 
     /// The port: that of the scheme, where the text names none.
     public var port: UInt16 {
-        let authority = text.bytes.dropFirst(isPlaintext ? 7 : 8).prefix { !Self.authorityEnds.contains($0) }
+        let authority = Self.authority(of: text.bytes, isPlaintext: isPlaintext)
         let bracketCount = authority.first == UInt8(ascii: "[") ? 2 : 0
         // What follows the host was checked when the URL was made: nothing, or a colon and the digits of a port.
         let digits = authority.dropFirst(bracketCount + host.byteCount + 1)
@@ -54,6 +53,11 @@ public struct HTTPURL: Sendable, Hashable {
     private static let refusedInEndpoints = [UInt8]("\\\"<>^`{|}#".utf8)
     private static let refusedInLinks = [UInt8]("\\\"<>".utf8)
     private static let authorityEnds = [UInt8]("/?#".utf8)
+
+    /// The part of a URL between `//` and the path, query or fragment (RFC 3986 §3.2).
+    private static func authority(of url: [UInt8], isPlaintext: Bool) -> ArraySlice<UInt8> {
+        url.dropFirst(isPlaintext ? "http://".utf8.count : "https://".utf8.count).prefix { !authorityEnds.contains($0) }
+    }
 
     /// The host of `host`, `host:port`, `[v6]` or `[v6]:port`. Nil for anything else.
     private static func host(of authority: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
@@ -96,29 +100,4 @@ public struct HTTPURL: Sendable, Hashable {
         default: false
         }
     }
-}
-
-/// application/x-www-form-urlencoded: the unreserved characters stay (RFC 3986 §2.3), everything else is `%XX`.
-public enum PercentEncoding {
-    public static func encode(_ text: Text) -> [UInt8] { encode(text.bytes) }
-
-    public static func encode(_ bytes: [UInt8]) -> [UInt8] {
-        var encoded: [UInt8] = []
-        encoded.reserveCapacity(bytes.count)
-        for byte in bytes {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                encoded.append(byte)
-            default:
-                encoded.append(UInt8(ascii: "%"))
-                encoded.append(digits[Int(byte >> 4)])
-                encoded.append(digits[Int(byte & 15)])
-            }
-        }
-        return encoded
-    }
-
-    private static let digits = [UInt8]("0123456789ABCDEF".utf8)
 }

@@ -31,6 +31,15 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// The address in a `sockaddr_in` or a `sockaddr_in6`. Nil for another family.
+    package init?(family: Int32, socketAddress: UnsafeRawBufferPointer) {
+        switch family {
+        case AF_INET where socketAddress.count >= 8: self.bytes = Array(socketAddress[4..<8])
+        case AF_INET6 where socketAddress.count >= 24: self.bytes = Array(socketAddress[8..<24])
+        default: return nil
+        }
+    }
+
     /// As RFC 5952 writes it: lower case, the longest run of zeros left out.
     public var description: String {
         let family = bytes.count == 4 ? AF_INET : AF_INET6
@@ -57,9 +66,9 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         resolve(name, flags: 0, countMax: countMax)
     }
 
-    /// The addresses of a host for which no resolver is asked: of an address, in every notation that getaddrinfo(3)
-    /// reads ("127.0.0.1", "127.1", "0x7f000001", "::1"), and of this machine by the names that RFC 6761 §6.3 keeps for
-    /// it. Nil for any other name. Never blocks.
+    /// The addresses of a host that needs no resolver: an address in any notation that getaddrinfo(3) reads
+    /// ("127.0.0.1", "127.1", "0x7f000001", "::1"), or a name that RFC 6761 §6.3 reserves for this machine
+    /// ("localhost"). Nil for any other name. Never blocks.
     public static func known(_ host: Text) -> [IPAddress]? {
         if let address = IPAddress(host.string) { return [address] }
         if let label = host.bytes.split(separator: UInt8(ascii: ".")).last,
@@ -82,13 +91,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         var next = first
         while let info = next?.pointee, addresses.count < countMax {
             let bytes = UnsafeRawBufferPointer(start: info.ai_addr, count: Int(info.ai_addrlen))
-            let address: IPAddress? =
-                switch info.ai_family {
-                case AF_INET where bytes.count >= 8: IPAddress(bytes: Array(bytes[4..<8]))
-                case AF_INET6 where bytes.count >= 24: IPAddress(bytes: Array(bytes[8..<24]))
-                default: nil
-                }
-            if let address { addresses.append(address) }
+            if let address = IPAddress(family: info.ai_family, socketAddress: bytes) { addresses.append(address) }
             next = info.ai_next
         }
         return addresses

@@ -1,4 +1,3 @@
-import Glibc
 import Synchronization
 
 /// Writes lines to a file or a pipe through a bounded buffer and a thread of its own, so that `append` never waits
@@ -89,8 +88,7 @@ public final class LineSink: Sendable {
             return hasWriter
         }
         guard isFirst else { return }
-        let end = Instant.now.advanced(by: Self.closeTimeout)
-        while !writerEnded.takeSignal(), Instant.now < end { usleep(1_000) }
+        _ = writerEnded.wait(for: Self.closeTimeout)
     }
 
     private func drainUntilClosed(_ writer: LineWriter) {
@@ -113,7 +111,7 @@ private final class LineWriter: @unchecked Sendable {
     private let noteOfDropped: @Sendable (Int) -> [UInt8]
     private let onTrouble: @Sendable (FileError?) -> Void
     /// Lines that were lost and are not reported yet.
-    private var unsaidCount = 0
+    private var unreportedCount = 0
     private var isInTrouble = false
 
     init(
@@ -142,8 +140,10 @@ private final class LineWriter: @unchecked Sendable {
             lostCount = result.lostCount
             note(result.error)
         }
-        unsaidCount += lostCount + droppedCount
-        if unsaidCount > 0, lostCount == 0, output.write(noteOfDropped(unsaidCount)).error == nil { unsaidCount = 0 }
+        unreportedCount += lostCount + droppedCount
+        if unreportedCount > 0, lostCount == 0, output.write(noteOfDropped(unreportedCount)).error == nil {
+            unreportedCount = 0
+        }
         return lostCount
     }
 

@@ -72,9 +72,7 @@ public final class Log: Sendable {
             return hasWriter
         }
         guard isFirst else { return }
-        // Polls, because a semaphore with a timeout uses the wall clock (sem_timedwait(3)), which may be set meanwhile.
-        let end = Instant.now.advanced(by: Self.closeTimeout)
-        while !writerEnded.takeSignal(), Instant.now < end { usleep(1_000) }
+        _ = writerEnded.wait(for: Self.closeTimeout)
     }
 
     private func write(_ level: Level, _ message: StaticString, _ fields: KeyValuePairs<StaticString, Value>) {

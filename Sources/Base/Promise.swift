@@ -77,7 +77,7 @@ public final class Promise<Value: Sendable>: Sendable {
     }
 }
 
-/// Waits for an answer that comes once: cheaper than a promise, which also takes none or a second one.
+/// Waits for exactly one answer. This is cheaper than a promise, which may also be completed twice, or never.
 ///
 /// `start` runs at once, on the caller's thread. It gives the `Reply` to the thread that answers; or it throws, and the
 /// reply is not used. If no answer is given, the wait does not end. A cancelled task goes on waiting.

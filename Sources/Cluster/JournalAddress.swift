@@ -8,7 +8,8 @@ public struct JournalAddress: Sendable {
     /// A connection string or URL of libpq. Several hosts may be in it; the one that takes writes is used.
     public let url: String
     public let schema: String
-    private let password: Secret?
+    /// Asked for each connection: the password may have been changed since the last one.
+    private let password: (@Sendable () throws -> Secret)?
     /// Whether an engine with fsync=off is used all the same.
     public var acceptsForgetfulEngine = false
     /// The settings of this node; nil if nobody compares them.
@@ -30,7 +31,10 @@ public struct JournalAddress: Sendable {
         }
     }
 
-    public init(_ url: String, schema: String = "postern", password: Secret? = nil) throws(Problem) {
+    /// `password` is called for each connection, on the thread that connects. While it throws, there is no connection.
+    public init(
+        _ url: String, schema: String = "postern", password: (@Sendable () throws -> Secret)? = nil
+    ) throws(Problem) {
         let isName = schema.utf8.allSatisfy { byte in
             (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || byte == UInt8(ascii: "_")
                 || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
@@ -64,9 +68,18 @@ public struct JournalAddress: Sendable {
             ("target_session_attrs", "read-write"), ("keepalives_idle", "5"), ("keepalives_interval", "2"),
             ("keepalives_count", "3"), ("tcp_user_timeout", "10000"),
         ]
-        if let password {
+        if let password = try presentPassword() {
             parameters.append(("password", password.withBytes { String(decoding: $0, as: UTF8.self) }))
         }
         return try PostgreSQLConnection(url, parameters, timeout: timeout)
+    }
+
+    private func presentPassword() throws(JournalEngineError) -> Secret? {
+        do {
+            return try password?()
+        } catch {
+            // The file may be missing while somebody replaces it: the next try reads it again.
+            throw .connectionLost("\(error)")
+        }
     }
 }

@@ -113,7 +113,13 @@ struct NodeTables {
             """)
         var entryCount = try deleteEntries(while: goesOn)
         if try heldBackByteCount() > limits.heldBackByteCountMax {
-            dropped += try drop("position < (SELECT max(position) FROM \(snapshots) WHERE complete)")
+            dropped += try drop(
+                """
+                position <= (SELECT max(position) FROM (
+                    SELECT position, sum(octet_length(body)) OVER (ORDER BY position DESC) AS held_back
+                    FROM \(journal) WHERE position < (SELECT max(position) FROM \(snapshots) WHERE complete)) AS entry
+                WHERE held_back > \(limits.heldBackByteCountMax))
+                """)
             entryCount += try deleteEntries(while: goesOn)
         }
         return (entryCount, dropped)

@@ -225,7 +225,7 @@ final class PostgreSQLResult {
 
 func inOneLine(_ message: UnsafePointer<CChar>?) -> String {
     let text = message.map { String(cString: $0) } ?? ""
-    return text.split(separator: "\n").joined(separator: "; ")
+    return text.split { $0 == "\n" || $0 == "\t" }.joined(separator: "; ")
 }
 
 /// C strings in an array that ends with a null pointer.

@@ -52,10 +52,13 @@ struct SnapshotMaker {
     private func copy(
         _ store: Store, _ seal: SnapshotSeal, _ id: [UInt8], into tables: SnapshotTables, while goesOn: () -> Bool
     ) throws -> (byteCount: UInt64, partCount: UInt64, after: JournalMark)? {
+        let room = store.watchRoom()
         let copy = try store.beginCopy()
         var (byteCount, part): (UInt64, UInt64) = (0, 0)
         var after: JournalMark?
         while goesOn() {
+            // The copy keeps the pages of all that is deleted meanwhile, so that deleting makes no room before its end.
+            guard !room.hasRunOut else { throw SnapshotProblem.noRoom }
             let bytes = try piece(of: copy)
             // LMDB took its snapshot before it wrote anything.
             let mark = try after ?? place(of: store)

@@ -55,6 +55,8 @@ public enum SnapshotProblem: Error, Equatable, Sendable {
     case replaced
     /// The store holds entries that the journal does not hold.
     case forked(position: UInt64)
+    /// The store ran out of room while its copy was made.
+    case noRoom
 }
 
 extension SnapshotProblem: CustomStringConvertible {
@@ -70,6 +72,7 @@ extension SnapshotProblem: CustomStringConvertible {
             "the newest snapshot ends at entry \(position), and the journal begins behind it\(Self.remedy)"
         case .replaced: "the snapshot was replaced by another one meanwhile"
         case .forked(let position): "the store holds entry \(position), and the journal does not hold the same one"
+        case .noRoom: "the store has run out of room, and what is deleted makes none until the snapshot ends"
         }
     }
 

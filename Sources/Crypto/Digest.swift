@@ -36,11 +36,7 @@ public enum Digest {
         _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
     ) {
         precondition(output.count >= byteCount, "\(output.count) bytes are no room for a digest")
-        let context = OpenSSL.threadDigestContext
-        guard EVP_DigestInit_ex(context, OpenSSL.sha256, nil) == 1,
-            EVP_DigestUpdate(context, first.baseAddress, first.count) == 1,
-            EVP_DigestUpdate(context, second.baseAddress, second.count) == 1,
-            EVP_DigestFinal_ex(context, output.octets, nil) == 1
-        else { OpenSSL.fail("SHA-256") }
+        // Proof: a digest of memory fails only when there is none left.
+        guard OpenSSL.digest(OpenSSL.sha256, of: first, second, into: output) else { OpenSSL.fail("SHA-256") }
     }
 }

@@ -17,10 +17,7 @@ public struct HMACKey: Sendable {
             key.withBytes { bytes in
                 if bytes.count > 64 { Digest.sha256(bytes, into: scratch) } else { scratch.copyMemory(from: bytes) }
             }
-            for index in 0..<64 {
-                scratch[64 + index] = scratch[index] ^ 0x5C
-                scratch[index] ^= 0x36
-            }
+            scratch.makeHMACPads()
             return Secret(copying: UnsafeRawBufferPointer(scratch))
         }
     }
@@ -53,5 +50,16 @@ public struct HMACKey: Sendable {
 
     public func isValid(tag: [UInt8], of message: [UInt8]) -> Bool {
         tag.withUnsafeBytes { tag in message.withUnsafeBytes { isValid(tag: tag, of: $0) } }
+    }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    /// Replaces the key of HMAC in the first 64 bytes, with zeros behind it, by the two keys of RFC 2104: the key xor
+    /// ipad, and in the next 64 bytes the key xor opad.
+    func makeHMACPads() {
+        for index in 0..<64 {
+            self[64 + index] = self[index] ^ 0x5C
+            self[index] ^= 0x36
+        }
     }
 }

@@ -1,5 +1,4 @@
 public import Base
-import COpenSSL
 
 /// HMAC-SHA1 (RFC 2104), only for the codes of authenticator apps: RFC 4226 requires it, and its proofs do not need the
 /// collision resistance that SHA-1 lost.
@@ -13,10 +12,7 @@ public enum HMACSHA1 {
         return withWipedScratch(byteCount: 128 + tagByteCount) { scratch in
             scratch.initializeMemory(as: UInt8.self, repeating: 0)
             key.withBytes { scratch.copyMemory(from: $0) }
-            for index in 0..<64 {
-                scratch[64 + index] = scratch[index] ^ 0x5C
-                scratch[index] ^= 0x36
-            }
+            scratch.makeHMACPads()
             let inner = UnsafeRawBufferPointer(rebasing: scratch[..<64])
             let outer = UnsafeRawBufferPointer(rebasing: scratch[64..<128])
             let digest = UnsafeMutableRawBufferPointer(rebasing: scratch[128...])
@@ -29,12 +25,7 @@ public enum HMACSHA1 {
     private static func sha1(
         _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
     ) {
-        let context = OpenSSL.threadDigestContext
-        guard EVP_DigestInit_ex(context, OpenSSL.sha1, nil) == 1,
-            EVP_DigestUpdate(context, first.baseAddress, first.count) == 1,
-            EVP_DigestUpdate(context, second.baseAddress, second.count) == 1,
-            EVP_DigestFinal_ex(context, output.octets, nil) == 1
-            // Proof: a digest of memory fails only when there is none left.
-        else { OpenSSL.fail("SHA-1") }
+        // Proof: a digest of memory fails only when there is none left.
+        guard OpenSSL.digest(OpenSSL.sha1, of: first, second, into: output) else { OpenSSL.fail("SHA-1") }
     }
 }

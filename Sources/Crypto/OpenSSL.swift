@@ -33,6 +33,20 @@ enum OpenSSL {
         return context
     }
 
+    /// Writes the digest of `first` followed by `second` to `output`, which may be one of them and is large enough.
+    /// Returns false if there is no memory.
+    @inline(__always)
+    static func digest(
+        _ algorithm: OpaquePointer, of first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer,
+        into output: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        let context = threadDigestContext
+        return EVP_DigestInit_ex(context, algorithm, nil) == 1
+            && EVP_DigestUpdate(context, first.baseAddress, first.count) == 1
+            && EVP_DigestUpdate(context, second.baseAddress, second.count) == 1
+            && EVP_DigestFinal_ex(context, output.octets, nil) == 1
+    }
+
     /// Ends the process with OpenSSL's reason, for a failure that can only be our own mistake or a lack of memory.
     static func fail(_ call: StaticString) -> Never {
         let code = ERR_peek_error()
@@ -55,26 +69,4 @@ enum OpenSSL {
         guard let cipher = EVP_CIPHER_fetch(nil, name, nil) else { fail("EVP_CIPHER_fetch") }
         return cipher
     }
-}
-
-/// Gives `body` memory for key material, which is wiped when `body` returns or throws. At most a few hundred bytes,
-/// because it is on the stack.
-func withWipedScratch<Result, Failure: Error>(
-    byteCount: Int, _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Result
-) throws(Failure) -> Result {
-    let outcome: Swift.Result<Result, Failure> = withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 16) {
-        scratch in
-        defer { if let start = scratch.baseAddress { explicit_bzero(start, scratch.count) } }
-        do throws(Failure) { return .success(try body(scratch)) } catch { return .failure(error) }
-    }
-    return try outcome.get()
-}
-
-extension UnsafeRawBufferPointer {
-    /// OpenSSL and libsodium take a pointer and a count; an empty buffer may have no address.
-    var octets: UnsafePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
-}
-
-extension UnsafeMutableRawBufferPointer {
-    var octets: UnsafeMutablePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
 }

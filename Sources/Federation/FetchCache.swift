@@ -44,17 +44,17 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         mutating func plan(_ tenant: Text, _ now: Timestamp, _ use: UInt64, _ isEnough: (Value) -> Bool) -> Plan {
             lastUse = use
             let kept = kept(at: now)
-            let isFetching = waiters == nil
-            if isFetching, let lastAttempt, lastAttempt <= now, now < lastAttempt + FetchCache.retryInterval {
+            let isIdle = waiters == nil
+            if isIdle, let lastAttempt, lastAttempt <= now, now < lastAttempt + FetchCache.retryInterval {
                 if let kept { return .use(kept) }
                 return .fail(lastError ?? FederationError.unavailable(.unreachable))
             }
-            if isFetching {
+            if isIdle {
                 waiters = WaitingCallers()
                 lastAttempt = now
             }
             // In place: a copy for each caller would take ever longer, under the lock of all tenants.
-            if let promise = waiters?.add(tenant) { return .wait(promise, isFetching: isFetching) }
+            if let promise = waiters?.add(tenant) { return .wait(promise, beginsFetch: isIdle) }
             if let kept, isEnough(kept) { return .use(kept) }
             return .fail(FederationError.overloaded)
         }
@@ -72,7 +72,7 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
                 return .success(fetched.value)
             case .failure(let error):
                 lastError = error
-                if !Self.hasBegun(error) { lastAttempt = nil }
+                if !Self.wasSourceAsked(error) { lastAttempt = nil }
                 guard let kept = self.kept(at: now) else { return .failure(error) }
                 return .success(kept)
             }
@@ -80,7 +80,7 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
         /// Whether the source was asked before the fetch failed. It was not if our own queue was full, the tenant's
         /// processor time was spent, or the URL may not be asked.
-        private static func hasBegun(_ error: any Error) -> Bool {
+        private static func wasSourceAsked(_ error: any Error) -> Bool {
             switch error as? FederationError {
             case nil, .overloaded?, .misconfigured?: false
             default: true
@@ -106,7 +106,8 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private enum Plan {
         case use(Value)
         case fail(any Error)
-        case wait(Promise<Value>, isFetching: Bool)
+        /// `beginsFetch`: whether this caller has to begin the fetch that it waits for.
+        case wait(Promise<Value>, beginsFetch: Bool)
     }
 
     private let state = Mutex(State())
@@ -114,7 +115,8 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// How many fetches one caller waits for, if the ones before were refused on account of other tenants.
     static var fetchesMax: Int { 4 }
-    /// As many entries a tenant gets also if all others have fewer, and its own are all being fetched.
+    /// The number of entries that each tenant may have in any case: also if all other tenants have fewer, and all its
+    /// own entries are being fetched.
     static var assuredCount: Int { 8 }
     static var retryInterval: Duration { .seconds(10) }
     static var lifetimeRange: ClosedRange<Duration> { .minutes(1)...Duration.days(1) }
@@ -141,8 +143,8 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             switch state.withLock({ plan(&$0, key, tenant, now, isEnough) }) {
             case .use(let value): return value
             case .fail(let error): throw error
-            case .wait(let promise, let isFetching):
-                if isFetching { begin(key, tenant, now, fetch) }
+            case .wait(let promise, let beginsFetch):
+                if beginsFetch { begin(key, tenant, now, fetch) }
                 do {
                     return try await promise.cancellableValue()
                 } catch let refused as Refused {
@@ -154,7 +156,7 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return try outcome.get()
     }
 
-    /// The task belongs to no waiter: the cancellation of the first caller must not fail the others.
+    /// Fetches in a task that belongs to no waiter: the cancellation of the first caller must not fail the others.
     private func begin(
         _ key: Key, _ tenant: Text, _ now: Timestamp, _ fetch: @escaping @Sendable () async throws -> Fetched
     ) {

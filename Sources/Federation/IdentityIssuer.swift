@@ -7,7 +7,7 @@ extension ProviderConfiguration {
     /// equal.
     public var identityIssuer: Text { Self.identityIssuer(of: provider, known) }
 
-    /// The same as `identityIssuer`, from the stored configuration alone. Nil for an id that no provider can have.
+    /// The `identityIssuer` of a stored configuration. Nil for an id that no provider can have.
     public static func identityIssuer(of provider: Provider) -> Text? {
         KnownProvider(provider.providerID).map { identityIssuer(of: provider, $0) }
     }
@@ -47,6 +47,6 @@ extension ProviderConfiguration {
             url.bytes[$0] == UInt8(ascii: "/") || url.bytes[$0] == UInt8(ascii: "?")
         }
         let end = slashes.first { $0 > 7 } ?? url.byteCount
-        return Text(unchecked: url.bytes[..<end].map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 })
+        return Text(unchecked: url.bytes[..<end].lowercasedASCII)
     }
 }

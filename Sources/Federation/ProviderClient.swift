@@ -100,7 +100,7 @@ public final class ProviderClient: Sendable {
             let keys = try await metadata.keys(of: configuration, now: now, isEnough: isEnough)
             let candidates = try token.candidates(in: keys)
             try token.checkSignature(
-                try await metadata.made(candidates, of: keys, configuration, now: now, deadline: deadline))
+                try await metadata.usableKeys(candidates, of: keys, configuration, now: now, deadline: deadline))
         }
         do {
             try await checkSignature { $0.has(token.jwt.keyID ?? .empty) }

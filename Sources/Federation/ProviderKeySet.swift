@@ -21,12 +21,12 @@ final class ProviderKeySet: Sendable {
 
     private struct Checks: Sendable {
         /// The checked keys, by their place in `entries`. Nil for a key that must not be used.
-        var made: [Int: VerificationKey?] = [:]
+        var results: [Int: VerificationKey?] = [:]
         /// For each tenant with a check under way, the callers that wait for it.
         var waiters: [Text: WaitingCallers<Void>] = [:]
     }
 
-    /// What a caller does whose keys are not checked yet.
+    /// The next step of a caller whose keys are not checked yet.
     private enum Turn {
         case check
         case wait(Promise<Void>)
@@ -65,23 +65,23 @@ final class ProviderKeySet: Sendable {
     }
 
     /// Whether all keys at these places are checked already.
-    private func areMade(_ places: [Int]) -> Bool {
-        checks.withLock { checks in places.allSatisfy { checks.made[$0] != nil } }
+    private func areChecked(_ places: [Int]) -> Bool {
+        checks.withLock { checks in places.allSatisfy { checks.results[$0] != nil } }
     }
 
-    /// Checks the keys at these places with `check`, which calls `make`, unless they are checked already.
+    /// Runs `body`, which calls `check`, unless the keys at these places are checked already.
     ///
-    /// One check of a tenant runs at a time. Its callers that come meanwhile wait for it, and look again. They do not
+    /// One body of a tenant runs at a time. Its callers that come meanwhile wait for it, and look again. They do not
     /// wait for the check of another tenant, which may have to wait for a thread for longer than their own has to.
-    /// OVERLOADED if too many callers of `tenant` wait, and the errors of `check`.
-    func checkOnce(_ places: [Int], tenant: Text, _ check: () async throws -> Void) async throws {
-        while !areMade(places) {
+    /// OVERLOADED if too many callers of `tenant` wait, and the errors of `body`.
+    func checkOnce(_ places: [Int], tenant: Text, _ body: () async throws -> Void) async throws {
+        while !areChecked(places) {
             switch checks.withLock({ Self.turn(&$0, tenant) }) {
             case .wait(let promise): try await promise.cancellableValue()
             case .refused: throw FederationError.overloaded
             case .check:
                 defer { endCheck(of: tenant) }
-                try await check()
+                try await body()
             }
         }
     }
@@ -102,11 +102,11 @@ final class ProviderKeySet: Sendable {
 
     /// Checks the keys at these places that were not checked yet, and returns how many there were. Each takes up to a
     /// millisecond, so do not call it on a loop.
-    func make(_ places: [Int]) -> Int {
+    func check(_ places: [Int]) -> Int {
         var count = 0
-        for place in places where !areMade([place]) {
+        for place in places where !areChecked([place]) {
             let key = try? VerificationKey(jwk: entries[place].jwk, check: .quick)
-            checks.withLock { $0.made[place] = .some(key) }
+            checks.withLock { $0.results[place] = .some(key) }
             count += 1
         }
         return count
@@ -114,7 +114,7 @@ final class ProviderKeySet: Sendable {
 
     /// The keys at these places that were checked and may be used.
     func keys(_ places: [Int]) -> [VerificationKey] {
-        checks.withLock { checks in places.compactMap { checks.made[$0] ?? nil } }
+        checks.withLock { checks in places.compactMap { checks.results[$0] ?? nil } }
     }
 
     private static func entry(_ json: JSONValue) -> Entry? {

@@ -65,14 +65,14 @@ final class ProviderMetadata: Sendable {
     }
 
     /// The keys at these places that may be used. Keys that were not checked yet are checked now. OVERLOADED.
-    func made(
+    func usableKeys(
         _ places: [Int], of keys: ProviderKeySet, _ configuration: ProviderConfiguration, now: Timestamp,
         deadline: Instant
     ) async throws -> [VerificationKey] {
         let tenantID = configuration.tenantID
         try await keys.checkOnce(places, tenant: tenantID) {
             try await requests.compute(tenant: tenantID, now: now, deadline: deadline) { [checkedKeys] in
-                checkedKeys.add(UInt64(clamping: keys.make(places)))
+                checkedKeys.add(UInt64(clamping: keys.check(places)))
             }
         }
         return keys.keys(places)

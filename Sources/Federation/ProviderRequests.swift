@@ -4,8 +4,9 @@ import Outbound
 
 /// Calls to a provider's endpoints: judges the answer's status, and has the answer read where it came in.
 ///
-/// An answer is read on the thread that got it, at the expense of the tenant. Only what is used of it goes on: the
-/// provider chooses how long the answer is, and an event loop must neither search nor free a large one.
+/// An answer is parsed on the thread that received it, at the expense of the tenant, and only the parsed value leaves
+/// that thread. The provider chooses how long the answer is, and an event loop must not have to search or free a large
+/// one.
 struct ProviderRequests: Sendable {
     let client: HTTPClient
     let counts: ProviderCounts

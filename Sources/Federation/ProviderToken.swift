@@ -119,8 +119,8 @@ struct ProviderToken: Sendable {
     /// Whether the claim is the SHA-256 of the nonce in hex, or with `mayBeItself` the nonce. Apple's and Firebase's
     /// SDKs send the hash to the provider.
     ///
-    /// Whoever holds a token reads its claim. So a claim in the form of a hash is no nonce where the application brings
-    /// the token: a thief of the token could give it back, and knows no text that has this hash.
+    /// A thief of a token can read its claim, but knows no text whose hash the claim is. So a claim in the form of a
+    /// hash is not accepted as the nonce itself where the application brings the token.
     private static func matches(_ claim: Text, _ nonce: Text, mayBeItself: Bool) -> Bool {
         let hash = Hex.encode(Digest.sha256(nonce.bytes)).bytes
         return constantTimeEqual(claim.bytes, hash) || mayBeItself && constantTimeEqual(claim.bytes, nonce.bytes)

@@ -32,9 +32,9 @@ struct HTTP2Callbacks: @unchecked Sendable {
         Self.setFrames(callbacks)
     }
 
-    /// The source of a stream's body. Without a function, the headers end the stream.
-    static func body(_ isThere: Bool) -> nghttp2_data_provider {
-        nghttp2_data_provider(source: nghttp2_data_source(), read_callback: isThere ? readBody : nil)
+    /// The source of a stream's body. Without a callback, the headers end the stream.
+    static func dataProvider(hasBody: Bool) -> nghttp2_data_provider {
+        nghttp2_data_provider(source: nghttp2_data_source(), read_callback: hasBody ? readBody : nil)
     }
 
     private static func setHeaders(_ callbacks: OpaquePointer) {

@@ -109,7 +109,7 @@ public final class HTTP2Engine {
     /// Answers with `fields`; a body comes from `HTTP2Events.nextBytes`.
     public func respond(stream: UInt32, hasBody: Bool) {
         fields.take { entries, count in
-            var body = HTTP2Callbacks.body(hasBody)
+            var body = HTTP2Callbacks.dataProvider(hasBody: hasBody)
             _ = nghttp2_submit_response(session, Int32(bitPattern: stream), entries, count, &body)
         }
     }
@@ -117,7 +117,7 @@ public final class HTTP2Engine {
     /// Begins a stream of the client with `fields`. Returns 0 if there can be no more streams.
     public func request(hasBody: Bool) -> UInt32 {
         fields.take { entries, count in
-            var body = HTTP2Callbacks.body(hasBody)
+            var body = HTTP2Callbacks.dataProvider(hasBody: hasBody)
             let stream = nghttp2_submit_request(session, nil, entries, count, &body, nil)
             return stream > 0 ? UInt32(stream) : 0
         }

@@ -1,3 +1,4 @@
+import Base
 import CNGHTTP2
 
 /// The header fields of an answer that is sent. One list serves all answers of a connection, so that the fields of a
@@ -26,7 +27,7 @@ public final class HTTP2Fields {
     /// A field that is the same in many answers, so that the peer's table of fields keeps it.
     public func add(_ name: StaticString, _ value: StaticString) {
         add(
-            name, UnsafeRawBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount),
+            name, value.bytes,
             flags: NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue | NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue)
     }
 
@@ -55,8 +56,7 @@ public final class HTTP2Fields {
     }
 
     private func add(_ name: StaticString, _ value: UnsafeRawBufferPointer, flags: UInt32) {
-        append(
-            UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount), value, flags: flags)
+        append(name.bytes, value, flags: flags)
     }
 
     private func append(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, flags: UInt32) {

@@ -116,7 +116,7 @@ extension Resources {
         return try store.read { try $0.earlier(idempotency) }
     }
 
-    /// The answer of the same request if it was done before, as `once` kept it. IDEMPOTENCY_KEY_REUSED.
+    /// The answer of the same request if it was done before, as `answeringRepeat` kept it. IDEMPOTENCY_KEY_REUSED.
     func earlierAnswer<Answer: Message>(to origin: Origin) throws -> Answer? {
         try earlier(origin).map { try Answer(decoding: $0.answer) }
     }
@@ -139,20 +139,24 @@ func answeringAgain<Answer>(
 }
 
 extension WriteTransaction {
-    /// Runs `body` unless the same request was done before; then its answer is given again.
-    ///
-    /// IDEMPOTENCY_KEY_REUSED when the key came with another request.
-    func once<Answer: Message>(_ origin: Origin, now: Timestamp, _ body: () throws -> Answer) throws -> Answer {
-        guard let idempotency = origin.idempotency else { return try body() }
+    /// Runs `body`, or returns the earlier answer if the same request was done before. IDEMPOTENCY_KEY_REUSED if the
+    /// key came with another request. With `validateOnly` no answer is looked up or kept.
+    func answeringRepeat<Answer: Message>(
+        of origin: Origin, validateOnly: Bool = false, now: Timestamp, _ body: () throws -> Answer
+    ) throws -> Answer {
+        guard !validateOnly, let idempotency = origin.idempotency else { return try body() }
         if let record = try reading.earlier(idempotency) { return try Answer(decoding: record.answer) }
         let answer = try body()
         try keep(idempotency, StoredIdempotency(answer: answer.encoded()), now: now)
         return answer
     }
 
-    /// The same as `once` for an answer with a secret in it: ALREADY_DONE the second time.
-    func onceOnly(_ origin: Origin, now: Timestamp, _ body: () throws -> Void) throws {
-        guard let idempotency = origin.idempotency else { return try body() }
+    /// Runs `body`, for an answer with a secret in it, which is not kept. ALREADY_DONE if the same request was done
+    /// before. With `validateOnly` no request is looked up or noted.
+    func refusingRepeat(
+        of origin: Origin, validateOnly: Bool = false, now: Timestamp, _ body: () throws -> Void
+    ) throws {
+        guard !validateOnly, let idempotency = origin.idempotency else { return try body() }
         if try reading.earlier(idempotency) != nil { throw Failure.alreadyDone }
         try body()
         try keep(idempotency, StoredIdempotency(), now: now)

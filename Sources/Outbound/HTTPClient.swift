@@ -35,7 +35,7 @@ public final class HTTPClient: Sendable {
         try await send(request, tenant: tenant, deadline: deadline) { $0 }
     }
 
-    /// The same, with work on the answer, which also runs on the pool's thread.
+    /// Sends `request` as above, and returns the result of `transform`, which runs on the pool's thread.
     public func send<Value: Sendable>(
         _ request: HTTPRequest, tenant: Text, deadline: Instant,
         _ transform: @escaping @Sendable (HTTPAnswer) throws -> Value

@@ -11,8 +11,8 @@ enum HTTPHead {
             return
         }
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return }
-        let name = lowercased(line[..<colon])
-        let value = lowercased(line[(colon + 1)...])
+        let name = line[..<colon].lowercasedASCII
+        let value = line[(colon + 1)...].lowercasedASCII
         if name == [UInt8]("content-type".utf8) {
             let type = trimmed(value.prefix { $0 != UInt8(ascii: ";") })
             answer.contentType = type.allSatisfy { (0x21...0x7E).contains($0) } ? Text(unchecked: Array(type)) : .empty
@@ -29,15 +29,11 @@ enum HTTPHead {
             if directive.elementsEqual("no-store".utf8) || directive.elementsEqual("no-cache".utf8) { return .zero }
             guard directive.starts(with: "max-age=".utf8) else { continue }
             let digits = directive.dropFirst("max-age=".utf8.count)
-            guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { continue }
+            guard !digits.isEmpty, digits.allSatisfy(\.isASCIIDigit) else { continue }
             // More than nine digits are longer than any useful lifetime.
             found = .seconds(digits.count > 9 ? 999_999_999 : digits.reduce(Int64(0)) { $0 * 10 + Int64($1 - 0x30) })
         }
         return found
-    }
-
-    private static func lowercased(_ bytes: some Sequence<UInt8>) -> [UInt8] {
-        bytes.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
     }
 
     private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {

@@ -12,7 +12,7 @@ struct LookupQueue: Sendable {
     private var shares: WorkerShares
     private var waiting = FairQueue<Lookup>()
 
-    /// `places`: how many lookups may run at a time. As many may wait.
+    /// `places`: how many lookups may run at a time, and how many more may wait.
     init(places: Int) {
         waitingMax = places
         shares = WorkerShares(workers: places)

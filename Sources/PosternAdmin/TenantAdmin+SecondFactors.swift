@@ -25,8 +25,9 @@ extension TenantAdmin {
         return try required(response.user?.secondFactors.first { $0.factorID == response.factorID })
     }
 
-    /// Removes a second factor, for example of a user who lost the phone. Removing the last one removes the recovery
-    /// codes.
+    /// Removes a second factor, for example of a user who lost the phone, and ends the sessions that showed it.
+    /// Removing the last one removes the recovery codes, and ends all sessions that showed a factor or a recovery
+    /// code.
     ///
     /// Throws USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
     @discardableResult
@@ -37,7 +38,8 @@ extension TenantAdmin {
         return try await required(sendOnce(users.removeSecondFactor, request, options).user)
     }
 
-    /// Removes all second factors of a user, with the recovery codes. Throws USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
+    /// Removes all second factors of a user, with the recovery codes, and ends the sessions that showed one of them.
+    /// Throws USER_NOT_FOUND.
     @discardableResult
     public func removeAllSecondFactors(
         from uid: Text, options: CallOptions = .init()

@@ -10,7 +10,7 @@ extension Auth {
     public func createUser(
         withEmail email: String, password: String
     ) async throws -> AuthDataResult {
-        try await signIn(providerID: EmailAuthProvider.id, isBegun: true) { attempt throws(AuthError) in
+        try await signIn(providerID: EmailAuthProvider.id, notesAttempt: true) { attempt throws(AuthError) in
             try await backend.signUp(email: email, password: password, attempt)
         }
     }
@@ -42,7 +42,7 @@ extension Auth {
     public func signIn(with credential: AuthCredential) async throws -> AuthDataResult {
         let isCustom = credential.provider == CustomTokenProvider.id
         return try await signIn(
-            providerID: isCustom ? nil : credential.provider, isBegun: isCustom
+            providerID: isCustom ? nil : credential.provider, notesAttempt: isCustom
         ) { attempt throws(AuthError) in
             try await backend.signIn(credential, attempt)
         }
@@ -66,41 +66,42 @@ extension Auth {
             return AuthDataResult(
                 user: user, additionalUserInfo: AdditionalUserInfo(providerID: nil, isNewUser: false, profile: nil))
         }
-        return try await signIn(providerID: nil, isBegun: true) { attempt throws(AuthError) in
+        return try await signIn(providerID: nil, notesAttempt: true) { attempt throws(AuthError) in
             try await backend.signUpAnonymously(attempt)
         }
     }
 
     private func signIn(
-        providerID: String?, isBegun: Bool, _ body: ([UInt8]) async throws(AuthError) -> Answer
+        providerID: String?, notesAttempt: Bool, _ body: ([UInt8]) async throws(AuthError) -> Answer
     ) async throws -> AuthDataResult {
         let backend = backend
         do {
-            let (user, answer) = try await signIn(backend, isBegun: isBegun, body)
+            let (user, answer) = try await signIn(backend, notesAttempt: notesAttempt, body)
             return AuthDataResult(user, answer, providerID: providerID)
         } catch let error as AuthError {
             let refused = RefusedSignIn(backend: backend, auth: self, providerID: providerID) { call in
                 try await self.signIn(backend) { attempt throws(AuthError) in try await backend.once(attempt, call) }
             }
-            throw error.withWayOn(for: refused)
+            throw error.withPendingSignIn(refused)
         }
     }
 
     /// Makes the user of the answer the current user.
     ///
-    /// `isBegun`: the attempt alone can get the answer from the server again, so the storage has it before the call.
+    /// `notesAttempt`: the storage gets the attempt's id before the call. For sign-ins whose answer the server gives
+    /// again for that id alone.
     func signIn(
-        _ backend: Backend, isBegun: Bool = false, _ body: ([UInt8]) async throws(AuthError) -> Answer
+        _ backend: Backend, notesAttempt: Bool = false, _ body: ([UInt8]) async throws(AuthError) -> Answer
     ) async throws -> (user: User, answer: Answer) {
-        let attempt = backend.random.bytes(RefreshAttempt.idByteCount)
-        if isBegun { await keepBegun(attempt) }
+        let attempt = backend.newAttemptID()
+        if notesAttempt { await noteSignUp(attempt) }
         let asked = backend.clock.moment()
         let answer: Answer
         do {
             answer = try await cancellable { () throws(AuthError) in try await body(attempt) }
         } catch {
-            // A refused call began nothing: the former user, or nobody, is in the storage again.
-            if isBegun, (error as? AuthError)?.isLostAnswer == false { await keepBegun(nil) }
+            // A refused call signed nobody in: the former user, or nobody, is in the storage again.
+            if notesAttempt, (error as? AuthError)?.isLostAnswer == false { await noteSignUp(nil) }
             throw error
         }
         guard let pair = answer.tokens else { throw AuthError.malformedAnswer("tokens") }

@@ -35,7 +35,7 @@ extension Auth {
     @inline(never)
     private func forgetCurrentUser(_ written: Promise<StorageWriter.Outcome>) -> Leaving? {
         guard let user = currentUser else {
-            removeWhatIsOwed(written)
+            retryRemoval(written)
             return nil
         }
         forget(user, nil, written: written)
@@ -50,14 +50,14 @@ extension Auth {
                 return nil
             }
             state.currentUser = nil
-            user.left()
+            user.removeKeeper()
             writer.enqueue(.nothing, outcome: written)
             return IDTokenEvent(user: nil, change: .signedOut(error))
         }
     }
 
-    /// Tries again to remove the record, which an earlier sign-out could not remove.
-    private func removeWhatIsOwed(_ written: Promise<StorageWriter.Outcome>) {
+    /// Tries again to remove the record, if an earlier sign-out could not remove it.
+    private func retryRemoval(_ written: Promise<StorageWriter.Outcome>) {
         state.withLock { state in
             guard state.currentUser == nil, writer.owesRemoval else { return written.succeed(.success(())) }
             writer.enqueue(.nothing, outcome: written)

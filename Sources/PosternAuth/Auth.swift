@@ -81,14 +81,15 @@ public final class Auth: Sendable {
         self.configured = backend
         self.writer = StorageWriter(configuration.storage, report: configuration.storageErrorHandler)
         let loaded = writer.load { record throws(AuthStorageError) in
-            (try SavedState(record, tenantID: tenantID), SavedState.begun(in: record, tenantID: tenantID))
+            let saved = try SavedState(record, tenantID: tenantID)
+            return (saved: saved, signUpAttempt: SavedState.begun(in: record, tenantID: tenantID))
         }
-        let saved = loaded?.0
+        let saved = loaded?.saved
         if let saved { backend.device.remember(saved.deviceToken) }
         let user = saved.map { User($0, backend: backend) }
         self.state = Mutex(State(currentUser: user))
-        user?.kept(by: self)
-        if let begun = loaded?.1 { Task { [weak self] in await self?.goOn(with: begun) } }
+        user?.addKeeper(self)
+        if let attempt = loaded?.signUpAttempt { Task { [weak self] in await self?.finishSignUp(attempt) } }
     }
 
     static func channelOptions(timeout: Duration) -> ChannelOptions {
@@ -166,10 +167,10 @@ extension Auth {
                 written.succeed(.success(()))
                 return nil
             }
-            state.currentUser?.left()
-            user.kept(by: self)
+            state.currentUser?.removeKeeper()
+            user.addKeeper(self)
             state.currentUser = user
-            writer.enqueue(kept(user), outcome: written)
+            writer.enqueue(storageContent(of: user), outcome: written)
             return IDTokenEvent(user: user, change: .signedIn)
         }
         // Only ever succeeds.
@@ -180,7 +181,7 @@ extension Auth {
     func userChanged(_ user: User, _ news: IDTokenEvent.Change?) {
         change { state in
             guard state.currentUser === user else { return nil }
-            writer.enqueue(kept(user))
+            writer.enqueue(storageContent(of: user))
             return news.map { IDTokenEvent(user: user, change: $0) }
         }
     }
@@ -192,19 +193,18 @@ extension Auth {
         let written = Promise<StorageWriter.Outcome>()
         state.withLock { state in
             guard state.currentUser === user else { return written.succeed(.success(())) }
-            writer.enqueue(kept(user), outcome: written)
+            writer.enqueue(storageContent(of: user), outcome: written)
         }
         writer.begin()
         // Only ever succeeds.
         _ = try? await written.value()
     }
 
-    /// What the storage is to hold while the user is the current one. `begun`: the attempt of a sign-up that is under
-    /// way.
-    func kept(_ user: User, begun: [UInt8]? = nil) -> StorageWriter.Content {
+    /// The content of the storage while `user` is the current user. `attempt`: the sign-up that is under way.
+    func storageContent(of user: User, signingUp attempt: [UInt8]? = nil) -> StorageWriter.Content {
         guard user.backend.tenantID == configured.tenantID else { return .nothing }
         var saved = user.saved
-        if begun != nil { saved.begun = begun }
+        if attempt != nil { saved.begun = attempt }
         return .record(saved.encoded())
     }
 
@@ -231,14 +231,5 @@ extension Auth {
         let hasNewTokens = if case .tokenRefreshed = change { true } else { false }
         rearmRefreshing(&state)
         rearmWatching(&state, hasNewTokens: hasNewTokens)
-    }
-}
-
-extension User {
-    convenience init(_ saved: SavedState, backend: Backend) {
-        let tokens = TokenSet(
-            idToken: saved.idToken, refreshToken: saved.refreshToken, lifetime: saved.lifetime,
-            askedAt: saved.askedAt, now: backend.clock.moment())
-        self.init(saved.account, tokens, attempt: saved.attempt, backend: backend)
     }
 }

@@ -6,25 +6,25 @@ import PosternClient
 extension AuthError {
     /// Finishes the sign-in with a second factor. Nil unless the user has one and the server asks for it:
     /// secondFactorRequired.
-    public var multiFactorResolver: MultiFactorResolver? { wayOn as? MultiFactorResolver }
+    public var multiFactorResolver: MultiFactorResolver? { pendingSignIn as? MultiFactorResolver }
 
     /// Adds the second factor that the tenant requires and the user lacks, and signs in. Nil unless the reason is
     /// SECOND_FACTOR_ENROLLMENT_REQUIRED.
-    public var multiFactorEnrollment: MultiFactorEnrollment? { wayOn as? MultiFactorEnrollment }
+    public var multiFactorEnrollment: MultiFactorEnrollment? { pendingSignIn as? MultiFactorEnrollment }
 
     /// The error with the object that finishes the sign-in, if the server wants a second factor.
-    func withWayOn(for refused: RefusedSignIn) -> AuthError {
+    func withPendingSignIn(_ refused: RefusedSignIn) -> AuthError {
         var error = self
         if self.is(.secondFactorRequired), let text = failure?.metadataValue("pending_credential") {
             let credential = Secret(text)
-            error.wayOn = MultiFactorResolver(
+            error.pendingSignIn = MultiFactorResolver(
                 session: MultiFactorSession(.signIn(credential), backend: refused.backend),
                 hints: hints.compactMap(\.info), credential: credential, refused: refused)
         }
         if self.is(.secondFactorEnrollmentRequired), let text = failure?.metadataValue("enrollment_credential"),
             let credential = Text(validating: [UInt8](text.utf8))
         {
-            error.wayOn = MultiFactorEnrollment(
+            error.pendingSignIn = MultiFactorEnrollment(
                 session: MultiFactorSession(.requiredEnrollment(credential), backend: refused.backend),
                 credential: credential, refused: refused)
         }

@@ -1,8 +1,8 @@
 public import Base
 import PosternClient
 
-/// A `MultiFactorResolver` or a `MultiFactorEnrollment`. Both know the `Auth`; an error does not.
-protocol WayOn: Sendable {}
+/// A sign-in that waits for a second factor: a `MultiFactorResolver` or a `MultiFactorEnrollment`.
+protocol PendingSignIn: Sendable {}
 
 /// The error of every method: FirebaseAuth's code, and everything that the server reported.
 ///
@@ -53,7 +53,7 @@ public struct AuthError: Error, Sendable {
     /// own account; after a refusal for too many attempts, sign in with it later. Valid for ten minutes.
     public var updatedCredential: AuthCredential?
     /// The object that finishes the sign-in, if the server wants a second factor.
-    var wayOn: (any WayOn)?
+    var pendingSignIn: (any PendingSignIn)?
     /// How long to wait before calling again. Nil: the server did not say.
     public var retryAfter: Duration?
     /// True if the same call may succeed later, unchanged.

@@ -53,7 +53,7 @@ public struct AuthStorageError: Error, Sendable, Equatable {
 
     /// The kind of error.
     public let kind: Kind
-    /// What happened, with the path and the system's error if there are any. Never the contents.
+    /// A description of the error, with the path and the system's error if there are any. Never the contents.
     public let message: String
 
     /// Makes the error of a storage that the application has written.

@@ -1,7 +1,6 @@
 import Base
 import Messages
 import PosternClient
-import Synchronization
 
 /// The tenant and the server that `Auth` and its users call: the stubs, the clocks, and the fields that every request
 /// has.
@@ -97,52 +96,5 @@ extension RandomSource {
     static let operatingSystem = RandomSource { buffer in
         var generator = SystemRandomNumberGenerator()
         for index in buffer.indices { buffer[index] = generator.next() }
-    }
-}
-
-/// The newest device token. With it the server recognises this device at the next sign-in, so that attackers who guess
-/// the password do not make the user wait. It is not a credential.
-final class KnownDevice: Sendable {
-    private let newest: Mutex<Text>
-
-    init(token: Text = .empty) { self.newest = Mutex(token) }
-
-    var token: Text { newest.withLock { $0 } }
-
-    /// Keeps the token of an answer. An answer without a token changes nothing.
-    func remember(_ token: Text) {
-        if !token.isEmpty { newest.withLock { $0 = token } }
-    }
-}
-
-/// The language of mails, which the application may change at any time.
-final class Language: Sendable {
-    private let chosen: Mutex<Text>
-
-    init(code: Text) { self.chosen = Mutex(code) }
-
-    var code: Text {
-        get { chosen.withLock { $0 } }
-        set { chosen.withLock { $0 = newValue } }
-    }
-}
-
-/// The answer to a sign-in or a change: the user, and the tokens if there are new ones.
-struct Answer: Sendable {
-    let account: Messages.User
-    let tokens: TokenPair?
-    var isNewUser = false
-    var provider: ProviderInfo?
-    /// The recovery codes that the server made, because a second factor was added and the user had no codes.
-    var recoveryCodes: [Secret] = []
-
-    init(_ account: Messages.User?, _ tokens: TokenPair?, isNewUser: Bool = false, provider: ProviderInfo? = nil)
-        throws(AuthError)
-    {
-        guard let account else { throw .malformedAnswer("user") }
-        self.account = account
-        self.tokens = tokens
-        self.isNewUser = isNewUser
-        self.provider = provider
     }
 }

@@ -1,3 +1,4 @@
+import Base
 import Glibc
 import Synchronization
 
@@ -27,8 +28,8 @@ final class FileLock: Sendable {
             if held != nil { return .success(.hadAlready) }
             let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
             guard opened >= 0 else {
-                let reason = String(cString: strerror(errno))
-                return .success(.impossible(AuthStorageError(.unwritable, "create \(path): \(reason)")))
+                let error = FileError(path: path, call: "create", code: errno)
+                return .success(.impossible(AuthStorageError(.unwritable, error)))
             }
             guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
                 close(opened)

@@ -128,7 +128,7 @@ public struct FileStorage: AuthStorage {
         do throws(FileError) {
             try PrivateFile.writeAll(bytes, to: descriptor, path: name)
         } catch {
-            throw AuthStorageError(.unwritable, "\(error.call) \(error.path): \(String(cString: strerror(error.code)))")
+            throw AuthStorageError(.unwritable, error)
         }
     }
 
@@ -136,11 +136,18 @@ public struct FileStorage: AuthStorage {
         do throws(FileError) {
             try PrivateFile.syncDirectory(of: path)
         } catch {
-            throw AuthStorageError(.unwritable, "\(error.call) \(error.path): \(String(cString: strerror(error.code)))")
+            throw AuthStorageError(.unwritable, error)
         }
     }
 
+    /// The error of the system call that has just failed.
     private func failed(_ kind: AuthStorageError.Kind, _ call: String, _ name: String) -> AuthStorageError {
-        AuthStorageError(kind, "\(call) \(name): \(String(cString: strerror(errno)))")
+        AuthStorageError(kind, FileError(path: name, call: call, code: errno))
+    }
+}
+
+extension AuthStorageError {
+    init(_ kind: Kind, _ error: FileError) {
+        self.init(kind, "\(error.call) \(error.path): \(String(cString: strerror(error.code)))")
     }
 }

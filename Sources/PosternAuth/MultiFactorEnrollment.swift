@@ -19,7 +19,7 @@ import PosternClient
 ///     print("Keep these:", result.recoveryCodes)
 /// }
 /// ```
-public struct MultiFactorEnrollment: WayOn, Sendable {
+public struct MultiFactorEnrollment: PendingSignIn, Sendable {
     /// Ties the enrolment's steps together.
     public let session: MultiFactorSession
     let credential: Text

@@ -16,7 +16,7 @@ import PosternClient
 ///     try await resolver.resolveSignIn(with: assertion)
 /// }
 /// ```
-public struct MultiFactorResolver: WayOn, Sendable {
+public struct MultiFactorResolver: PendingSignIn, Sendable {
     /// Ties the sign-in's steps together: `PhoneAuthProvider.verifyPhoneNumber(with:multiFactorSession:)` takes it.
     public let session: MultiFactorSession
     /// The user's second factors, any of which finishes the sign-in. Phone numbers show their last four digits only.

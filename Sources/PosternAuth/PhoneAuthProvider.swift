@@ -46,7 +46,7 @@ public struct PhoneAuthProvider: Sendable {
                 tenantID: backend.tenantID, phoneNumber: try backend.text(phoneNumber, .invalidPhoneNumber),
                 endUserIP: backend.endUserIP, locale: backend.language.code)
             let response = try await backend.call { try await backend.accounts.sendVerificationCode(request) }
-            return response.sessionInfo.withBytes { String(decoding: $0, as: UTF8.self) }
+            return response.sessionInfo.string
         }
     }
 
@@ -103,9 +103,10 @@ extension Backend {
         var request = AccountsSignInWithPhoneNumberRequest(
             tenantID: tenantID, idToken: idToken, endUserIP: endUserIP, deviceName: deviceName, change: changes)
         switch credential.kind {
-        case .phone(let verificationID, let code):
-            request.sessionInfo = try secret(verificationID, .invalidVerificationID)
-            request.code = try secret(code, .invalidVerificationCode)
+        case .phone:
+            let proof = try phone(credential)
+            request.sessionInfo = proof.sessionInfo
+            request.code = proof.code
         case .temporaryProof(let proof, let phoneNumber):
             request.temporaryProof = proof
             request.phoneNumber = try text(phoneNumber, .invalidPhoneNumber)

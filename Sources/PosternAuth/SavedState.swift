@@ -101,7 +101,7 @@ struct SavedState: Sendable, Equatable {
         self.refreshToken = refreshToken
         self.lifetime = .microseconds(lifetime)
         self.askedAt = Timestamp(microseconds: askedAt)
-        // Older records have none.
+        // Older records have no device token.
         self.deviceToken = json["device_token"]?.text ?? .empty
         self.begun = Self.begun(in: record, tenantID: tenantID)
     }

@@ -52,12 +52,3 @@ struct TokenSet: Sendable, Equatable {
 
     func isValid(at now: Instant) -> Bool { remaining(at: now) > margin }
 }
-
-/// A refresh that has begun. The same 16 bytes get the same answer, however often it was lost.
-struct RefreshAttempt: Sendable, Equatable {
-    static let idByteCount = 16
-
-    let id: [UInt8]
-    /// The one token that the attempt is for.
-    let refreshToken: Text
-}

@@ -131,7 +131,7 @@ extension User {
             let refused = RefusedSignIn(backend: backend, auth: observers.first, providerID: providerID) { call in
                 (self, try await self.exchange(cause) { _, options throws(AuthError) in try await call(options) })
             }
-            throw error.withWayOn(for: refused)
+            throw error.withPendingSignIn(refused)
         }
     }
 

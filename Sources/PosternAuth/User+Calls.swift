@@ -108,12 +108,7 @@ extension User {
     /// the next process refreshes with that id, and continues with the session that the change left. The change itself
     /// is not stored, because it may hold a password.
     private func beginAttempt() async -> RefreshAttempt {
-        let attempt = state.withLock { state in
-            let attempt = RefreshAttempt(
-                id: backend.random.bytes(RefreshAttempt.idByteCount), refreshToken: state.tokens.refreshToken)
-            state.attempt = attempt
-            return attempt
-        }
+        let attempt = state.withLock { $0.beginAttempt(id: backend.newAttemptID()) }
         // The writer reports an error of the storage; the change is made all the same.
         for auth in observers { await auth.save(user: self) }
         return attempt

@@ -48,16 +48,16 @@ extension User {
             state.refreshWaiters.append(promise)
             return .refresh(promise, from: state.tokens, isFirst: state.refreshWaiters.count == 1)
         }
-        guard case .refresh(let promise, let old, let isFirst) = need else {
-            guard case .nothing(let tokens) = need else { preconditionFailure("a need of neither kind") }
-            return tokens
+        switch need {
+        case .nothing(let tokens): return tokens
+        case .refresh(let promise, let old, let isFirst):
+            if isFirst {
+                // A task of its own, so that a caller that is cancelled does not take away the answer of the others.
+                Task { await self.refreshForAll(replacing: old, cause: cause) }
+            }
+            guard let result = try? await promise.cancellableValue() else { throw .cancelled }
+            return try result.get()
         }
-        if isFirst {
-            // A task of its own, so that a caller that is cancelled does not take away the answer of the others.
-            Task { await self.refreshForAll(replacing: old, cause: cause) }
-        }
-        guard let result = try? await promise.cancellableValue() else { throw .cancelled }
-        return try result.get()
     }
 
     private func refreshForAll(replacing old: TokenSet, cause: TokenRefreshCause) async {
@@ -89,10 +89,7 @@ extension User {
     ) async throws(AuthError) -> TokenSet {
         let attempt = state.withLock { state in
             if let attempt = state.attempt, attempt.refreshToken == state.tokens.refreshToken { return attempt }
-            let attempt = RefreshAttempt(
-                id: backend.random.bytes(RefreshAttempt.idByteCount), refreshToken: state.tokens.refreshToken)
-            state.attempt = attempt
-            return attempt
+            return state.beginAttempt(id: backend.newAttemptID())
         }
         // The writer reports an error of the storage. Without the refresh the user would be signed out for that error.
         for auth in observers { await auth.save(user: self) }
@@ -125,8 +122,8 @@ extension User {
     private func whySessionEnded(_ refusal: AuthError, doubt: AuthError?) async -> AuthError {
         if refusal.is(.userDisabled) || refusal.is(.userNotFound) { return refusal }
         if let doubt, doubt.endsSession {
-            let isToldMore = refusal.is(.invalidRefreshToken) || doubt.is(.userNotFound)
-            return isToldMore ? doubt : refusal
+            let doubtTellsMore = refusal.is(.invalidRefreshToken) || doubt.is(.userNotFound)
+            return doubtTellsMore ? doubt : refusal
         }
         let idToken = state.withLock { $0.tokens.idToken }
         let request = AccountsLookupRequest(tenantID: backend.tenantID, idToken: idToken)
@@ -143,5 +140,14 @@ extension TokenSet {
     /// True if the session began without credentials.
     var areAnonymous: Bool {
         (try? IDTokenPayload(idToken))?.signInProvider == "anonymous"
+    }
+}
+
+extension User.State {
+    /// Notes a new attempt to replace the present tokens.
+    mutating func beginAttempt(id: [UInt8]) -> RefreshAttempt {
+        let begun = RefreshAttempt(id: id, refreshToken: tokens.refreshToken)
+        attempt = begun
+        return begun
     }
 }

@@ -115,7 +115,8 @@ extension User {
         weak var auth: Auth?
     }
 
-    func kept(by auth: Auth) {
+    /// Notes that the user is now the current user of `auth`.
+    func addKeeper(_ auth: Auth) {
         state.withLock { state in
             state.keeperCount += 1
             state.observers.removeAll { $0.auth == nil || $0.auth === auth }
@@ -123,7 +124,8 @@ extension User {
         }
     }
 
-    func left() { state.withLock { $0.keeperCount -= 1 } }
+    /// Notes that the user is not the current user of one of its `Auth` any more.
+    func removeKeeper() { state.withLock { $0.keeperCount -= 1 } }
 
     var observers: [Auth] { state.withLock { $0.observers.compactMap(\.auth) } }
 
@@ -173,4 +175,13 @@ extension Messages.User {
 extension User: CustomStringConvertible {
     /// The uid, for logs.
     public var description: String { "User(\(uid))" }
+}
+
+extension User {
+    convenience init(_ saved: SavedState, backend: Backend) {
+        let tokens = TokenSet(
+            idToken: saved.idToken, refreshToken: saved.refreshToken, lifetime: saved.lifetime,
+            askedAt: saved.askedAt, now: backend.clock.moment())
+        self.init(saved.account, tokens, attempt: saved.attempt, backend: backend)
+    }
 }

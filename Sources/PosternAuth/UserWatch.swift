@@ -59,9 +59,9 @@ final class UserWatch: Sendable {
     private func read(_ tokens: TokenSet, _ backoff: inout WatchBackoff) async throws(AuthError) -> End {
         let request = SessionsWatchAuthStateRequest(tenantID: backend.tenantID, idToken: tokens.idToken)
         return try await backend.call {
-            for try await told in try await backend.sessions.watchAuthState(request) {
-                backoff.streamTold()
-                guard let user, await user.take(told) else { return .over }
+            for try await message in try await backend.sessions.watchAuthState(request) {
+                backoff.messageCame()
+                guard let user, await user.take(message) else { return .over }
             }
             return .cut
         }
@@ -75,7 +75,7 @@ struct WatchBackoff: Sendable {
     private var bound = delayMin
 
     /// The stream brought a message, so the server can be reached: pauses begin at the shortest again.
-    mutating func streamTold() { bound = Self.delayMin }
+    mutating func messageCame() { bound = Self.delayMin }
 
     /// The pause before the next stream: between half of a bound and the bound, which doubles each time, so that many
     /// clients do not come at once. `jitter` is 0 ..< 1. Nil: no further stream, because the same request would get the

@@ -52,6 +52,7 @@ struct CostCommand {
         try TextFile.printOut(format == .table ? Self.table(rows) : Self.json(rows))
         // Failed requests make the figures look cheap.
         for row in rows { try row.result.check(failuresMaxPercent: 0) }
+        if Interruption.isAsked { throw BenchError(.interrupted, "interrupted: not all operations were measured") }
     }
 
     static func table(_ rows: [Row]) -> String {

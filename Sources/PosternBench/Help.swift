@@ -27,6 +27,7 @@ enum Help {
                   --password-users N     users with one, for sign-in (100)
                   --sessions N           sessions, for verify, lookup and refresh (1000)
                   --hashes H             production, or synthetic: cheap hashes, no throttling (production)
+                  --i-own-this           the tenant may have users that this tool did not make (refuse it)
             """
         ),
         (
@@ -178,6 +179,7 @@ enum Help {
                   --users N              (1000000)
                   --lookups N            by each index (2000)
                   --seed N               of the order of lookups (1)
+                  --i-own-this           the tenant may have users that this tool did not make (refuse it)
                   -o table|json          (table)
             """
         ),
@@ -235,7 +237,7 @@ enum Help {
                   --certificate-file F   shown to a server that asks for a client's certificate (none)
                   --certificate-key-file F  its private key (none)
                   --silence-max N        seconds that a server may take no connection, or say nothing to a call (30)
-                  --server-pid N         whose CPU time and memory count (root finds it by the port)
+                  --server-pid N         whose CPU time and memory count (on this machine root finds it by the port)
             """
         ),
     ]

@@ -107,12 +107,15 @@ struct RevocationCommand {
         let address = target.address.description
         let credential = Secret(Array(target.authorization.bytes.dropFirst("Bearer ".utf8.count)))
         let tenantID = population.tenantID
+        var channelOptions = ChannelOptions()
+        channelOptions.tls = target.channelTLS
+        let settings = channelOptions
         let done = Semaphore()
         let outcome = Mutex<Result<Double, any Error>?>(nil)
         Task {
             let measured: Result<Double, any Error>
             do {
-                let channel = try Channel(address: address, credentials: .apiKey(credential))
+                let channel = try Channel(address: address, credentials: .apiKey(credential), options: settings)
                 var options = VerifierOptions()
                 options.tenants = .one(tenantID)
                 let verifier = try await TokenVerifier(channel: channel, options: options)

@@ -16,13 +16,17 @@ struct RunCommand {
         let inFlight = try arguments.number("--in-flight", in: 1...4_096)
         let think = try arguments.number("--think-ms", default: 0, in: 0...3_600_000)
         let rate = try arguments.text("--rate").map { try RateSchedule(parsing: $0) }
+        let ofSchedule = ["--arrivals", "--when-full"].first { arguments.has($0) }
         let pattern = try arguments.choice("--arrivals", default: ArrivalPattern.poisson)
         let outstanding = try arguments.number("--max-outstanding", in: 1...1_000_000)
         let whenFull = try arguments.choice("--when-full", default: Pacing.WhenFull.queue)
         let warmup = try arguments.number("--warmup", default: 1, in: 0...3_600)
         let seconds = try arguments.number("--seconds", in: 1...86_400)
         guard let rate else {
-            guard outstanding == nil else { throw UsageError("--max-outstanding: goes with --rate") }
+            // Without a schedule each request waits for an answer: whoever gave these flags expects something else.
+            if let flag = outstanding == nil ? ofSchedule : "--max-outstanding" {
+                throw UsageError("\(flag): goes with --rate")
+            }
             return RunPlan(
                 loop: .closed(inFlight: inFlight ?? 1, think: .milliseconds(think)), warmup: warmup,
                 seconds: seconds ?? 5)

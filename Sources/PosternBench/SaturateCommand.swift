@@ -42,6 +42,11 @@ struct SaturateCommand {
         while let rate = search.next, steps.count < Self.stepsMax, !Interruption.isAsked {
             var step = session.run(plan(rate))
             step.verdicts = objectives.map { $0.verdict(on: step) }
+            guard !step.isInterrupted else {
+                // A part of a step says nothing about its rate.
+                steps.append(step)
+                break
+            }
             let holds = holds(step)
             search.note(holds)
             let figures = step.verdicts.map { "\($0.objective) \($0.measured)" }.joined(separator: ", ")
@@ -49,7 +54,7 @@ struct SaturateCommand {
             steps.append(step)
             if step.connectionsLost > 0 || step.failure != nil { break }
         }
-        try session.saveSessions()
+        let saved = Result { try session.saveSessions() }
         var result = try RunResult.inTurn(steps)
         result.configuration.removeAll { $0.name == "rate" || $0.name == "seconds" }
         result.configuration += [
@@ -60,6 +65,7 @@ struct SaturateCommand {
             .init("failed_because_of", .string(Text(limit(search, steps).rawValue))),
         ]
         try files.write(result)
+        try saved.get()
         try judge(search, result, steps)
     }
 

@@ -20,6 +20,8 @@ struct SeedCommand {
     private let hashes: Hashes
     private let sessionCount: Int
     private let statePath: String
+    /// The caller may put users into a tenant with users of others.
+    private let ownsTenant: Bool
 
     init(_ arguments: inout Arguments) throws {
         target = try Target(&arguments)
@@ -32,6 +34,7 @@ struct SeedCommand {
         wanted.passwordUserCount = try arguments.number("--password-users", default: 100, in: 0...1_000_000)
         sessionCount = try arguments.number("--sessions", default: 1_000, in: 0...1_000_000)
         statePath = try arguments.required("--state")
+        ownsTenant = arguments.isSet("--i-own-this")
         self.wanted = wanted
         try arguments.finish()
     }
@@ -90,10 +93,12 @@ struct SeedCommand {
         tenant.synthetic = hashes == .synthetic
         let request = TenantsCreateRequest(
             tenantID: tenantID, tenant: tenant, updateMask: ProtobufFieldMask(paths: ["synthetic"]))
-        try connection.call(service: "postern.v1.Tenants", method: "Create", request) { result in
-            if case .refused(let reason) = result, reason != Reason.tenantIDExists.name {
+        let isNew = try connection.call(service: "postern.v1.Tenants", method: "Create", request) { result -> Bool in
+            guard case .refused(let reason) = result else { return true }
+            guard reason == Reason.tenantIDExists.name else {
                 throw BenchError(.notReady, "tenant \(tenantID): \(reason)")
             }
+            return false
         }
         let found = try connection.call(
             service: "postern.v1.Tenants", method: "Get", TenantsGetRequest(tenantID: tenantID)
@@ -106,6 +111,7 @@ struct SeedCommand {
                 .notReady,
                 "tenant \(tenantID) is there, but not with --hashes \(hashes.rawValue): take another --tenant")
         }
+        if !isNew, !found.synthetic, !ownsTenant { try connection.refuseTenantOfOthers(tenantID) }
     }
 
     /// Returns how many were new.

@@ -44,7 +44,7 @@ final class Call: @unchecked Sendable {
     var outbox: [OutgoingMessage] = []
     /// True if no message follows the outbox.
     var isFinishing = false
-    /// Whether the server was told so on the stream that the call is on now.
+    /// Whether the end was sent on the stream that the call is on now.
     var hasSentEnd = false
     var hasSentMessages = false
     var refusalCount = 0

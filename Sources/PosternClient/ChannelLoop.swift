@@ -34,7 +34,7 @@ final class ChannelLoop {
         if work.takeCommands(now: now) { touch(work) } else { works[ObjectIdentifier(member)] = nil }
     }
 
-    /// Made when the channel is first used: until then a channel costs nothing here.
+    /// The member's work. It is made when the channel is first used: until then a channel costs nothing here.
     private func work(of member: any LoopMember) -> any LoopWork {
         if let work = works[ObjectIdentifier(member)] { return work }
         let work = member.makeWork(with: poller)

@@ -7,6 +7,7 @@ import Wire
 ///
 /// Owned and run by the thread of the channel's loop. It never closes itself: `end` marks it as ended, and the
 /// channel's core settles its calls.
+///
 /// This file has the connection and its bytes; ClientConnection+Calls.swift has the calls on it.
 final class ClientConnection {
     enum Phase {
@@ -34,7 +35,7 @@ final class ClientConnection {
         case lost
     }
 
-    /// The id of the endpoint that it leads to.
+    /// The id of the endpoint that the connection leads to.
     let endpoint: Int
     var standing = Standing.begun
     /// The loop's key for the connection, and the events that the loop watches. Nil: the loop does not watch it.
@@ -56,11 +57,11 @@ final class ClientConnection {
     var calls: [UInt32: Call] = [:]
     /// Calls that the server gave back without having processed them.
     private(set) var unprocessed: [Call] = []
-    /// The first frame came: the server's limits are known, and it is worth connecting to again.
+    /// The server's first frame came: its limits are known, and connecting to it again is worth the try.
     private(set) var isWelcomed = false
     /// GOAWAY came: calls in flight end here, new calls go elsewhere.
     var isLeaving = false
-    /// What the server's refusals tell: its limit for unknown callers is below the one in its HELLO.
+    /// The limit that the server's refusals tell: for unknown callers it is below the limit in its HELLO.
     var learnedPlaces = LearnedPlaces()
     private var lastReceived = Instant.now
     private var pingSent: Instant?

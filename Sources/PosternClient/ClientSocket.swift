@@ -47,63 +47,27 @@ struct ClientSocket {
     }
 
     func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> Result {
-        while true {
-            let count = recv(descriptor, buffer, byteCount, 0)
-            if count >= 0 { return .bytes(count) }
-            if errno != EINTR { return errno == EAGAIN ? .wouldBlock : .failed(errno: errno) }
-        }
+        Self.result { recv(descriptor, buffer, byteCount, 0) }
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) -> Result {
+        Self.result { send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
+    }
+
+    /// Makes a system call that returns a number of bytes, again if a signal interrupts it.
+    @inline(__always)
+    private static func result(of call: () -> Int) -> Result {
         while true {
-            let count = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+            let count = call()
             if count >= 0 { return .bytes(count) }
-            if errno != EINTR { return errno == EAGAIN ? .wouldBlock : .failed(errno: errno) }
+            let code = errno
+            if code != EINTR { return code == EAGAIN ? .wouldBlock : .failed(errno: code) }
         }
     }
 }
 
-/// The error of a system call.
-struct SystemError: Error, Equatable, CustomStringConvertible {
-    let code: Int32
-
-    init(_ code: Int32) { self.code = code }
-
-    var description: String { String(cString: strerror(code)) }
-}
-
-/// A pipe that ends a thread's poll(2). Any thread writes to it; the polling thread reads it.
-final class WakePipe: Sendable {
-    let readDescriptor: Int32
-    private let writeDescriptor: Int32
-
-    init() throws(SystemError) {
-        var descriptors: [Int32] = [-1, -1]
-        guard pipe(&descriptors) == 0 else { throw SystemError(errno) }
-        readDescriptor = descriptors[0]
-        writeDescriptor = descriptors[1]
-        makeNonBlocking(readDescriptor)
-        makeNonBlocking(writeDescriptor)
-    }
-
-    deinit {
-        close(readDescriptor)
-        close(writeDescriptor)
-    }
-
-    /// A full pipe wakes as well, so that a failed write does not matter.
-    func wake() {
-        var byte: UInt8 = 1
-        _ = write(writeDescriptor, &byte, 1)
-    }
-
-    func drain() {
-        var bytes: (UInt64, UInt64) = (0, 0)
-        while read(readDescriptor, &bytes, 16) > 0 {}
-    }
-}
-
-private func makeNonBlocking(_ descriptor: Int32) {
+/// Also keeps the descriptor from programs that this process starts.
+func makeNonBlocking(_ descriptor: Int32) {
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
 }

@@ -43,13 +43,7 @@ struct ClientStream {
     var hasPendingInput: Bool { session?.hasPendingInput ?? false }
 
     mutating func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> Result {
-        guard let session else {
-            switch socket.read(into: buffer, byteCount: byteCount) {
-            case .bytes(let count): return .bytes(count)
-            case .wouldBlock: return .wouldBlock
-            case .failed(let code): return .failed("\(SystemError(code))")
-            }
-        }
+        guard let session else { return Result(socket.read(into: buffer, byteCount: byteCount)) }
         let step = session.read(into: buffer, byteCount: byteCount)
         isReadBlockedByWrite = step == .wantsWrite
         switch step {
@@ -68,13 +62,7 @@ struct ClientStream {
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) -> Result {
-        guard let session else {
-            switch socket.write(bytes) {
-            case .bytes(let count): return .bytes(count)
-            case .wouldBlock: return .wouldBlock
-            case .failed(let code): return .failed("\(SystemError(code))")
-            }
-        }
+        guard let session else { return Result(socket.write(bytes)) }
         switch session.write(bytes) {
         case .bytes(let count): return .bytes(count)
         case .wantsRead, .wantsWrite: return .wouldBlock
@@ -86,6 +74,16 @@ struct ClientStream {
     func close() {
         session?.sayEnd()
         socket.close()
+    }
+}
+
+extension ClientStream.Result {
+    fileprivate init(_ result: ClientSocket.Result) {
+        switch result {
+        case .bytes(let count): self = .bytes(count)
+        case .wouldBlock: self = .wouldBlock
+        case .failed(let code): self = .failed("\(SystemError(code))")
+        }
     }
 }
 

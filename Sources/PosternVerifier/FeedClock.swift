@@ -20,7 +20,8 @@ struct FeedClock: Sendable {
     /// The reading from which the time goes on.
     private var base: Reading
     private var newest: Reading
-    /// Since a reading at or above the time: the first one, and the one that predicts the highest time.
+    /// The readings below the time, since the last reading at or above it: the first of them, and the one that predicts
+    /// the highest time.
     private var lower: (first: Reading, highest: Reading)?
 
     /// Begins with the time of a first message.

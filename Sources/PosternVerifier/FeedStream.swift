@@ -38,7 +38,7 @@ final class FeedStream: Sendable {
         do throws(Failure) {
             var messages = stream.makeAsyncIterator()
             let message = try await messages.next()
-            silence.ended(nextMax: laterMax)
+            silence.messageCame(nextMax: laterMax)
             return message
         } catch {
             throw silence.isTooLong ? Self.silent : error
@@ -63,10 +63,10 @@ private final class Silence: Sendable {
 
     var isTooLong: Bool { state.withLock { $0.isTooLong } }
 
-    /// A message came.
-    func ended(nextMax: Duration) { state.withLock { ($0.since, $0.max) = (.now, nextMax) } }
+    /// Begins anew after a message. `nextMax`: the longest wait for the next one.
+    func messageCame(nextMax: Duration) { state.withLock { ($0.since, $0.max) = (.now, nextMax) } }
 
-    /// The time until the silence is too long. Nil: it is.
+    /// The time until the silence is too long. Nil: it is too long now.
     func left() -> Duration? {
         state.withLock { state -> Duration? in
             let left = state.max - .nanoseconds(Instant.now.nanoseconds(since: state.since))

@@ -15,6 +15,15 @@ final class FollowedRevocations: Sendable {
         var feedRefusal: Failure?
         /// The server's time. Nil before the first snapshot is whole.
         var clock: FeedClock?
+
+        /// Adds a revocation to the snapshot that is coming in, or else to what is known.
+        mutating func apply(_ revocation: Revocation, now: Timestamp) {
+            if incoming != nil {
+                incoming?.apply(revocation, now: now)
+            } else {
+                revocations.apply(revocation, now: now)
+            }
+        }
     }
 
     private let state: Mutex<State>
@@ -43,11 +52,7 @@ final class FollowedRevocations: Sendable {
                 state.incoming = RevocationState(
                     retention: retention, onlyTenantID: message.scope?.onlyTenantID, now: Self.time(local))
             }
-            if state.incoming != nil {
-                for revocation in message.revocations { state.incoming?.apply(revocation, now: Self.time(local)) }
-            } else {
-                for revocation in message.revocations { state.revocations.apply(revocation, now: Self.time(local)) }
-            }
+            for revocation in message.revocations { state.apply(revocation, now: Self.time(local)) }
             if let whole = state.incoming, !message.continues {
                 state.revocations = whole
                 state.incoming = nil
@@ -70,7 +75,7 @@ final class FollowedRevocations: Sendable {
         }
     }
 
-    /// The server's reason not to tell what was revoked, such as a credential that was revoked itself.
+    /// The reason for which the server refuses the feed, for example because the credential itself was revoked.
     var feedRefusal: Failure? { state.withLock { $0.feedRefusal } }
 
     /// How long revocations may have been missed, and the server's time now. Nil before the first snapshot.
@@ -86,7 +91,7 @@ final class FollowedRevocations: Sendable {
 }
 
 extension Failure {
-    /// False if the same stream may be taken later, without anybody's doing.
+    /// Whether the same stream will be refused again until somebody changes something, such as the credential.
     fileprivate var isRefusal: Bool {
         switch code {
         case .unauthenticated, .permissionDenied, .notFound, .failedPrecondition, .invalidArgument, .unimplemented: true

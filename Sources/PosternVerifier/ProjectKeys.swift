@@ -6,7 +6,7 @@ import Tokens
 final class ProjectKeys: Sendable {
     private struct Fetching {
         var lastAt: Instant?
-        /// Those who wait for the fetch that is under way for an unknown key. Nil: none is under way.
+        /// The callers that wait for the fetch for an unknown key. Nil: no such fetch is under way.
         var waiters: [Promise<Void>]?
         /// How many fetches have begun. Several may be under way.
         var begunCount = 0
@@ -24,9 +24,9 @@ final class ProjectKeys: Sendable {
         self.floor = floor
     }
 
-    /// Fetches the keys if the key of this token is unknown and the last fetch is older than the floor, so that forged
-    /// tokens cost the server nothing. All who come during such a fetch wait for it, and for no other one. Returns also
-    /// when the fetch failed or the task is cancelled.
+    /// Fetches the keys if the key of this token is unknown and the last fetch is older than the floor. So forged
+    /// tokens do not cause a fetch each. Callers that come during such a fetch wait for it, and for no other fetch.
+    /// Also returns when the fetch failed or the task is cancelled.
     func learnKey(of token: Text) async {
         guard !isKnown(token) else { return }
         let waiter = Promise<Void>()
@@ -55,7 +55,8 @@ final class ProjectKeys: Sendable {
         for waiter in waiters { waiter.succeed(()) }
     }
 
-    /// `waits`: for a connection, which only those may do for whom nobody waits.
+    /// Fetches and publishes the keys. `waits`: for a connection. Only a background task may wait: no caller waits for
+    /// its result.
     func refresh(waits: Bool = false) async throws(Failure) {
         let fetch = beginFetch()
         let jwks = try await source.jwks(waits: waits)

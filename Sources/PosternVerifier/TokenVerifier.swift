@@ -82,8 +82,7 @@ public final class TokenVerifier: Sendable {
     }
 
     /// Verifies a token as `verifyNow` does. For an unknown key it fetches the keys first; tokens that come meanwhile
-    /// wait for the same fetch. While the verifier is stale
-    /// and `whenStale` is `.askServer`, it asks the server.
+    /// wait for the same fetch. While the verifier is stale and `whenStale` is `.askServer`, it asks the server.
     public func verify(_ token: String) async throws(Failure) -> DecodedToken {
         let token = try text(token)
         await keys.learnKey(of: token)

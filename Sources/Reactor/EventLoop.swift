@@ -113,8 +113,14 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
             jobs.append(job)
             return
         }
+        fillInbox { $0.jobs.append(job) }
+    }
+
+    /// Changes the inbox, and wakes the loop if it sleeps. From any thread.
+    @inline(__always)
+    private func fillInbox(_ change: (inout Inbox) -> Void) {
         let mustWake = inbox.withLock { inbox in
-            inbox.jobs.append(job)
+            change(&inbox)
             return inbox.shouldWake()
         }
         if mustWake { wake() }
@@ -144,13 +150,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     ///
     /// Jobs that are enqueued after the end are never run: a forced shutdown may leave late answers behind. Sockets and
     /// timers are no longer served; their owners cancel them before, or after `join()`.
-    public func stop() {
-        let mustWake = inbox.withLock { inbox in
-            inbox.isStopping = true
-            return inbox.shouldWake()
-        }
-        if mustWake { wake() }
-    }
+    public func stop() { fillInbox { $0.isStopping = true } }
 
     /// Waits for the end that `stop()` asked for.
     @available(*, noasync, message: "blocks the thread")
@@ -162,13 +162,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     /// Calls `body` on the loop, in the order of the calls. From any thread, also before `start()`.
     ///
     /// It allocates: for set-up and rare hand-overs; everything else is an actor.
-    public func run(_ body: @escaping @Sendable () -> Void) {
-        let mustWake = inbox.withLock { inbox in
-            inbox.calls.append(body)
-            return inbox.shouldWake()
-        }
-        if mustWake { wake() }
-    }
+    public func run(_ body: @escaping @Sendable () -> Void) { fillInbox { $0.calls.append(body) } }
 
     /// Calls `flushable.turnEnded()` when this turn ends; on the loop only.
     ///

@@ -47,11 +47,11 @@ package struct FairQueue<Element> {
     package mutating func append(_ element: Element, tenant: Text) {
         if lines.count >= linesMax { forgetIdleLines() }
         count += 1
-        let isWaiting = count(of: tenant) > 0
-        let anew = Line(spent: least)
-        lines[tenant, default: anew].elements.append(element)
-        guard !isWaiting else { return }
-        lines[tenant]!.spent = max(lines[tenant]!.spent, anew.spent)
+        let wasWaiting = count(of: tenant) > 0
+        let newLine = Line(spent: least)
+        lines[tenant, default: newLine].elements.append(element)
+        guard !wasWaiting else { return }
+        lines[tenant]!.spent = max(lines[tenant]!.spent, newLine.spent)
         enterTurns(tenant)
     }
 
@@ -78,15 +78,15 @@ package struct FairQueue<Element> {
     /// Charges `cost` nanoseconds for an element that was taken out and begins now.
     package mutating func began(tenant: Text, cost: Int64) {
         runningCount += 1
-        let anew = Line(spent: least)
-        lines[tenant, default: anew].runningCount += 1
+        let newLine = Line(spent: least)
+        lines[tenant, default: newLine].runningCount += 1
         charge(tenant, max(Self.costMin, cost))
     }
 
     /// The element for which `cost` was charged has ended; it took `actual`.
     package mutating func ended(tenant: Text, cost: Int64, actual: Int64) {
         runningCount -= 1
-        // Nobody waits for anybody, so all debts are dropped.
+        // The queue is idle: no tenant waits for another one, so all debts are dropped.
         if runningCount == 0 && count == 0 { return reset() }
         lines[tenant]!.runningCount -= 1
         charge(tenant, max(Self.costMin, actual) - max(Self.costMin, cost))

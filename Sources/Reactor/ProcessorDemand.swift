@@ -4,9 +4,9 @@ import Base
 ///
 /// `docs/decisions/0131` says what follows from it.
 struct ProcessorDemand: Sendable {
-    /// What a thread used for a work.
+    /// The time that a thread used for a work.
     struct Use: Sendable {
-        /// From begin to end.
+        /// The time from the work's beginning to its end.
         var nanoseconds: Int64
         var processorNanoseconds: Int64
         /// How often another thread ran in the middle of the work.

@@ -15,10 +15,7 @@ final class Work: Sendable {
     let execute: @Sendable () -> @Sendable () -> Void
     let fail: @Sendable (any Error) -> Void
 
-    /// The tenant of the server's own work.
-    static let ownTenant = WorkLine.server
-
-    /// Whether other works would have to wait for it for too long.
+    /// Whether other work would have to wait for it for too long.
     var isLong: Bool { cost.time > WorkAdmission.longWork }
 
     init(

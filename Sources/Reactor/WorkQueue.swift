@@ -111,7 +111,7 @@ struct WorkQueue: Sendable {
         var passedOver: Work?
         func mayBegin(_ work: Work, runningCount: Int) -> Bool {
             guard lane.takes(work) else {
-                // It waits for the same memory.
+                // The work waits for the same memory as the works that the lane takes.
                 if passedOver == nil && work.deadline > now && admission.lacksMemoryOnly(work) { passedOver = work }
                 return false
             }

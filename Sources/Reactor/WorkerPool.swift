@@ -12,7 +12,7 @@ import Synchronization
 /// Answers of hashes are given together for another reason: see `WorkQueue.group`.
 public final class WorkerPool: Sendable {
     /// The "tenant" of the server's own work, such as a backup, in a pool of tenants' work: no tenant has such an id.
-    public static let ownWork: Text = Work.ownTenant
+    public static let ownWork: Text = WorkLine.server
 
     static let answersTogetherMax = 8
     static let longBacklog = Duration.milliseconds(2)

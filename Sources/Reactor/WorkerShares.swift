@@ -21,7 +21,7 @@ package import Base
 ///
 /// A tenant's patient works and its other works are judged apart: they go to different servers.
 ///
-/// The server's own work (`Work.ownTenant`) takes any worker that is free.
+/// The server's own work (`WorkLine.server`) takes any worker that is free.
 package struct WorkerShares: Sendable {
     /// The works of a tenant that are judged together.
     fileprivate struct Line: Hashable {
@@ -67,10 +67,10 @@ package struct WorkerShares: Sendable {
         self.quarterOfWorkers = max(1, workers / 4)
     }
 
-    /// What is left of a number of workers.
+    /// The workers of one kind that are free.
     fileprivate struct Room {
         let freeCount: Int
-        /// How many of them are only for tenants that have none.
+        /// The number of these that are only for tenants without a worker of this kind.
         let reserve: Int
 
         init(of count: Int, taken: Int) { (freeCount, reserve) = (count - taken, count / 4) }
@@ -89,7 +89,7 @@ package struct WorkerShares: Sendable {
 
         /// `runningCount`: how many workers the tenant has already.
         func admits(_ tenant: Text, isPatient: Bool = false, runningCount: Int) -> Bool {
-            if tenant == Work.ownTenant { return true }
+            if tenant == WorkLine.server { return true }
             let line = Line(tenant: tenant, isPatient: isPatient)
             let isFirst = !isRunning(line)
             guard 2 * runningCount < all.freeCount, all.admits(isFirst: isFirst) else { return false }
@@ -105,7 +105,7 @@ package struct WorkerShares: Sendable {
         let slowNow = Set(works.filter { Self.isOverdue($0.begun, now) }.map(\.line))
         let slowness = slowness
         let isSlow = { (line: Line) in
-            guard line.tenant != Work.ownTenant else { return false }
+            guard line.tenant != WorkLine.server else { return false }
             if slowNow.contains(line) { return true }
             guard let known = slowness[line] else { return false }
             return known.hasHung || known.until > now.advanced(by: Self.slowFree)
@@ -153,7 +153,8 @@ package struct WorkerShares: Sendable {
         slowness[line] = known.until > now ? Slowness(until: known.until, hasHung: false) : nil
     }
 
-    /// Forgets those that have paid and did not hang last, and if all have not, the half that has least to pay.
+    /// Forgets the tenants that are no longer slow and whose last work did not hang. If too many are left, forgets the
+    /// half that stays slow for the shorter time.
     private mutating func forget(now: Instant) {
         slowness = slowness.filter { $0.value.hasHung || $0.value.until > now }
         guard slowness.count > Self.slowLinesMax else { return }

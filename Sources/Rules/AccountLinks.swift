@@ -99,8 +99,8 @@ extension Account {
         var account = self
         if user.email.isEmpty {
             account.setUnprovedEmail(email)
-        } else if Email(stored: user.email) != email {
-            throw .invalid(.invalidEmail, field: "email", "is not this account's; change the account's email first")
+        } else {
+            try requireOwnEmail(email)
         }
         account.passwordHash = hash
         account.passwordUpdatedAt = now
@@ -114,13 +114,19 @@ extension Account {
         var account = self
         if user.email.isEmpty {
             account.user.email = email.address
-        } else if Email(stored: user.email) != email {
-            throw .invalid(.invalidEmail, field: "email", "is not this account's; change the account's email first")
+        } else {
+            try requireOwnEmail(email)
         }
         account.user.emailVerified = true
         account.signsInByEmailLink = true
         account.deriveProviders()
         return account
+    }
+
+    private func requireOwnEmail(_ email: Email) throws(Failure) {
+        guard Email(stored: user.email) == email else {
+            throw .invalid(.invalidEmail, field: "email", "is not this account's; change the account's email first")
+        }
     }
 
     /// The account after its user removed a way to sign in. The last way is removed only if forced, and then only where

@@ -38,7 +38,7 @@ public enum AuthorizationRules {
             try Values.checkContinueURL(uri, field: "continue_uri", limits: limits)
         }
         let isScheme = scheme.enumerated().allSatisfy { index, byte in
-            isLetter(byte) || index > 0 && (isDigit(byte) || [0x2B, 0x2D, 0x2E].contains(byte))
+            byte.isASCIILetter || index > 0 && (byte.isASCIIDigit || "+-.".utf8.contains(byte))
         }
         guard isScheme, text.count <= limits.continueURLMax, text.allSatisfy({ (0x21...0x7E).contains($0) }),
             !text.contains(UInt8(ascii: "#"))
@@ -65,7 +65,7 @@ public enum AuthorizationRules {
         for parameter in parameters {
             guard (1...nameByteCountMax).contains(parameter.name.byteCount),
                 parameter.name.bytes.allSatisfy({
-                    isLetter($0) || isDigit($0) || [0x2D, 0x2E, 0x5F].contains($0)
+                    $0.isASCIILetter || $0.isASCIIDigit || "-._".utf8.contains($0)
                 })
             else { throw invalid("have names of 1 to \(nameByteCountMax) characters of [A-Za-z0-9_.-]") }
             guard !ownParameters.contains(parameter.name) else {
@@ -77,10 +77,4 @@ public enum AuthorizationRules {
             }
         }
     }
-
-    private static func isLetter(_ byte: UInt8) -> Bool {
-        (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-    }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 }

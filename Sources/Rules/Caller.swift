@@ -96,12 +96,12 @@ public final class Caller: Sendable {
         self.both = nil
     }
 
-    /// Whether the account as it is now still gives this caller what it began with.
+    /// Whether the present record of the account still gives this caller the same rights.
     public func isStill(_ account: ServiceAccount) -> Bool {
         id == account.email && !account.disabled && role == account.role && tenantID == account.scope?.onlyTenantID
     }
 
-    /// Whether the mapping as it is now still gives this caller what it began with.
+    /// Whether the present record of the mapping still gives this caller the same rights.
     public func isStill(_ mapping: CertificateMapping) -> Bool {
         role == mapping.role && tenantID == mapping.scope?.onlyTenantID
     }
@@ -151,7 +151,7 @@ public final class Caller: Sendable {
             throw Failure(
                 .insufficientPermission,
                 "This call needs the role \(role.name); the credential has \(self.role.name).",
-                metadata: [Failure.Entry("required_role", role.name), Failure.Entry("role", self.role.name)])
+                metadata: [.requiredRole(role), Failure.Entry("role", self.role.name)])
         }
     }
 }

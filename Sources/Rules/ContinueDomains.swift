@@ -24,7 +24,7 @@ public struct ContinueDomains: Sendable {
         }
         var kept: [Text] = []
         for entry in entries {
-            let bytes = lowercased(entry.bytes)
+            let bytes = entry.bytes.lowercasedASCII
             guard bytes.count <= entryByteCountMax, isEntry(bytes) else {
                 throw .invalid(
                     .invalidContinueDomain, field: "allowed_continue_domains",
@@ -82,7 +82,7 @@ public struct ContinueDomains: Sendable {
             guard !url.contains(UInt8(ascii: "\\")), let colon = url.firstIndex(of: UInt8(ascii: ":")) else {
                 return nil
             }
-            let scheme = lowercased(Array(url[..<colon]))
+            let scheme = url[..<colon].lowercasedASCII
             guard scheme.elementsEqual("https".utf8) || scheme.elementsEqual("http".utf8) else {
                 self = .ownScheme(scheme + [UInt8(ascii: ":")])
                 return
@@ -90,7 +90,7 @@ public struct ContinueDomains: Sendable {
             let rest = url[(colon + 1)...]
             guard rest.starts(with: "//".utf8) else { return nil }
             let text = rest.dropFirst(2).prefix { !"/?#".utf8.contains($0) }
-            guard let authority = Authority(lowercased(Array(text))) else { return nil }
+            guard let authority = Authority(text.lowercasedASCII) else { return nil }
             // Without TLS only this machine is allowed, where the port does not matter.
             guard scheme.count == 5 || authority.isOfThisMachine else { return nil }
             self = .web(authority)
@@ -115,7 +115,7 @@ public struct ContinueDomains: Sendable {
             }
             let digits = text[(end + 1)...]
             guard text[end] == UInt8(ascii: ":"), (1...5).contains(digits.count),
-                digits.allSatisfy({ (0x30...0x39).contains($0) })
+                digits.allSatisfy(\.isASCIIDigit)
             else { return nil }
             let number = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
             guard (1...65_535).contains(number) else { return nil }
@@ -130,14 +130,8 @@ public struct ContinueDomains: Sendable {
             guard (1...253).contains(host.count) else { return false }
             return host.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).allSatisfy { label in
                 (1...63).contains(label.count) && label.first != UInt8(ascii: "-") && label.last != UInt8(ascii: "-")
-                    && label.allSatisfy { byte in
-                        (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
-                    }
+                    && label.allSatisfy(\.isLowercaseLDH)
             }
         }
     }
-}
-
-private func lowercased(_ bytes: [UInt8]) -> [UInt8] {
-    bytes.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
 }

@@ -36,7 +36,8 @@ public struct DeniedCallRate: Sendable {
     private let limits: Limits
     private var groups: [Text?: Group] = [:]
     private var places: TenantShares<Text?>
-    private var all: TokenBucket
+    /// The bucket of all callers together.
+    private var shared: TokenBucket
     /// Calls that no event counts, because too many callers were refused at the same time.
     public private(set) var forgotten: Int64 = 0
     /// When idle callers were last looked for. A look at all of them is too dear for each refused call.
@@ -45,7 +46,7 @@ public struct DeniedCallRate: Sendable {
     public init(limits: Limits, now: Timestamp) {
         self.limits = limits
         self.places = TenantShares(countMax: limits.deniedCallersMax)
-        self.all = TokenBucket(size: Double(limits.deniedCallsAtOnceInAll), now: now)
+        self.shared = TokenBucket(size: Double(limits.deniedCallsAtOnceInAll), now: now)
     }
 
     /// How many calls of the caller were only counted before this one, if this call becomes an event; nil if this call
@@ -69,7 +70,7 @@ public struct DeniedCallRate: Sendable {
             group.entries[caller.id] = entry
             groups[tenant] = group
         }
-        guard take(&entry, &group.bucket, of: tenant, now: now) else {
+        guard spendEvent(&entry.bucket, &group.bucket, of: tenant, now: now) else {
             entry.suppressed += 1
             return nil
         }
@@ -99,7 +100,7 @@ public struct DeniedCallRate: Sendable {
             var group = group
             for (id, entry) in group.entries where entry.suppressed > 0 {
                 var entry = entry
-                guard take(&entry, &group.bucket, of: tenant, now: now) else { continue }
+                guard spendEvent(&entry.bucket, &group.bucket, of: tenant, now: now) else { continue }
                 due.append((Caller(id: id, tenantID: tenant), entry.suppressed))
                 entry.suppressed = 0
                 group.entries[id] = entry
@@ -112,24 +113,26 @@ public struct DeniedCallRate: Sendable {
 
     private static let idleLookInterval = Duration.seconds(1)
 
-    /// One event. A sum of fractions may be slightly less than 1.
-    private static let whole = 0.999
+    /// The level from which a bucket admits one event. A sum of fractions may be slightly less than 1.
+    private static let levelOfOneEvent = 0.999
 
     /// How much of an event a caller gets back in a second.
     private var perSecond: Double { 1e6 / Double(max(1, limits.deniedCallsEvery.microseconds)) }
 
-    /// `tenant`: nil for callers of all tenants. Only a project-admin makes them; they have no share.
-    private mutating func take(
-        _ entry: inout Entry, _ ofTenant: inout TokenBucket, of tenant: Text?, now: Timestamp
+    /// Spends one event of the caller's bucket, of its tenant's and of the shared one. Returns false, and spends
+    /// nothing, if one of them has too little left. `tenant` is nil for callers of all tenants: only a project-admin
+    /// makes such callers, and their share is not bounded.
+    private mutating func spendEvent(
+        _ ofCaller: inout TokenBucket, _ ofTenant: inout TokenBucket, of tenant: Text?, now: Timestamp
     ) -> Bool {
-        entry.bucket.refill(perSecond: perSecond, size: Double(limits.deniedCallsAtOnce), now: now)
+        ofCaller.refill(perSecond: perSecond, size: Double(limits.deniedCallsAtOnce), now: now)
         let (rate, size) = (ratePerSecondInAll, Double(limits.deniedCallsAtOnceInAll))
-        all.refill(perSecond: rate, size: size, now: now)
+        shared.refill(perSecond: rate, size: size, now: now)
         ofTenant.refill(perSecond: rate, size: size, now: now)
-        guard entry.bucket.level >= Self.whole, all.level >= Self.whole else { return false }
-        guard tenant == nil || size - ofTenant.level < all.level else { return false }
-        entry.bucket.spend(1, size: Double(limits.deniedCallsAtOnce))
-        all.spend(1, size: size)
+        guard min(ofCaller.level, shared.level) >= Self.levelOfOneEvent else { return false }
+        guard tenant == nil || size - ofTenant.level < shared.level else { return false }
+        ofCaller.spend(1, size: Double(limits.deniedCallsAtOnce))
+        shared.spend(1, size: size)
         ofTenant.spend(1, size: size)
         return true
     }
@@ -142,11 +145,11 @@ public struct DeniedCallRate: Sendable {
         let (rate, size) = (perSecond, Double(limits.deniedCallsAtOnce))
         for (tenant, group) in groups {
             let kept = group.entries.filter {
-                $0.value.suppressed > 0 || $0.value.bucket.isFull(at: rate, size: size) > now
+                $0.value.suppressed > 0 || $0.value.bucket.fullAgain(perSecond: rate, size: size) > now
             }
             for _ in kept.count..<group.entries.count { places.left(tenant) }
             let sizeInAll = Double(limits.deniedCallsAtOnceInAll)
-            let owes = group.bucket.isFull(at: ratePerSecondInAll, size: sizeInAll) > now
+            let owes = group.bucket.fullAgain(perSecond: ratePerSecondInAll, size: sizeInAll) > now
             groups[tenant]?.entries = kept
             if kept.isEmpty, !owes { groups[tenant] = nil }
         }

@@ -18,7 +18,7 @@ public struct DeviceTokens: Sendable {
     public static let idByteCount = 16
     public static let lifetime = Duration.days(400)
 
-    /// What a token says of a device.
+    /// The device that a token names.
     public struct Device: Equatable, Sendable {
         /// 16 bytes, random for a device that had no token of this account.
         public let id: [UInt8]
@@ -67,7 +67,7 @@ public struct DeviceTokens: Sendable {
         let body = Array(bytes[..<Self.bodyByteCount])
         let expected = tag(of: body, tenantID: tenantID, uid: uid)
         guard constantTimeEqual(expected, Array(bytes[Self.bodyByteCount...])) else { return nil }
-        let micros = body[(1 + Self.idByteCount)...].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        let micros = body[(1 + Self.idByteCount)...].bigEndianNumber
         let issuedAt = Timestamp(microseconds: Int64(bitPattern: micros))
         guard issuedAt >= notBefore, now - issuedAt <= Self.lifetime else { return nil }
         return Device(id: Array(body[1...Self.idByteCount]), hasShownFactor: bytes[0] == Self.factorVersion)

@@ -48,7 +48,7 @@ public struct Email: Sendable, Hashable {
         }
         guard let at = text.bytes.firstIndex(of: UInt8(ascii: "@")), at <= 64 else { return nil }
         self.address = text
-        self.canonical = Text(unchecked: text.bytes.map { $0 >= 0x41 && $0 <= 0x5A ? $0 | 0x20 : $0 })
+        self.canonical = Text(unchecked: text.bytes.lowercasedASCII)
     }
 
     public var isInternational: Bool { address.bytes.contains { $0 >= 0x80 } }

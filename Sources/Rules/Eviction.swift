@@ -18,15 +18,15 @@ enum Eviction {
         var wanted = max(1, entries.count / 4)
         var victims: [Int] = []
         for isStrict in [false, true] {
-            let found = longest(wanted, entries.indices.filter { entries[$0].isStrict == isStrict }, entries)
+            let found = choose(wanted, entries.indices.filter { entries[$0].isStrict == isStrict }, entries)
             victims += found
             wanted -= found.count
         }
         return victims
     }
 
-    /// Chooses `wanted` of these indices, or all.
-    private static func longest(_ wanted: Int, _ indices: [Int], _ entries: [Entry]) -> [Int] {
+    /// Chooses `wanted` of the entries at these indices, or all if there are fewer.
+    private static func choose(_ wanted: Int, _ indices: [Int], _ entries: [Entry]) -> [Int] {
         guard indices.count > wanted else { return indices }
         let tenants = Dictionary(grouping: indices) { entries[$0].tenant }.values
         let kept = keptCount(wanted, tenants.map(\.count))

@@ -17,9 +17,7 @@ extension Failure {
         return Failure(
             .tenantSuspended,
             "This tenant is suspended\(reason.isEmpty ? "" : ": \(reason)"). Only a project-admin can end that.",
-            metadata: [
-                Entry("tenant", settings.tenantID.string), Entry("required_role", Role.projectAdmin.name),
-            ])
+            metadata: [Entry("tenant", settings.tenantID.string), .requiredRole(.projectAdmin)])
     }
 
     public static let userNotFound = Failure(.userNotFound, "There is no such user in this tenant.")
@@ -61,10 +59,15 @@ extension Failure {
             "This way to sign in or sign up is switched off for this tenant.")
     }
 
+    /// INSUFFICIENT_PERMISSION for a change that only a project-admin may make. `message` says which change.
+    public static func needsProjectAdmin(_ message: String) -> Failure {
+        Failure(.insufficientPermission, message, metadata: [.requiredRole(.projectAdmin)])
+    }
+
     /// A refusal by a setting of the tenant, which the tenant's admins can change. `setting`: as `Tenant` names it;
     /// empty where it is not known.
     public static func refused(_ reason: Reason, by setting: String, _ message: String) -> Failure {
-        let metadata = [Entry("setting", setting), Entry("required_role", Role.tenantAdmin.name)]
+        let metadata: [Entry] = [Entry("setting", setting), .requiredRole(.tenantAdmin)]
         return Failure(reason, message, metadata: setting.isEmpty ? [] : metadata)
     }
 
@@ -111,4 +114,9 @@ extension Failure {
             .tooManyAttemptsTryLater, "Too many attempts; wait before the next one.",
             retryAfter: retryAfter)
     }
+}
+
+extension Failure.Entry {
+    /// The lowest role that is not refused, or that can change the setting which refused.
+    public static func requiredRole(_ role: Role) -> Failure.Entry { Failure.Entry("required_role", role.name) }
 }

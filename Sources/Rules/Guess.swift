@@ -58,6 +58,6 @@ public struct GuessKeys: Sendable {
 
     /// Never 0, which stands for "not known".
     private func hash(_ purpose: UInt8, _ bytes: [UInt8]) -> UInt64 {
-        max(1, key.tag(of: [purpose] + bytes).prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
+        max(1, key.tag(of: [purpose] + bytes).prefix(8).bigEndianNumber)
     }
 }

@@ -2,10 +2,10 @@ import Base
 
 /// The characters beyond ASCII that an address may hold. Pure.
 ///
-/// One address must have one spelling, and look like what it is: nothing that NFC would change (RFC 6532 §3.1), nothing
-/// invisible, nothing that turns the direction of the text, no blank, and no character without a fixed meaning
-/// (unassigned or private), because later versions of Unicode may compose it otherwise. Scripts may be mixed: people's
-/// names do.
+/// An address must have only one spelling, and must not look like another. Refused are characters that NFC would change
+/// (RFC 6532 §3.1), invisible characters, characters that turn the direction of the text, blanks, and characters
+/// without a fixed meaning (unassigned or private), because later versions of Unicode may compose them otherwise.
+/// Scripts may be mixed, as they are in people's names.
 enum InternationalEmail {
     static func isAcceptable(_ text: Text) -> Bool {
         // A `Text` may have been made without a check of its bytes.

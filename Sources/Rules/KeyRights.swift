@@ -16,7 +16,8 @@ extension Caller {
     /// can use it. INSUFFICIENT_PERMISSION.
     ///
     /// A project-admin may make any key. The end of a JWT or a certificate does not end the right to call, so only an
-    /// API key's own end and networks limit the keys that are made with it.
+    /// API key's own end and networks limit the keys that are made with it. `setsQuotas`: whether the call sets the
+    /// key's quotas; nil if it does so by any quotas that the key has.
     public func checkMayMake(_ key: ApiKey, setsQuotas: Bool? = nil) throws(Failure) {
         if has(.projectAdmin) { return }
         func refuse(_ what: String) -> Failure {

@@ -1,3 +1,5 @@
+import Base
+
 /// The addresses that a user signed in from, as hashes: the latest last, at most 16.
 ///
 /// They are kept in the user's record, which a sign-in writes anyway, and are deleted with it.
@@ -17,7 +19,7 @@ public struct KnownAddresses: Sendable, Equatable {
 
     public var all: [UInt64] {
         stride(from: 0, to: bytes.count, by: 8).map { start in
-            bytes[start..<start + 8].reduce(0) { $0 << 8 | UInt64($1) }
+            bytes[start..<start + 8].bigEndianNumber
         }
     }
 
@@ -36,7 +38,7 @@ public struct KnownAddresses: Sendable, Equatable {
 
     private func index(of address: UInt64) -> Int? {
         stride(from: 0, to: bytes.count, by: 8).first { start in
-            bytes[start..<start + 8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) } == address
+            bytes[start..<start + 8].bigEndianNumber == address
         }
     }
 }

@@ -53,10 +53,8 @@ public struct KnownProvider: Sendable {
 
     private static func isOwnProvider(_ providerID: Text) -> Bool {
         let name = providerID.bytes.dropFirst(prefix.count)
-        let isName = name.allSatisfy { byte in
-            (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
-        }
-        return providerID.bytes.starts(with: prefix) && (1...32).contains(name.count) && isName
+        return providerID.bytes.starts(with: prefix) && (1...32).contains(name.count)
+            && name.allSatisfy(\.isLowercaseLDH)
     }
 
     private init(issuer: Text, endpoints: ProviderEndpoints) {

@@ -37,7 +37,7 @@ public enum LinkDecision: Sendable, Equatable {
         return emailOwner.user.emailVerified ? .link(uid: uid) : .takeOver(uid: uid)
     }
 
-    /// The same decision, adjusted when the person who proves the account's email gets the email and not the account.
+    /// This decision, adjusted if the person who proves the account's email gets the email and not the account.
     public func respecting(_ isAnothers: Bool, owner: Account?) -> LinkDecision {
         guard case .takeOver(let uid) = self, isAnothers else { return self }
         return owner == nil ? .createReleasing(uid: uid) : .signIn(uid: uid)

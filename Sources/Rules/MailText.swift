@@ -78,18 +78,11 @@ public struct MailText: Sendable {
     private static func template(
         _ type: OobRequestType, in templates: [EmailTemplate], locale: Text
     ) -> EmailTemplate? {
-        let wanted = lowercased(locale.bytes)
-        let primary = Array(wanted.prefix { $0 != UInt8(ascii: "-") })
-        for candidate in [wanted, primary, []] {
-            let found = templates.first { $0.requestType == type && lowercased($0.locale.bytes) == candidate }
+        for tag in TemplateLocales.tags(for: locale) {
+            let found = templates.first { $0.requestType == type && $0.locale.bytes.lowercasedASCII == tag }
             if let found { return found }
         }
         return nil
-    }
-
-    /// Language tags are ASCII (RFC 5646 §2.1).
-    private static func lowercased(_ tag: [UInt8]) -> [UInt8] {
-        tag.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
     }
 
     private static let placeholders: [(name: [UInt8], value: @Sendable (Values) -> Text)] = [
@@ -104,8 +97,8 @@ public struct MailText: Sendable {
         return (counts.min() ?? 0)...(counts.max() ?? 0)
     }()
 
-    /// What the placeholder of this name stands for; nil if there is no such placeholder. The name has a "%" on both
-    /// sides.
+    /// Returns the function that finds a placeholder's value; nil if there is no placeholder of this name. The name has
+    /// a "%" on both sides.
     static func placeholderValue(named name: UnsafeRawBufferPointer) -> (@Sendable (Values) -> Text)? {
         // A template may be a long row of "%", of which no two are as far apart as those of a placeholder.
         guard placeholderByteCounts.contains(name.count) else { return nil }
@@ -117,15 +110,16 @@ public struct MailText: Sendable {
     static let notMeSentence =
         "Was this not you? Then do not use the link above. This one takes your address away from that account:"
 
-    /// The bodies of a template, each with the link "this was not me" appended where it has none.
+    /// The bodies of a template. If the mail has a link "This was not me", it is appended to each body that does not
+    /// place it.
     private static func withNotMeLink(_ text: Text, _ html: Text, isNeeded: Bool) -> (text: Text, html: Text) {
-        func with(_ words: String, _ body: Text) -> Text {
-            let isThere = !isNeeded || body.contains("%NOT_ME_LINK%")
-            return isThere ? body : Text(unchecked: body.bytes + words.utf8)
+        guard isNeeded else { return (text, html) }
+        func appending(_ words: String, to body: Text) -> Text {
+            body.contains("%NOT_ME_LINK%") ? body : Text(unchecked: body.bytes + words.utf8)
         }
         return (
-            with("\n\n\(notMeSentence)\n\n%NOT_ME_LINK%\n", text),
-            with("\n\(paragraphs(notMeSentence, href: "%NOT_ME_LINK%"))", html)
+            appending("\n\n\(notMeSentence)\n\n%NOT_ME_LINK%\n", to: text),
+            appending("\n\(paragraphs(notMeSentence, href: "%NOT_ME_LINK%"))", to: html)
         )
     }
 
@@ -255,33 +249,5 @@ public struct MailText: Sendable {
             }
         }
         return escaped
-    }
-}
-
-/// The link of a mail: the action page's URL with the parameters that the page needs.
-public enum ActionLink {
-    public static func make(
-        base: Text, _ type: OobRequestType, code: Text, tenantID: Text, continueURL: Text
-    ) -> Text {
-        var query = "mode=\(mode(type))&oobCode=\(code)"
-        if !tenantID.isEmpty { query += "&tenantId=\(encoded(tenantID))" }
-        if !continueURL.isEmpty { query += "&continueUrl=\(encoded(continueURL))" }
-        return Text("\(base)\(base.bytes.contains(UInt8(ascii: "?")) ? "&" : "?")\(query)")
-    }
-
-    private static func mode(_ type: OobRequestType) -> String {
-        switch type {
-        case .verifyEmail, .unspecified: "verifyEmail"
-        case .passwordReset: "resetPassword"
-        case .emailSignin: "signIn"
-        case .verifyAndChangeEmail: "verifyAndChangeEmail"
-        case .recoverEmail: "recoverEmail"
-        case .rejectEmail: "rejectEmail"
-        case .revertSecondFactorAddition: "revertSecondFactorAddition"
-        }
-    }
-
-    private static func encoded(_ text: Text) -> String {
-        String(decoding: PercentEncoding.encode(text), as: UTF8.self)
     }
 }

@@ -69,7 +69,8 @@ extension Account {
             account.user.emailVerified = true
         case .recoverEmail:
             guard code.emailVerified else { throw .invalidOobCode }
-            // Whoever changed the email may know the password or have linked an identity: only the mailbox is proved.
+            // The person who changed the email may know the password or have linked an identity. Only the mailbox is
+            // proved.
             account.user.email = code.email
             _ = account.keepOnlyProved(by: nil)
         case .rejectEmail: account.giveUpEmail(for: code.formerEmail, isVerified: code.emailVerified)

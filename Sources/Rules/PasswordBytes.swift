@@ -7,7 +7,7 @@ public import Crypto
 /// "é". Other systems hashed the typed bytes, so their hashes are tried with those first.
 ///
 /// Swift's normaliser takes quadratic time over a run of combining marks: 1 MB of them holds a thread for minutes,
-/// 4,096 bytes for 2 ms. So nothing above `byteCountMax` is normalised, whoever asks.
+/// 4,096 bytes for 2 ms. So nothing longer than `byteCountMax` is normalised in any call.
 public enum PasswordBytes {
     /// The length of the longest password that any call accepts.
     public static let byteCountMax = Limits().passwordMax

@@ -175,17 +175,19 @@ public struct PasswordThrottle: Sendable {
     }
 
     private mutating func makeRoom(now: Timestamp) {
-        func counts(_ failures: Int, _ since: Timestamp) -> Bool {
-            failures > Self.freeFailures && (.zero...Self.forgottenAfter).contains(now - since)
+        func isStrict(_ failures: Int, since start: Timestamp) -> Bool {
+            failures > Self.freeFailures && (.zero...Self.forgottenAfter).contains(now - start)
         }
         if buckets.count >= bucketsMax {
             buckets.evict {
-                .init(tenant: $0.tenant, isStrict: counts($0.failures, $0.lastAt), lastAt: $0.lastAt)
+                .init(tenant: $0.tenant, isStrict: isStrict($0.failures, since: $0.lastAt), lastAt: $0.lastAt)
             }
         }
         if accounts.count >= bucketsMax {
             accounts.evict {
-                .init(tenant: $0.tenant, isStrict: counts($0.strangerFailures, $0.hourStartedAt), lastAt: $0.lastAt)
+                .init(
+                    tenant: $0.tenant, isStrict: isStrict($0.strangerFailures, since: $0.hourStartedAt),
+                    lastAt: $0.lastAt)
             }
         }
     }

@@ -58,7 +58,7 @@ public struct PhoneRegion: Sendable, Hashable {
 
     /// Checks the form only.
     fileprivate init?(form bytes: [UInt8]) {
-        guard bytes.count == 2, bytes.allSatisfy({ (0x41...0x5A).contains($0) }) else { return nil }
+        guard bytes.count == 2, bytes.allSatisfy(\.isASCIIUppercase) else { return nil }
         text = Text(unchecked: bytes)
     }
 }
@@ -126,7 +126,7 @@ extension CallingCodes {
 
     /// "44GB" is 44 and GB; "800001" is 800 and no region.
     private static func parts(of word: ArraySlice<UInt8>) -> (digits: [UInt8], name: [UInt8]) {
-        let letters = word.drop { (0x30...0x39).contains($0) }
+        let letters = word.drop(while: \.isASCIIDigit)
         return letters.isEmpty ? (Array(word.dropLast(3)), []) : (Array(word.dropLast(letters.count)), Array(letters))
     }
 }

@@ -36,12 +36,13 @@ public enum ProviderRules {
         try checkApple(provider)
     }
 
-    /// Checks a new client secret; empty = none. INVALID_CLIENT_SECRET.
+    /// Reads and checks a new client secret, which may be empty. INVALID_CLIENT_SECRET.
     public static func checkSecret(_ secret: Secret, of provider: Provider) throws(Failure) {
         try checkSecret(NewClientSecret(secret, of: provider.providerID), of: provider)
     }
 
-    /// The same for a secret that was read before. It is cheap, because it runs in the transaction.
+    /// Checks a new client secret that was read before. Cheap, because it runs in the transaction.
+    /// INVALID_CLIENT_SECRET.
     public static func checkSecret(_ secret: NewClientSecret, of provider: Provider) throws(Failure) {
         guard provider.apple == nil || secret.isEmpty || secret.isApplePrivateKey else {
             throw .invalid(
@@ -69,10 +70,9 @@ public enum ProviderRules {
     /// provider at an address of such a network is refused: INVALID_ISSUER, INVALID_ENDPOINT.
     public static func checkReach(_ new: Provider, isProjectAdmin: Bool) throws(Failure) {
         guard isProjectAdmin || !(new.allowHTTPLoopback || new.allowPrivateAddresses) else {
-            throw Failure(
-                .insufficientPermission,
+            throw .needsProjectAdmin(
                 "allow_http_loopback and allow_private_addresses, and where such a provider is, are set by a "
-                    + "project-admin.", metadata: [Failure.Entry("required_role", Role.projectAdmin.name)])
+                    + "project-admin.")
         }
         try ReachRules.check(new)
     }
@@ -172,8 +172,7 @@ public enum ProviderRules {
         let labels = domain.bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         return labels.count >= 2
             && labels.allSatisfy { label in
-                (1...63).contains(label.count)
-                    && label.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x2D }
+                (1...63).contains(label.count) && label.allSatisfy(\.isLowercaseLDH)
             }
     }
 
@@ -181,9 +180,7 @@ public enum ProviderRules {
         guard let apple = provider.apple else { return }
         let isName: (Text) -> Bool = { text in
             (1...64).contains(text.byteCount)
-                && text.bytes.allSatisfy {
-                    (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
-                }
+                && text.bytes.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit }
         }
         guard provider.providerID == "apple.com", isName(apple.teamID), isName(apple.keyID) else {
             throw .invalid(
@@ -192,8 +189,8 @@ public enum ProviderRules {
     }
 }
 
-/// What the rules ask about a new client secret. It is made before the transaction that checks the secret: all writes
-/// would wait while a key is read.
+/// The properties of a new client secret that the rules judge. They are read before the transaction that checks them:
+/// all other writes would wait while a key is read.
 public struct NewClientSecret: Sendable {
     let isEmpty: Bool
     /// Whether the secret is a private key as Apple gives it out. False for other providers, which have no such key.

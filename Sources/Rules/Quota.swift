@@ -1,4 +1,5 @@
 public import Base
+import Messages
 
 /// A quota of one tenant or one credential. The names are those of QUOTA_EXCEEDED and of Tenants.GetUsage.
 public enum Quota: String, CaseIterable, Sendable {
@@ -38,7 +39,7 @@ extension Failure {
             .quotaExceeded, quota.meaning,
             metadata: [
                 Entry("quota", quota.rawValue), Entry("limit", "\(limit)"), Entry("used", "\(used)"),
-                Entry("required_role", "project-admin"),
+                .requiredRole(.projectAdmin),
             ], retryAfter: retryAfter)
     }
 }

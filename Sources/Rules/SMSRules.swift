@@ -1,7 +1,5 @@
 public import Base
-public import Messages
-
-// A tenant's settings for phone numbers: where codes are sent, and which numbers are for tests. Pure.
+import Messages
 
 /// The regions whose numbers are sent codes.
 public struct SMSRegions: Sendable {
@@ -23,6 +21,7 @@ public struct SMSRegions: Sendable {
     public func names(_ region: PhoneRegion) -> Bool { allowed.contains(region.text) }
 }
 
+/// The checks of a tenant's settings for phone numbers, and the form of the codes that are sent to them. Pure.
 public enum SMSRules {
     static let regionsMax = 250
     static let testNumbersMax = 10
@@ -55,7 +54,7 @@ public enum SMSRules {
 
     /// Six ASCII digits.
     public static func isCode(_ bytes: [UInt8]) -> Bool {
-        bytes.count == codeDigitCount && bytes.allSatisfy { (0x30...0x39).contains($0) }
+        bytes.count == codeDigitCount && bytes.allSatisfy(\.isASCIIDigit)
     }
 
     /// A code that nobody can predict: all of the million codes are equally likely.
@@ -67,89 +66,5 @@ public enum SMSRules {
             let digits = [UInt8](String(value % 1_000_000).utf8)
             return [UInt8](repeating: UInt8(ascii: "0"), count: codeDigitCount - digits.count) + digits
         }
-    }
-}
-
-/// The words of an SMS. Pure.
-public enum SMSText {
-    static let templatesMax = 50
-    static let templateByteCountMax = 480
-
-    /// Uses the tenant's template for this purpose and language, or else the server's own English words.
-    public static func text(
-        _ purpose: VerificationPurpose, code: [UInt8], appName: Text, templates: [SmsTemplate], locale: Text
-    ) -> Text {
-        let template = template(purpose, in: templates, locale: locale) ?? standard(purpose, hasName: !appName.isEmpty)
-        let named = replacing("%APP_NAME%", in: template.bytes, by: appName.bytes)
-        return Text(unchecked: replacing("%CODE%", in: named, by: code))
-    }
-
-    /// INVALID_TEMPLATE.
-    public static func check(_ templates: [SmsTemplate], limits: Limits) throws(Failure) {
-        let isGood = templates.allSatisfy { template in
-            (1...templateByteCountMax).contains(template.text.byteCount) && template.text.contains("%CODE%")
-                && template.locale.byteCount <= limits.localeMax
-                && template.text.bytes.allSatisfy { ($0 >= 0x20 || $0 == 0x0A) && $0 != 0x7F }
-        }
-        guard isGood, templates.count <= templatesMax else {
-            throw .invalid(
-                .invalidTemplate, field: "config.templates",
-                "must be at most \(templatesMax), each with a text of at most \(templateByteCountMax) bytes and %CODE%")
-        }
-    }
-
-    /// The server's own words. They say what the code is for before everything else, so that a user whom a stranger
-    /// asks for a code reads what it would do. No code is for others: one that adds a number which has an account
-    /// already lets its holder into that account, by a temporary proof.
-    private static func standard(_ purpose: VerificationPurpose, hasName: Bool) -> Text {
-        switch purpose {
-        case .link where hasName:
-            "%CODE% is your code to add this phone number to your %APP_NAME% account. Give it to nobody."
-        case .link: "%CODE% is your code to add this phone number to your account. Give it to nobody."
-        case .secondFactorEnrollment where hasName:
-            "%CODE% is your code to use this phone as a second factor for %APP_NAME%. Give it to nobody."
-        case .secondFactorEnrollment:
-            "%CODE% is your code to use this phone as a second factor. Give it to nobody."
-        case .secondFactorSignIn where hasName:
-            "%CODE% is your second factor to sign in to %APP_NAME%. Give it to nobody."
-        case .secondFactorSignIn: "%CODE% is your second factor to sign in. Give it to nobody."
-        case .signIn where hasName, .unspecified where hasName:
-            "%CODE% is your code to sign in to %APP_NAME%. Give it to nobody."
-        case .signIn, .unspecified: "%CODE% is your code to sign in. Give it to nobody."
-        }
-    }
-
-    /// The template for the language itself, else for its primary one, else for every language; in each the purpose's
-    /// own template comes before the one for all purposes.
-    private static func template(
-        _ purpose: VerificationPurpose, in templates: [SmsTemplate], locale: Text
-    ) -> Text? {
-        let wanted = lowercased(locale.bytes)
-        for candidate in [wanted, Array(wanted.prefix { $0 != UInt8(ascii: "-") }), []] {
-            let spoken = templates.filter { lowercased($0.locale.bytes) == candidate }
-            let found = spoken.first { $0.purpose == purpose } ?? spoken.first { $0.purpose == .unspecified }
-            if let found { return found.text }
-        }
-        return nil
-    }
-
-    /// Language tags are ASCII (RFC 5646 §2.1).
-    private static func lowercased(_ tag: [UInt8]) -> [UInt8] {
-        tag.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
-    }
-
-    private static func replacing(_ name: StaticString, in text: [UInt8], by value: [UInt8]) -> [UInt8] {
-        let mark = name.withUTF8Buffer { [UInt8]($0) }
-        var (filled, rest): ([UInt8], ArraySlice<UInt8>) = ([], text[...])
-        while let byte = rest.first {
-            if rest.starts(with: mark) {
-                filled += value
-                rest = rest.dropFirst(mark.count)
-            } else {
-                filled.append(byte)
-                rest = rest.dropFirst()
-            }
-        }
-        return filled
     }
 }

@@ -59,7 +59,7 @@ extension Failure {
                 Entry("operation", operation),
                 Entry("web_code", "auth/admin-restricted-operation"),
                 Entry("mobile_code", "ERROR_ADMIN_RESTRICTED_OPERATION"),
-                Entry("required_role", "tenant-admin"),
+                .requiredRole(.tenantAdmin),
                 Entry("decision_id", decisionID.string),
             ],
             guidance: settings.guidance)

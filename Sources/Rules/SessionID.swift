@@ -20,6 +20,6 @@ public enum SessionID {
     /// When the session began, as its id tells; nil for an id of another form.
     public static func time(of id: [UInt8]) -> Timestamp? {
         guard id.count == 16, id[6] >> 4 == 7, id[8] >> 6 == 2 else { return nil }
-        return Timestamp(microseconds: id[..<6].reduce(Int64(0)) { $0 << 8 | Int64($1) } * 1_000)
+        return Timestamp(microseconds: Int64(clamping: id[..<6].bigEndianNumber) * 1_000)
     }
 }

@@ -11,15 +11,13 @@ public struct TenantChange: Sendable {
         _ wanted: Messages.Tenant, _ mask: UpdateMask<Messages.Tenant>, isProjectAdmin: Bool = false
     ) throws(Failure) {
         if !isProjectAdmin, let restricted = mask.paths.first(where: \.isForProjectAdmins) {
-            throw Failure(
-                .insufficientPermission, "\(restricted.name) is set by a project-admin.",
-                metadata: [Failure.Entry("required_role", Role.projectAdmin.name)])
+            throw .needsProjectAdmin("\(restricted.name) is set by a project-admin.")
         }
         self.wanted = wanted
         self.mask = mask
     }
 
-    /// The same for paths by name. INVALID_UPDATE_MASK for a name that is not a path.
+    /// Takes the paths by their names. INVALID_UPDATE_MASK for a name that is not a path, INSUFFICIENT_PERMISSION.
     public init(_ wanted: Messages.Tenant, paths: [Text], isProjectAdmin: Bool = false) throws(Failure) {
         try self.init(wanted, UpdateMask(naming: paths), isProjectAdmin: isProjectAdmin)
     }

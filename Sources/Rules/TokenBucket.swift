@@ -22,19 +22,20 @@ public struct TokenBucket: Sendable {
         updatedAt = now
     }
 
-    /// When the bucket is full again if nothing more is spent. From then on it equals a new one.
-    public func isFull(at rate: Double, size: Double) -> Timestamp {
+    /// The time from which the bucket is full again if nothing more is spent, in a day at the latest. From then on it
+    /// equals a new bucket.
+    public func fullAgain(perSecond rate: Double, size: Double) -> Timestamp {
         guard level < size else { return updatedAt }
         let seconds = rate > 0 ? (size - level) / rate : .infinity
-        return updatedAt + .seconds(Int64(min(Self.memoryMax, seconds.rounded(.up))))
+        return updatedAt + .seconds(Int64(min(Self.secondsToFullMax, seconds.rounded(.up))))
     }
 
-    private static let memoryMax = 86_400.0
+    private static let secondsToFullMax = 86_400.0
 
-    /// `size`: the greatest debt.
+    /// Lowers the level by `amount`, to `-size` at the lowest.
     public mutating func spend(_ amount: Double, size: Double) { level = max(-size, level - amount) }
 
-    /// How long until the level is above `floor`; nil when it is.
+    /// How long it takes until the level is above `floor`; nil if it is above already.
     public func wait(until floor: Double, perSecond rate: Double) -> Duration? {
         guard level <= floor else { return nil }
         return .microseconds(Int64(min(3_600_000_000, max(1, (floor - level + 1) / rate * 1_000_000))))

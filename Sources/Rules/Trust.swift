@@ -59,7 +59,7 @@ public struct TrustPolicy: Sendable, Equatable {
         return Self.text(of: profile.claims[requiredClaim.name]) == requiredClaim.value
     }
 
-    /// An account can have no longer one, so nothing is looked for in it.
+    /// The length of the longest email that an account can have. A longer email has no domain here.
     private static let emailByteCountMax = Limits().emailMax
 
     /// The part after the last "@", A–Z in lower case; nil when there is no "@", or nothing before or after it.
@@ -67,7 +67,7 @@ public struct TrustPolicy: Sendable, Equatable {
         guard email.byteCount <= emailByteCountMax,
             let at = email.bytes.lastIndex(of: UInt8(ascii: "@")), at > 0, at + 1 < email.byteCount
         else { return nil }
-        return Text(unchecked: email.bytes[(at + 1)...].map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 })
+        return Text(unchecked: email.bytes[(at + 1)...].lowercasedASCII)
     }
 
     /// Some providers write `"email_verified": "true"`.

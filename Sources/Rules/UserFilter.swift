@@ -86,15 +86,6 @@ public struct UserFilter: Sendable, Equatable {
     }
 }
 
-extension [UInt8] {
-    /// With A-Z lower-cased and nothing else, as in `Email.canonical`.
-    public var lowercasedASCII: [UInt8] { map(\.lowercasedASCII) }
-}
-
-extension UInt8 {
-    fileprivate var lowercasedASCII: UInt8 { self >= 0x41 && self <= 0x5A ? self + 0x20 : self }
-}
-
 extension UnsafeRawBufferPointer {
     /// `wanted` has its letters A-Z lower-cased, where case is folded.
     fileprivate func starts(with wanted: [UInt8], foldingCase: Bool) -> Bool {

@@ -39,7 +39,7 @@ public struct UserQuery: Sendable {
         try check(request.rawID, max: Values.rawIDByteCountMax, field: "raw_id")
         let phonePrefix = request.phoneNumberPrefix.bytes
         let digits = phonePrefix.dropFirst()
-        let isNumber = phonePrefix.first == UInt8(ascii: "+") && digits.allSatisfy { (0x30...0x39).contains($0) }
+        let isNumber = phonePrefix.first == UInt8(ascii: "+") && digits.allSatisfy(\.isASCIIDigit)
         guard phonePrefix.isEmpty || isNumber && digits.count <= 15 else {
             throw .invalidQuery("phone_number_prefix", "must be + and up to 15 digits")
         }

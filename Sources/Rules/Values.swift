@@ -33,10 +33,7 @@ public enum Values {
 
     /// Whether an id is `[a-z0-9-]{4,64}`.
     public static func isPlainID(_ id: Text) -> Bool {
-        (4...64).contains(id.byteCount)
-            && id.bytes.allSatisfy { byte in
-                (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
-            }
+        (4...64).contains(id.byteCount) && id.bytes.allSatisfy(\.isLowercaseLDH)
     }
 
     public static func checkDisplayName(_ name: Text, field: String = "display_name", limits: Limits) throws(Failure) {
@@ -93,7 +90,7 @@ public enum Values {
         let digits = number.bytes.dropFirst()
         let isE164 =
             number.bytes.first == UInt8(ascii: "+") && (4...15).contains(digits.count)
-            && digits.first != UInt8(ascii: "0") && digits.allSatisfy { (0x30...0x39).contains($0) }
+            && digits.first != UInt8(ascii: "0") && digits.allSatisfy(\.isASCIIDigit)
         guard isE164 else {
             throw .invalid(
                 .invalidPhoneNumber, field: field,

@@ -39,8 +39,8 @@ public struct WaysBack: Sendable {
     /// Whether `code` is void once somebody proved an address of the account: by its way back `proved`, or in another
     /// way where there is none (nil).
     ///
-    /// Who proved an address keeps the codes by which the factors can be taken back that the same address was told of:
-    /// a thief may have enrolled one before changing the email.
+    /// The codes that remove a new second factor stay good if they were mailed to the proved address: a thief may have
+    /// enrolled the factor before changing the email.
     public static func isVoid(_ code: StoredOobCode, onceProved proved: StoredOobCode?) -> Bool {
         guard let proved else { return true }
         switch code.requestType {
@@ -51,8 +51,8 @@ public struct WaysBack: Sendable {
     }
 
     /// Codes of older versions have no place; among those the time decides.
-    private static func isEarlier(_ one: StoredOobCode, _ other: StoredOobCode) -> Bool {
-        (one.recoveryPlace, one.createdAtMicros) < (other.recoveryPlace, other.createdAtMicros)
+    private static func isEarlier(_ code: StoredOobCode, _ other: StoredOobCode) -> Bool {
+        (code.recoveryPlace, code.createdAtMicros) < (other.recoveryPlace, other.createdAtMicros)
     }
 }
 
@@ -67,7 +67,7 @@ public enum ProofOfUnprovedEmail: Sendable {
 }
 
 extension StoredOobCode {
-    /// The same code as a way back to the proved email of `account`, at a place.
+    /// This code as a way back to the proved email of `account`, at a place.
     public func asWayBack(to account: Account, place: Int64) -> StoredOobCode {
         var way = self
         way.emailVerified = true
@@ -91,8 +91,8 @@ extension StoredOobCode {
 
 extension Account {
     /// Takes the account back for the person who proved its email: removes the factors that came after the email was
-    /// changed, whose mails went elsewhere, and all recovery codes, because whoever got in then may have renewed them.
-    /// Changes nothing if the email had been proved before (nil), or was never another.
+    /// changed, whose mails went elsewhere, and all recovery codes, because an intruder may have renewed them. Changes
+    /// nothing if the email had been proved before (nil), or if the account never had another email.
     public mutating func takeBack(after proof: ProofOfUnprovedEmail?) {
         guard case .takesOver(let way?)? = proof else { return }
         user.secondFactors.removeAll { !way.isOlder($0) }

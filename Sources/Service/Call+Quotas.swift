@@ -40,8 +40,8 @@ extension Admission {
 }
 
 extension StreamCall {
-    /// QUOTA_EXCEEDED for a stream that leaves a record of what it reads. The record may use the reserve of changes
-    /// that end something, so that the users of a full tenant can still be taken elsewhere.
+    /// Checks the quotas for a stream that only reads, but leaves an event about that. The event may use the reserve of
+    /// changes that end something, so that the users of a full tenant can still be exported. QUOTA_EXCEEDED.
     func checkRecordQuotas() throws {
         guard let caller else { return }
         try project.store.read { transaction in
@@ -52,8 +52,8 @@ extension StreamCall {
 }
 
 extension StreamCall {
-    /// Runs a stream's handler. What it writes outside of `charging` waits in the tenant's line as well, and is charged
-    /// when the stream ends. That is late, so it counts as a fault of the handler, which fails every test of it.
+    /// Runs a stream's handler. Writes outside of `charging` wait in the tenant's line as well, but are charged only
+    /// when the stream ends. That is too late: it counts as a fault of the handler, which fails every test of it.
     func running(_ handler: () async throws -> Void) async throws {
         let meter = WriteMeter(tenant: payingTenantID)
         defer {

@@ -125,6 +125,10 @@ extension StreamCall {
         }
     }
 
+    /// The rows of a log that a stream reads when it was woken. For further rows it takes turns of its loop: up to
+    /// sixteen streams are woken in one turn (`ChangeHub`), and all of them read in it.
+    static let wokenRowsMax = 32
+
     /// Follows `topics`, and the credential that the stream began with, from now on. Call it on `loop` only, and end
     /// the watch there.
     func watch(_ topics: [ChangeTopic], on loop: EventLoop) -> Watch {

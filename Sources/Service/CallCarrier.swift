@@ -32,8 +32,8 @@ protocol CallCarrier: Actor {
 
     /// Runs the rest of a call as a task on the loop; see `Connection.run`.
     func run(
-        stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject?, requestByteCount: Int,
-        _ operation: @escaping @Sendable (isolated Self) async -> Void)
+        stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject?, requestID: Text,
+        requestByteCount: Int, _ operation: @escaping @Sendable (isolated Self) async -> Void)
     /// The call that is begun next will ask for `pageTurn`, once.
     func awaitsPage()
     /// Returns when this call may make a page of a list; see `Connection.pageTurn`.

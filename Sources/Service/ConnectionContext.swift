@@ -112,12 +112,12 @@ final class ConnectionContext {
     // MARK: The tenant
 
     @exclusivity(unchecked) private var lastSettings: TenantSettings?
-    /// The same, to be lent without a count of references.
+    /// `lastSettings`, to be lent without a count of references.
     @exclusivity(unchecked) private var lentSettings: Unmanaged<TenantSettings>?
     @exclusivity(unchecked) private var settingsAsOf: Snapshot?
     /// `settings.isOpenToAll`; false before there are settings.
     @exclusivity(unchecked) private(set) var isOpenToAll = false
-    /// That tenant's id, in memory of this connection's own.
+    /// The id of the tenant in `lastSettings`, in memory of this connection's own.
     @exclusivity(unchecked) private(set) var lastTenantID = Text.empty
 
     /// The settings of the last call's tenant.

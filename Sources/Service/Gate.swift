@@ -78,7 +78,8 @@ final class Gate: Sendable {
         return nil
     }
 
-    /// The same for a call that waits, and keeps what it was admitted with.
+    /// Admits a call that waits, as `admit` does. The admission keeps the values that the context has for this call
+    /// only.
     func admission(
         requestedTenantID: Text?, method: MethodDescriptor, caller: Caller?, context: ConnectionContext,
         in transaction: borrowing ReadTransaction

@@ -18,8 +18,8 @@ extension Call {
         try await project.guesses.chargeProbe(of: endUserRequest(), address: address)
     }
 
-    /// The same for a change of the email, which `body` makes. The charge is given back if `body` succeeds and
-    /// `givesBack`.
+    /// Charges the question whether an email has an account, then runs `body`, which changes an email. With `givesBack`
+    /// the charge is given back if `body` succeeds.
     func probing<Answer>(
         address: EndUserAddress?, givesBack: Bool, _ body: () async throws -> Answer
     ) async throws -> Answer {
@@ -32,7 +32,7 @@ extension Call {
         project.guesses.devices.token(for: signedIn, renewing: .empty, random: project.resources.random, now: now)
     }
 
-    /// The same after a proof that began no session.
+    /// A device token after a proof that began no session.
     func deviceToken(for user: User) -> Text {
         project.guesses.devices.token(
             for: DeviceTokens.Device(

@@ -176,7 +176,7 @@ public final class Instance: Sendable {
 
 extension Instance.Configuration {
     /// A number whose upper half no other start of a server has, except by chance.
-    fileprivate func drawnConnectionID() -> UInt64 { random.bytes(4).reduce(0) { $0 << 8 | UInt64($1) } << 32 }
+    fileprivate func drawnConnectionID() -> UInt64 { random.bytes(4).bigEndianNumber << 32 }
 
     /// A tenant's requests and mails share its places and lookups, because they share the threads.
     fileprivate func makeClients(_ pool: WorkerPool, _ lookups: NameLookups) -> (HTTPClient, SMTPClient) {

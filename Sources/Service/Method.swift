@@ -15,13 +15,13 @@ protocol FastMethod: SendableMetatype {
     ) throws -> Reply<Response>
 }
 
-/// A page of a list: a method that only reads, as a fast one does, but whose answer may be long.
+/// A page of a list, or another answer that takes as long: a method that only reads, as a fast one does.
 ///
 /// The page is made when the client has taken the earlier answers, and only one page is made in a turn of the loop, so
 /// that the calls of others are answered between two pages. Such a call waits at the connection
 /// (`Connection.pageTurn`).
 protocol PageMethod: SendableMetatype {
-    associatedtype Request: PagedRequest
+    associatedtype Request: Message
     associatedtype Response: Message
     static func handle(
         _ request: Request, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
@@ -39,13 +39,13 @@ protocol SlowMethod: SendableMetatype {
     /// `allowed_beyond_quota`, because they end, remove or restrict something. For other methods each write says so
     /// itself.
     static func purpose(of request: Request, _ rule: MethodDescriptor) -> WritePurpose
-    /// Whether the handler does work on its loop that takes as long as a page. It then begins in a turn in which
-    /// nothing else does (`Connection.workTurn`). By default false.
-    static var isLong: Bool { get }
+    /// Whether the handler's work for the request takes as long as a page. The handler then begins in a turn of its
+    /// loop in which nothing else takes as long (`Connection.workTurn`). By default false.
+    static func isLong(_ request: Request) -> Bool
 }
 
 extension SlowMethod {
-    static var isLong: Bool { false }
+    static func isLong(_ request: Request) -> Bool { false }
     static func endUser(of request: Request) -> NamedEndUser { NamedEndUser() }
     static func purpose(of request: Request, _ rule: MethodDescriptor) -> WritePurpose {
         rule.allowedBeyondQuota ? .relief : .growth

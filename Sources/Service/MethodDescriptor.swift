@@ -40,7 +40,7 @@ final class MethodDescriptor: Sendable {
         self.fullName = "\(service)/\(method)"
     }
 
-    /// The same method of another service.
+    /// The method `other`, as a method of the service `service`.
     convenience init(service: String, as other: MethodDescriptor) {
         self.init(
             service: service, method: other.method, requestStreaming: other.requestStreaming,

@@ -1,6 +1,6 @@
 import Base
 
-/// Allows as many questions in a second as its limit says.
+/// A limit on the number of questions in each second.
 struct QuestionRate: Sendable {
     private let perSecond: Int
     private var second = Int64.min

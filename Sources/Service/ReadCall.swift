@@ -96,7 +96,8 @@ extension ReadCall {
         return try verified(idToken, by: lent.idTokenCheck, anyTenant: anyTenant, in: transaction)
     }
 
-    /// The same for a session cookie.
+    /// A session cookie that is genuine and alive, of this call's tenant or, with `anyTenant`, of any in the caller's
+    /// scope.
     borrowing func verified(
         sessionCookie: Text, anyTenant: Bool, in transaction: borrowing ReadTransaction
     ) throws -> VerifiedToken {
@@ -115,7 +116,7 @@ extension ReadCall {
         return user
     }
 
-    /// The same, but the user may still have to enroll a second factor before going further.
+    /// Proves the end user as `verifiedUser` does, but the user may still have to enroll a second factor first.
     borrowing func enrollingUser(
         idToken: Text, in transaction: borrowing ReadTransaction
     ) throws -> EnrollingUser {

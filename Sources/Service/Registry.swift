@@ -79,7 +79,7 @@ struct Registry {
     /// Indexes of `all`.
     private var placesByHash: [UInt64: [Int]] = [:]
     private(set) var all: [RegisteredMethod] = []
-    /// The same, without counts of references.
+    /// The methods of `all`, to be lent without counts of references.
     private var borrowed: [Unmanaged<RegisteredMethod>] = []
 
     /// The place in `all` of the method of these names, or nil. The search begins at `last`.
@@ -127,7 +127,7 @@ struct Registry {
                     let request = try M.Request(decoding: payload, limits: limits)
                     return PreparedChange(
                         requestedTenantID: request.requestedTenantID, endUser: M.endUser(of: request),
-                        purpose: M.purpose(of: request, descriptor), isLong: M.isLong
+                        purpose: M.purpose(of: request, descriptor), isLong: M.isLong(request)
                     ) { call in
                         try await M.handle(request, call).encoded()
                     }

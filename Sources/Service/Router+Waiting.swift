@@ -79,9 +79,9 @@ extension Router {
     }
 
     /// Tries a call again that this node refused before it was at the end of the journal: the key, user or session that
-    /// it did not find may have been made on another node a moment ago. Nil: the call goes on. Otherwise the error to
-    /// answer: the refusal itself, or NODE_BEHIND if strangers ask too much. A token of an unknown key counts as a
-    /// stranger's, whoever brings it.
+    /// it did not find may have been made on another node a moment ago. Returns nil if the call goes on, otherwise the
+    /// error to answer: the refusal itself, or NODE_BEHIND if strangers ask too much. Any caller with a token of an
+    /// unknown key counts as a stranger.
     func answersAtEnd<Carrier: CallCarrier>(
         _ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, refused error: any Error,
         on carrier: isolated Carrier
@@ -112,7 +112,7 @@ extension Router {
         if case .now(.page) = start { carrier.awaitsPage() }
         carrier.run(
             stream: exchange.stream, kind: method.kind, deadline: exchange.deadline, credential: streamOwner,
-            requestByteCount: exchange.requestByteCount
+            requestID: exchange.requestID, requestByteCount: exchange.requestByteCount
         ) { [self] carrier in
             do {
                 switch start {

@@ -235,7 +235,7 @@ extension Router {
         if let failure { failures.count(failure, of: method.descriptor.fullName) }
     }
 
-    /// The same for a call that outlived that turn.
+    /// Counts and logs a call that outlived the turn in which it came in.
     func ended(_ exchange: Exchange, failure: Failure?, on loop: EventLoop) {
         let nanoseconds = Instant.now.nanoseconds(since: exchange.start)
         count(failure, of: exchange.method, nanoseconds: nanoseconds, on: loop)

@@ -42,21 +42,18 @@ extension Instance {
                 guard let self else { return HTTPResponse(status: 503, body: []) }
                 return HTTPResponse(contentType: "text/plain; version=0.0.4; charset=utf-8", body: prometheusText())
             },
-            "/.well-known/jwks.json": {
-                HTTPResponse(
-                    contentType: "application/json", fields: [("Cache-Control", "public, max-age=300")],
-                    body: keys.idTokens.published.current.jwks)
-            },
-            "/.well-known/session-cookie-jwks.json": {
-                HTTPResponse(
-                    contentType: "application/json", fields: [("Cache-Control", "public, max-age=300")],
-                    body: keys.sessionCookies.published.current.jwks)
-            },
+            "/.well-known/jwks.json": { Self.jwkSet(keys.idTokens.published.current.jwks) },
+            "/.well-known/session-cookie-jwks.json": { Self.jwkSet(keys.sessionCookies.published.current.jwks) },
             "/.well-known/openid-configuration": { HTTPResponse(contentType: "application/json", body: discovery) },
         ]
     }
 
-    /// OpenID Connect Discovery 1.0 §3, as far as it says how to verify our tokens.
+    private static func jwkSet(_ body: [UInt8]) -> HTTPResponse {
+        HTTPResponse(
+            contentType: "application/json", fields: [("Cache-Control", "public, max-age=300")], body: body)
+    }
+
+    /// The document of OpenID Connect Discovery 1.0 §3, as far as it says how to verify our tokens.
     private func discoveryDocument() -> [UInt8] {
         let issuer = project.configuration.issuer
         let document: JSONValue = .object([

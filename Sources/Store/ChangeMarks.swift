@@ -1,10 +1,10 @@
 import Base
 import Synchronization
 
-/// The moments at which things changed, by the hash of their names: for values that were made from them and are kept
-/// beside something else. `RowMarks` are those of rows.
+/// For each hash, the newest snapshot in which something with that hash changed. A value that was made from it and is
+/// kept elsewhere can then be checked. `RowMarks` are the marks of rows.
 ///
-/// A few things share a mark. If one of them changes, the values of the others are made again, which costs time only.
+/// A few names share a mark. If one of them changes, the values of the others are made again, which costs time only.
 /// Any thread may ask; the writer's thread moves the marks.
 public final class ChangeMarks: Sendable {
     private let mask: Int

@@ -8,7 +8,7 @@ extension DataFile {
     /// later start can tell from a truncated one.
     static func createIfMissing(_ configuration: StoreConfiguration) throws(StoreError) {
         let directory = configuration.directory
-        if let _ = try DataFile(path: directory + "/data.mdb") { return }
+        if let _ = try DataFile(path: path(in: directory)) { return }
         // If there is a witness, there was a data file.
         guard configuration.createsIfMissing, access(directory + "/witness", F_OK) != 0 else { throw .missing }
         try create(in: directory, mapByteCount: configuration.mapByteCount)
@@ -19,16 +19,13 @@ extension DataFile {
     private static func create(in directory: String, mapByteCount: Int) throws(StoreError) {
         let temporary = directory + "/data.mdb.new"
         if unlink(temporary) != 0, errno != ENOENT { throw StoreError(code: errno, operation: "remove data.mdb.new") }
-        var created: OpaquePointer?
-        try StoreError.check(mdb_env_create(&created), "mdb_env_create")
-        // Proof: LMDB sets it when it reports success.
-        guard let raw = created else { preconditionFailure("mdb_env_create made nothing") }
+        let raw = try LMDB.makeEnvironment()
         defer { mdb_env_close(raw) }
         try StoreError.check(mdb_env_set_mapsize(raw, mapByteCount), "mdb_env_set_mapsize")
         let flags = UInt32(MDB_NOSUBDIR) | UInt32(MDB_NOLOCK)
         try StoreError.check(mdb_env_open(raw, temporary, flags, 0o600), "mdb_env_open")
         try StoreError.check(mdb_env_sync(raw, 1), "mdb_env_sync")
-        guard rename(temporary, directory + "/data.mdb") == 0 else {
+        guard rename(temporary, path(in: directory)) == 0 else {
             throw StoreError(code: errno, operation: "rename data.mdb.new")
         }
     }

@@ -6,6 +6,7 @@ import Glibc
 struct DataFile: ~Copyable {
     private static let magic: UInt32 = 0xBEEF_C0DE
     static let pageHeaderByteCount: UInt64 = 16
+    /// The largest depth of a tree of LMDB.
     static let depthMax = 32
 
     enum PageFlag {
@@ -22,7 +23,7 @@ struct DataFile: ~Copyable {
         var freePagesRoot: UInt64
         var lastPage: UInt64
         var transactionID: UInt64
-        /// Of the other meta page.
+        /// The transaction ID in the other meta page.
         var otherTransactionID: UInt64 = 0
 
         /// LMDB writes the two pages in turn, so that one is a transaction behind the other. If it is not, a number was
@@ -32,6 +33,9 @@ struct DataFile: ~Copyable {
 
     private let file: Int32
     let byteCount: UInt64
+
+    /// The path of the data file of the store in `directory`, as LMDB names it.
+    static func path(in directory: String) -> String { directory + "/data.mdb" }
 
     /// Nil when there is no such file.
     init?(path: String) throws(StoreError) {

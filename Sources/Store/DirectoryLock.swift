@@ -37,7 +37,7 @@ public final class DirectoryLock: Sendable {
     public func lent() -> DirectoryLock { DirectoryLock(keptByCallerOf: directory) }
 
     /// Locks the data file, which exists.
-    func lockDataFile() throws(StoreError) { try lock(directory + "/data.mdb", O_RDONLY | O_NOFOLLOW) }
+    func lockDataFile() throws(StoreError) { try lock(DataFile.path(in: directory), O_RDONLY | O_NOFOLLOW) }
 
     private func lock(_ path: String, _ flags: Int32) throws(StoreError) {
         let file = open(path, flags | O_CLOEXEC | (flags & O_CREAT == 0 ? 0 : O_NOFOLLOW), 0o600)

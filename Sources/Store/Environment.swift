@@ -62,7 +62,7 @@ final class Environment: @unchecked Sendable {
         }
         try DataFile.createIfMissing(configuration)
         try lock.lockDataFile()
-        guard let file = try DataFile(path: configuration.directory + "/data.mdb") else { throw .missing }
+        guard let file = try DataFile(path: DataFile.path(in: configuration.directory)) else { throw .missing }
         self.metaAtStart = try file.check()
         self.tables = Schema.tables(with: configuration.tables)
         try file.checkTables(of: tables, authenticator)
@@ -88,9 +88,7 @@ final class Environment: @unchecked Sendable {
     deinit { handles.deallocate() }
 
     private static func openRaw(_ configuration: StoreConfiguration) throws(StoreError) -> OpaquePointer {
-        var created: OpaquePointer?
-        try StoreError.check(mdb_env_create(&created), "mdb_env_create")
-        guard let raw = created else { preconditionFailure("mdb_env_create made nothing") }
+        let raw = try LMDB.makeEnvironment()
         do throws(StoreError) {
             try StoreError.check(mdb_env_set_mapsize(raw, configuration.mapByteCount), "mdb_env_set_mapsize")
             try StoreError.check(
@@ -130,7 +128,7 @@ final class Environment: @unchecked Sendable {
         let lines = store_fault_lines(
             of_store: ofStore.baseAddress, of_store_byte_count: ofStore.count,
             of_others: ofOthers.baseAddress, of_others_byte_count: ofOthers.count)
-        store_fault_watch(configuration.directory + "/data.mdb", lines, damage.exitStatus)
+        store_fault_watch(DataFile.path(in: configuration.directory), lines, damage.exitStatus)
     }
 
     /// Never freed: a signal handler may read it at any time.
@@ -142,9 +140,7 @@ final class Environment: @unchecked Sendable {
 
     /// Called at a start only, because mdb_dbi_open must not run beside other transactions. No table is ever closed.
     func openTables(makingMissing: Bool) throws(StoreError) {
-        var begun: OpaquePointer?
-        try StoreError.check(mdb_txn_begin(raw, nil, makingMissing ? 0 : UInt32(MDB_RDONLY), &begun), "mdb_txn_begin")
-        guard let transaction = begun else { preconditionFailure("mdb_txn_begin made nothing") }
+        let transaction = try LMDB.beginTransaction(in: raw, isReadOnly: !makingMissing)
         do throws(StoreError) {
             for table in tables where !hasTable(table.id) {
                 let flags = makingMissing ? UInt32(MDB_CREATE) : 0

@@ -29,11 +29,8 @@ extension WriteTransaction {
                 head = try reading.eventHead(tenant: event.tenant)
             }
             globalSequence += 1
-            var record: [UInt8] = []
-            record.reserveCapacity(EventLog.headerByteCount + event.payload.count)
-            record.append(bigEndian: globalSequence)
-            record += head.hash
-            record += event.payload
+            let record = EventLog.record(
+                globalSequence: globalSequence, previousHash: head.hash, payload: event.payload)
             let key = EventKey(tenant: event.tenant, sequence: head.sequence + 1)
             try put(Schema.events, key, record)
             heads[event.tenant] = EventHead(
@@ -99,7 +96,7 @@ extension ReadTransaction {
     func newestEvent() throws(StoreError) -> UInt64 {
         guard let bytes = try get(Schema.meta, EventLog.sequenceKey) else { return 0 }
         guard bytes.count == 8 else { throw corrupt(Schema.meta.id) }
-        return bytes.reduce(0) { $0 << 8 | UInt64($1) }
+        return UInt64(bigEndianBytes: bytes)
     }
 
     /// Nil while the tenant's log is whole.
@@ -186,10 +183,8 @@ extension ReadTransaction {
 
     /// The hash by which the tenant's next event, or a checkpoint, refers to this event.
     public func hash(of event: StoredEvent, tenant: Text) throws(StoreError) -> [UInt8] {
-        var record: [UInt8] = []
-        record.append(bigEndian: event.globalSequence)
-        record += event.previousHash
-        record += event.payload
+        let record = EventLog.record(
+            globalSequence: event.globalSequence, previousHash: event.previousHash, payload: event.payload)
         return try hash(of: record, under: EventKey(tenant: tenant, sequence: event.sequence))
     }
 

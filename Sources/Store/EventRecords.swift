@@ -40,14 +40,23 @@ public enum EventChainStatus: Sendable, Equatable {
     case broken(sequence: UInt64)
 }
 
-/// The log's layout: a record is global sequence (8) ‖ previous hash (32) ‖ payload; an event's hash covers its key
-/// (tenant ‖ 0x00 ‖ sequence) and its whole record.
+/// The log's layout. An event's hash covers its key (tenant ‖ 0x00 ‖ sequence) and its whole record.
 public enum EventLog {
     public static let hashByteCount = 32
     static let headerByteCount = 8 + hashByteCount
     static let sequenceKey = [UInt8]("sequence".utf8)
     /// A tenant of this length and a sequence together make a key of allowed length.
     static let tenantByteCountMax = 256
+
+    /// global sequence (8) ‖ previous hash (32) ‖ payload.
+    static func record(globalSequence: UInt64, previousHash: [UInt8], payload: [UInt8]) -> [UInt8] {
+        var record: [UInt8] = []
+        record.reserveCapacity(headerByteCount + payload.count)
+        record.append(bigEndian: globalSequence)
+        record += previousHash
+        record += payload
+        return record
+    }
 }
 
 /// tenant ‖ 0x00 ‖ sequence (8 bytes big-endian).
@@ -98,7 +107,7 @@ extension EventHead {
     /// sequence (8) ‖ hash (32).
     init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == 8 + EventLog.hashByteCount else { return nil }
-        self.init(sequence: bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }, hash: [UInt8](bytes.dropFirst(8)))
+        self.init(sequence: UInt64(bigEndianBytes: bytes.prefix(8)), hash: [UInt8](bytes.dropFirst(8)))
     }
 
     var encoded: [UInt8] {
@@ -112,19 +121,13 @@ extension EventCheckpoint {
     /// The head ‖ the time of the cut (µs, 8).
     init?(_ bytes: [UInt8]) {
         guard bytes.count == 16 + EventLog.hashByteCount, let head = EventHead(bytes.dropLast(8)) else { return nil }
-        let micros = bytes.suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        self.init(head: head, cutAt: Timestamp(microseconds: Int64(bitPattern: micros)))
+        let microseconds = Int64(bitPattern: UInt64(bigEndianBytes: bytes.suffix(8)))
+        self.init(head: head, cutAt: Timestamp(microseconds: microseconds))
     }
 
     var encoded: [UInt8] {
         var bytes = head.encoded
         bytes.append(bigEndian: UInt64(bitPattern: cutAt.microseconds))
         return bytes
-    }
-}
-
-extension [UInt8] {
-    mutating func append(bigEndian value: UInt64) {
-        Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
     }
 }

@@ -70,9 +70,9 @@ extension WriteTransaction {
         return due.count
     }
 
-    /// Lets the first record that is due wait for another day. If the row that says when is damaged, the row is
-    /// dropped, and its record stays: it may name a record whose time has not come. Returns how many rows that were: 1,
-    /// or 0 if none is due any more.
+    /// Puts the first due record off by a day, because it cannot be dealt with now. If the expiry row itself is
+    /// damaged, the row is dropped and the record stays: a damaged row may name a record whose time has not come.
+    /// Returns 1, or 0 if no row is due any more.
     fileprivate func putOffFirstExpiry(now: Timestamp) throws -> Int {
         let (keys, areDamaged) = try reading.firstKeys(tableID: Schema.expiry.id, prefix: [], limit: 1)
         if areDamaged || keys.contains(where: { key in key.withUnsafeBytes { ExpiryKey(stored: $0) } == nil }) {

@@ -29,7 +29,7 @@ public struct JournalPlace: Equatable, Sendable {
         guard bytes.count == Self.byteCount, let hash = JournalHash(bytes: bytes[24...]) else {
             throw .corrupt(table: "meta")
         }
-        let position = bytes[16..<24].reduce(0) { $0 << 8 | UInt64($1) }
+        let position = UInt64(bigEndianBytes: bytes[16..<24])
         self.init(clusterID: Array(bytes[..<16]), mark: JournalMark(position: position, hash: hash))
     }
 }

@@ -1,7 +1,7 @@
 public import Base
 import Journal
 
-/// What a node of a cluster knows of its journal.
+/// The state of a cluster's journal, as far as this node knows.
 public struct JournalStatus: Sendable {
     /// Whether the engine answers. A connection alone does not show that: it has to confirm what the store holds first.
     public internal(set) var isConnected = false

@@ -39,7 +39,8 @@ extension JournalTrouble: CustomStringConvertible {
         case .outcomeUnknown: "whether the write took effect is not known: the journal was lost on the way"
         case .entryTooLarge: "the write is larger than an entry of the journal can be"
         case .clockWrong(let ahead):
-            "this node's clock is \(ahead.components.seconds) s ahead of the engine's; nothing is written meanwhile"
+            "this node's clock is \(ahead.components.seconds.magnitude) s \(ahead < .zero ? "behind" : "ahead of") the "
+                + "engine's; nothing is written meanwhile"
         case .notJoined: "the store has not joined the cluster of this journal"
         case .journalNotNamed: "the store belongs to a cluster, and its journal was not named"
         case .forked(let position):

@@ -36,6 +36,7 @@ extension JournaledWrites {
                 return try applyAtOnce(entries)
             } catch {
                 guard error.mayPass else { throw error }
+                if error == .full { writer.counters.refusals.add() }
                 refuseWaiting(because: error)
                 if writer.queue.isClosed {
                     isClosing = true

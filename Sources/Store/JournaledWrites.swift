@@ -146,11 +146,13 @@ extension JournaledWrites {
     /// Notes that the engine answered a question of that time. `end` is the newest entry, if the answer shows it.
     private func answered(_ asked: Asked, end: UInt64?) {
         let (now, limits, time) = (Asked(environment), limits.journal, engine.time)
-        environment.journalStatus.withLock { status in
+        let isClockWrong = environment.journalStatus.withLock { status in
             if let end { status.saw(end: end, at: asked.instantWithSleep) }
-            guard let time else { return }
+            guard let time else { return status.isClockWrong }
             status.clock.note(engine: time, before: asked.time, after: now.time, at: now.instant, limits: limits)
+            return status.isClockWrong
         }
+        writer.space.clock(isWrong: isClockWrong)
         guard let time else { return }
         environment.timeMax.store((time + limits.clockDifferenceMax).microseconds, ordering: .relaxed)
     }

@@ -32,7 +32,7 @@ extension Store {
     /// Refuses a store that has rows and no version. Each store gets its version first. As a new store, it would get
     /// this version without the steps of its upgrade, or in the place of a newer one. The writer does not run yet.
     func requireVersion() throws(StoreError) {
-        let isLost = try atStart { try read { try $0.hasLostVersion() } }
+        let isLost = try Self.throwingStoreErrors { try read { try $0.hasLostVersion() } }
         if isLost { throw .damaged(operation: "version of the store") }
     }
 
@@ -85,7 +85,7 @@ extension Store {
 
 extension ReadTransaction {
     fileprivate func version(_ key: [UInt8]) throws(StoreError) -> UInt32? {
-        try get(Schema.meta, key).map { $0.reduce(0) { $0 << 8 | UInt32($1) } }
+        try get(Schema.meta, key).map { UInt32(bigEndianBytes: $0) }
     }
 
     /// Whether the store has rows and no version.
@@ -121,6 +121,8 @@ extension ReadTransaction {
 
 extension WriteTransaction {
     fileprivate func note(_ version: UInt32, _ key: [UInt8]) throws(StoreError) {
-        try put(Schema.meta, key, withUnsafeBytes(of: version.bigEndian) { [UInt8]($0) })
+        var bytes: [UInt8] = []
+        bytes.append(bigEndian: version)
+        try put(Schema.meta, key, bytes)
     }
 }

@@ -11,7 +11,7 @@ final class PageWalk {
     struct Tree {
         static let byteCount = 48
 
-        /// What the values of its rows are.
+        /// The kind of values that the tree's rows have.
         enum Content {
             case records, trees
             /// Lists of page numbers, under keys that are numbers of 8 bytes in this machine's order.

@@ -1,6 +1,6 @@
 /// Makes the MAC that ties a value to its table and key, so that records cannot be altered or swapped in the file.
 public protocol RecordAuthenticator: AnyObject, Sendable {
-    /// A keyed 128-bit tag that differs if any of the three differs, or the border between key and value. Called on any
+    /// A keyed 128-bit tag over the table, the key, the value and the border between key and value. Called on any
     /// thread; must not keep the pointers.
     func tag(table: UInt8, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> (UInt64, UInt64)
 }

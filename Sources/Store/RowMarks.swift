@@ -16,7 +16,7 @@ public final class RowMarks: Sendable {
         fileprivate let hash: Int
     }
 
-    /// They take 128 KiB.
+    /// The marks take 128 KiB of memory.
     private let marks = ChangeMarks(count: 1 << 14)
 
     /// - Parameter tables: Their news must be `.marked`.

@@ -45,7 +45,7 @@ public final class Store: Sendable {
             try requireVersion()
             start()
             try upgrade()
-            if let rollback = try atStart(compareWithWitness) {
+            if let rollback = try Self.throwingStoreErrors(compareWithWitness) {
                 let configuration = environment.configuration
                 guard configuration.acceptsRollback || configuration.durability == .relaxed else {
                     throw .rolledBack(rollback)
@@ -75,7 +75,7 @@ public final class Store: Sendable {
 
     /// Nil for a store that is in no cluster. Any thread.
     public func journalPlace() throws(StoreError) -> JournalPlace? {
-        try atStart { try read { try $0.journalPlace() } }
+        try Self.throwingStoreErrors { try read { try $0.journalPlace() } }
     }
 
     /// Whether other nodes write to the same journal.
@@ -193,12 +193,7 @@ extension Store {
 // MARK: - Opening
 
 extension Store {
-    /// Runs a step of opening the store. Such a step throws nothing but `StoreError`.
-    func atStart<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
-        try Self.throwingStoreErrors(body)
-    }
-
-    /// Runs a body that throws nothing but the store's own errors, such as a read.
+    /// Runs a body that throws nothing but `StoreError`, such as a read, or a step of opening the store.
     static func throwingStoreErrors<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
         do {
             return try body()
@@ -214,12 +209,6 @@ extension Store {
     func change<Value: Sendable>(
         _ body: @escaping @Sendable (borrowing WriteTransaction) throws(StoreError) -> Value
     ) throws(StoreError) -> Value {
-        do {
-            return try writeBlocking { transaction in try body(transaction) }
-        } catch let error as StoreError {
-            throw error
-        } catch {
-            preconditionFailure("a change of the schema threw \(error)")
-        }
+        try Self.throwingStoreErrors { try writeBlocking { transaction in try body(transaction) } }
     }
 }

@@ -69,8 +69,8 @@ public struct StoreConfiguration: Sendable {
     }
 }
 
-/// What the process writes to standard error when a fault ends it (`store_fault.h`): the ends of JSON objects, from the
-/// level on.
+/// The lines that the process writes to standard error when a fault ends it (`store_fault.h`). Each is the end of a
+/// JSON object, from the member `level` on.
 public struct DamageReport: Sendable {
     /// For a fault in the data file's mapping or in LMDB's code, which ends the process with `exitStatus`.
     public var lineOfStore: [UInt8]

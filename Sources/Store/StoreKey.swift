@@ -87,7 +87,7 @@ public struct KeyReader {
     public mutating func bigEndian() -> UInt64? {
         guard rest.count >= 8 else { return nil }
         defer { rest = rest.dropFirst(8) }
-        return rest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        return UInt64(bigEndianBytes: rest.prefix(8))
     }
 
     /// All remaining bytes.

@@ -16,7 +16,7 @@ public struct StoreReport: Sendable {
         _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash,
         isBackup: Bool = false, records: (borrowing ReadTransaction, inout Findings) throws -> Void
     ) throws(StoreError) {
-        guard let file = try DataFile(path: configuration.directory + "/data.mdb") else { throw .missing }
+        guard let file = try DataFile(path: DataFile.path(in: configuration.directory)) else { throw .missing }
         let byteCount = file.byteCount
         let walk = try PageWalk(file)
         lines.append("data.mdb: \(byteCount) bytes, transaction \(walk.meta.transactionID)")

@@ -22,6 +22,7 @@ final class StoreSpace {
     /// The trouble that a failed commit showed. It lasts until a write for growth succeeds.
     private var commitTrouble: StoreTrouble?
     private var isJournalAway = false
+    private var isClockWrong = false
     private var removedAt: Instant?
     /// Whether LMDB's transaction has the layout that `postern_lmdb_head` expects.
     let knowsNextPage: Bool
@@ -52,10 +53,7 @@ final class StoreSpace {
 
     /// Compares what the head of a transaction should hold with what LMDB's own functions return.
     private static func isLayoutKnown(_ raw: OpaquePointer, lastPage: Int) throws(StoreError) -> Bool {
-        var begun: OpaquePointer?
-        try StoreError.check(mdb_txn_begin(raw, nil, 0, &begun), "mdb_txn_begin")
-        // Proof: LMDB sets it whenever it returns MDB_SUCCESS.
-        guard let transaction = begun else { preconditionFailure("mdb_txn_begin made nothing") }
+        let transaction = try LMDB.beginTransaction(in: raw)
         defer { mdb_txn_abort(transaction) }
         let head = postern_lmdb_head(transaction)
         return head.next_page == lastPage + 1 && head.transaction_id == mdb_txn_id(transaction)
@@ -156,10 +154,7 @@ extension StoreSpace {
     }
 
     private func countCommittedPages() throws(StoreError) -> Int {
-        var begun: OpaquePointer?
-        try StoreError.check(mdb_txn_begin(environment.raw, nil, UInt32(MDB_RDONLY), &begun), "mdb_txn_begin")
-        // Proof: LMDB sets it whenever it returns MDB_SUCCESS.
-        guard let transaction = begun else { preconditionFailure("mdb_txn_begin made nothing") }
+        let transaction = try LMDB.beginTransaction(in: environment.raw, isReadOnly: true)
         defer { mdb_txn_abort(transaction) }
         return try countUsedPages(transaction)
     }
@@ -225,8 +220,21 @@ extension StoreSpace {
         tell()
     }
 
+    /// Notes whether this node's clock is too far from the engine's. Called with each answer of the engine.
+    func clock(isWrong: Bool) {
+        guard isWrong != isClockWrong else { return }
+        isClockWrong = isWrong
+        tell()
+    }
+
+    private var presentTrouble: StoreTrouble? {
+        if removedAt != nil { return .removed }
+        if isJournalAway { return .journalAway }
+        return isClockWrong ? .clockWrong : commitTrouble ?? shortage
+    }
+
     private func tell() {
-        let found = removedAt != nil ? .removed : isJournalAway ? .journalAway : commitTrouble ?? shortage
+        let found = presentTrouble
         guard found != trouble else { return }
         trouble = found
         counters.troubles.set(found == nil ? 0 : 1)

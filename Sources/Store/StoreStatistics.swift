@@ -72,7 +72,7 @@ extension Store {
         if mkdir(directory, 0o700) != 0, errno != EEXIST {
             throw StoreError(code: errno, operation: "create the backup's directory")
         }
-        let path = directory + "/data.mdb"
+        let path = DataFile.path(in: directory)
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw StoreError(code: errno, operation: "create the backup") }
         defer { Glibc.close(file) }

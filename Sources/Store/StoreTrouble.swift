@@ -10,6 +10,8 @@ public enum StoreTrouble: Sendable, Equatable {
     case removed
     /// The engine of the cluster's journal does not answer.
     case journalAway
+    /// This node's clock is too far from the engine's.
+    case clockWrong
 }
 
 extension StoreTrouble: CustomStringConvertible {
@@ -20,6 +22,7 @@ extension StoreTrouble: CustomStringConvertible {
         case .readOnly: "the disk is read-only; nothing is written"
         case .removed: "the data file was removed under the running server; nothing is written, the server will end"
         case .journalAway: "the engine of the journal does not answer; nothing is written until it does"
+        case .clockWrong: "this node's clock is not the journal's engine's; nothing is written until it is"
         }
     }
 }

@@ -51,6 +51,12 @@ public struct PageBounds: Sendable {
         (itemMax, byteMax) = (bounds.itemMax, bounds.byteMax)
         (rowsReadMax, self.bytesReadMax) = (bounds.rowsReadMax, min(bytesReadMax, bounds.bytesReadMax))
     }
+
+    /// The same bounds, or fewer rows that are read.
+    public init(_ bounds: PageBounds, rowsReadMax: Int) {
+        (itemMax, byteMax) = (bounds.itemMax, bounds.byteMax)
+        (self.rowsReadMax, bytesReadMax) = (min(rowsReadMax, bounds.rowsReadMax), bounds.bytesReadMax)
+    }
 }
 
 extension ReadTransaction {

@@ -24,7 +24,7 @@ public struct Table<Key: StoreKey, Record: Sendable>: Sendable {
     }
 }
 
-/// The place where a table's rows name their tenant, whose stored bytes (`TenantUsage`) include them.
+/// The place where a table's rows name their tenant. The rows count in the tenant's stored bytes (`TenantUsage`).
 public enum RowOwner: Sendable, Equatable {
     /// Rows of the project, and rows that only find others by time.
     case nobody
@@ -55,15 +55,15 @@ public enum RowPurge: Sendable {
 ///
 /// Only a table with news can be followed (`RowCopies`, `TableMark`, `Store.follow`, `Table.topic`).
 public enum RowNews: Sendable {
-    /// Nobody keeps a copy of the rows, or waits for them to change.
+    /// No announcement: nobody keeps a copy of the rows, or waits for them to change.
     case none
-    /// That some row changed. For small tables that are followed as a whole.
+    /// Some row of the table changed. For small tables that are followed as a whole.
     case ofTable
-    /// Of which tenant a row changed. The table's keys begin with the tenant's id and a zero byte.
+    /// Some row of this tenant changed. The table's keys begin with the tenant's id and a zero byte.
     case ofTenant
-    /// Which row changed.
+    /// This row changed.
     case ofRow
-    /// That a row changed whose key has a certain hash: for `RowMarks`. For large tables whose rows change often.
+    /// Some row changed whose key has this hash, for `RowMarks`. For large tables whose rows change often.
     case marked
 }
 

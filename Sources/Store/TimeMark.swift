@@ -11,14 +11,7 @@ enum TimeMark {
 extension Store {
     /// The store's time mark; nil if it has none yet.
     public func timeMark() throws(StoreError) -> Timestamp? {
-        do {
-            return try read { try $0.timeMark() }
-        } catch let error as StoreError {
-            throw error
-        } catch {
-            // Proof: a read throws what its body throws, and this one throws `StoreError`s only.
-            preconditionFailure("reading the time mark threw \(error)")
-        }
+        try Self.throwingStoreErrors { try read { try $0.timeMark() } }
     }
 }
 
@@ -26,7 +19,7 @@ extension ReadTransaction {
     fileprivate func timeMark() throws(StoreError) -> Timestamp? {
         guard let bytes = try get(Schema.meta, TimeMark.key) else { return nil }
         guard bytes.count == 8 else { throw corrupt(Schema.meta.id) }
-        return Timestamp(microseconds: bytes.withUnsafeBytes { Int64(bigEndian: $0.loadUnaligned(as: Int64.self)) })
+        return Timestamp(microseconds: Int64(bitPattern: UInt64(bigEndianBytes: bytes)))
     }
 }
 
@@ -42,6 +35,8 @@ extension WriteTransaction {
 
     /// Lowers or raises the mark, which only an operator does.
     public func setTimeMark(_ time: Timestamp) throws(StoreError) {
-        try put(Schema.meta, TimeMark.key, withUnsafeBytes(of: time.microseconds.bigEndian) { [UInt8]($0) })
+        var bytes: [UInt8] = []
+        bytes.append(bigEndian: time.microseconds)
+        try put(Schema.meta, TimeMark.key, bytes)
     }
 }

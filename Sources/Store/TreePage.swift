@@ -4,7 +4,7 @@ struct TreePage {
     private static let keyByteCountMax = 511
     private static let nodeHeaderByteCount = 8
 
-    /// What a leaf's node holds, by its flags (`F_BIGDATA`, `F_SUBDATA`).
+    /// The kinds of content of a leaf's node, by its flags (`F_BIGDATA`, `F_SUBDATA`).
     enum Kind: Int {
         case value = 0
         case bigValue = 1
@@ -69,7 +69,7 @@ struct TreePage {
     /// The child of a branch's node.
     func child(_ index: Int) -> UInt64 { UInt64(clamping: valueByteCount(index) | flags(index) << 32) }
 
-    /// Of a leaf's node.
+    /// The kind of a leaf's node. Nil: LMDB has no such kind, or the store does not use it.
     func kind(_ index: Int) -> Kind? { Kind(rawValue: flags(index)) }
 
     func valueByteCount(_ index: Int) -> Int { number16(node(index)) | number16(node(index) + 2) << 16 }

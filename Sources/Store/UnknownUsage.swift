@@ -5,10 +5,11 @@ public import Base
 // writes of all others (docs/decisions/0149).
 
 extension TenantUsage {
-    /// An unknown sum begins here, far below any sum of rows, and notes every change from then on as a known one does.
+    /// The value at which an unknown sum begins, far below any sum of rows. Every later change is added to it, as to a
+    /// known sum.
     static let unknown = TenantUsage(rowCount: -1 << 40)
 
-    /// No sum of rows gets that far down, and no unknown one that far up.
+    /// No known sum falls below the middle between zero and `unknown`, and no unknown sum rises above it.
     var isUnknown: Bool { rowCount < Self.unknown.rowCount / 2 }
 }
 

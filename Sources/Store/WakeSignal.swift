@@ -1,9 +1,9 @@
 import Base
 import Glibc
 
-/// Wakes one sleeping thread, which may give up at a time of the monotonic clock; `sem_t` cannot do that portably.
+/// Wakes one sleeping thread, which may give up at a time of the monotonic clock.
 ///
-/// A signal that comes before the wait is kept; several signals count as one.
+/// A signal that comes before the wait is kept. Unlike those of a `Semaphore`, several signals count as one.
 final class WakeSignal: @unchecked Sendable {
     // Unchecked: `isSignalled` is used under `mutex` only; the pointers never change.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)

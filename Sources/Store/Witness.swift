@@ -149,9 +149,8 @@ extension Witness {
         _ storeID: [UInt8], _ position: Position, _ authenticator: any RecordAuthenticator
     ) -> [UInt8] {
         var bytes = magic + storeID
-        for number in [position.transaction, position.event] {
-            withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
-        }
+        bytes.append(bigEndian: position.transaction)
+        bytes.append(bigEndian: position.event)
         return bytes + tag(of: bytes, authenticator)
     }
 
@@ -163,7 +162,7 @@ extension Witness {
             return nil
         }
         func number(_ offset: Int) -> UInt64 {
-            record[(magic.count + storeIDByteCount + offset)...].prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+            UInt64(bigEndianBytes: record[(magic.count + storeIDByteCount + offset)...].prefix(8))
         }
         return (
             Array(record[magic.count..<magic.count + storeIDByteCount]),

@@ -2,11 +2,11 @@ import Base
 
 /// A request that waits in `WriteLines`.
 protocol WaitingWrite: AnyObject {
-    /// In whose line it waits. It does not change.
+    /// The tenant in whose line the request waits. It does not change.
     var tenant: Text { get }
-    /// The nanoseconds that it took, once it has ended.
+    /// The nanoseconds that the request took, once it has ended.
     var cost: Int64 { get }
-    /// Its turn, from when it was taken until it has ended. The lines note it.
+    /// The request's turn, set by the lines from the moment the request is taken until it has ended.
     var turn: WriteTurn? { get set }
 }
 
@@ -20,10 +20,11 @@ struct WriteTurn {
 ///
 /// This is start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996) by the batch: a request counts as `costMin` when
 /// it is taken, and as what it really took when it has ended. A tenant that comes back starts level with the tenant
-/// that had the last turn: idle time earns no credit, and debts stay while anybody waits. A tenant may take another
-/// place only while it holds fewer than are free (Choudhury and Hahne, "Dynamic Queue Length Thresholds", 1998): one
-/// alone gets half of them, and a newcomer finds one unless many tenants filled theirs. The server's own work is
-/// bounded by what it does.
+/// that had the last turn: idle time earns no credit, and debts stay while anybody waits.
+///
+/// A tenant may take another place only while it holds fewer places than are free (Choudhury and Hahne, "Dynamic Queue
+/// Length Thresholds", 1998). A tenant that is alone gets half of all places, and a tenant that comes later still finds
+/// one, unless many tenants have filled theirs. The server's own work has no such bound, because there is little of it.
 struct WriteLines<Request: WaitingWrite> {
     /// One tenant's requests, first in, first out.
     private final class Line {
@@ -79,7 +80,7 @@ struct WriteLines<Request: WaitingWrite> {
     private var time: Int64 = 0
     private var turnCount: UInt64 = 0
     private var runningCount = 0
-    /// When there are this many lines, those that say nothing are dropped.
+    /// When there are this many lines, those without requests and without debts are dropped.
     private var linesMax = 1_024
     private(set) var count = 0
 
@@ -158,7 +159,7 @@ struct WriteLines<Request: WaitingWrite> {
             line.spent += request.cost - Self.costMin
             isSorted = false
         }
-        // Nobody waits for anybody, so all debts are dropped.
+        // The lines are idle: no tenant waits for another one, so all debts are dropped.
         if count == 0, runningCount == 0 { reset() }
     }
 

@@ -15,12 +15,13 @@ extension Writer {
         case failed(ArraySlice<WriteRequest>, StoreError)
     }
 
-    /// What follows from an attempt that was not committed.
+    /// The next step after an attempt that was not committed.
     enum Remedy {
+        /// Try the same requests again.
         case again
-        /// Again with the first of the requests.
+        /// Try these, the first of the requests.
         case shorter(ArraySlice<WriteRequest>)
-        /// Every write of these was refused.
+        /// All these requests have failed, and their callers were told.
         case over(ArraySlice<WriteRequest>)
     }
 
@@ -66,7 +67,7 @@ extension Writer {
             refuse(done, purpose)
             return .shorter(done)
         case .failed(let done, .full) where done.count > 1: return .shorter(firstHalf(of: done))
-        // At its end a batch met a damaged record, of one tenant's log for example: the others' writes go on.
+        // The end of the batch met a damaged record, for example of one tenant's log. The writes of others go on.
         case .failed(let done, .corrupt) where done.count > 1: return .shorter(firstHalf(of: done))
         case .failed(let done, let error):
             counters.failures.add()
@@ -156,9 +157,7 @@ extension Writer {
     }
 
     func begin(isRecording: Bool = true) throws(StoreError) -> OpaquePointer {
-        var begun: OpaquePointer?
-        try StoreError.check(mdb_txn_begin(environment.raw, nil, 0, &begun), "mdb_txn_begin")
-        guard let raw = begun else { preconditionFailure("mdb_txn_begin made nothing") }
+        let raw = try LMDB.beginTransaction(in: environment.raw)
         batch.begin(isRecording: isRecording)
         return raw
     }

@@ -46,7 +46,7 @@ final class Writer: @unchecked Sendable {
         environment.onFatal(onFatal)
     }
 
-    /// Starts the thread. In a cluster, `work` replaces the work of a writer that is the only one.
+    /// Starts the thread, which runs `work` in a cluster, and otherwise `runUntilClosed`.
     func start(_ work: (@Sendable () -> Void)? = nil) {
         thread.withLock { thread in
             thread = OSThread(name: "store-writer") { [self] in

@@ -23,7 +23,8 @@ public final class TLSSession {
     /// The most KeyUpdates of a peer; one more is allowed for each MiB that it sent.
     private let keyUpdateCountMax: Int
 
-    private let ssl: OpaquePointer
+    /// OpenSSL's object of the connection, `SSL`.
+    let pointer: OpaquePointer
     /// Keeps the context alive, as SSL_new does; its certificate is of interest too.
     public let context: TLSContext
     private let state: UnsafeMutablePointer<SocketBIO.State>
@@ -44,30 +45,28 @@ public final class TLSSession {
         self.keyUpdateCountMax = keyUpdateCountMax
         ERR_clear_error()
         guard let method = SocketBIO.method, let bio = BIO_new(method) else { throw .last(of: "BIO_new") }
-        guard let ssl = SSL_new(context.pointer) else {
+        guard let pointer = SSL_new(context.pointer) else {
             BIO_free(bio)
             throw .last(of: "SSL_new")
         }
-        self.ssl = ssl
+        self.pointer = pointer
         state = .allocate(capacity: 1)
         state.initialize(to: SocketBIO.State(descriptor: descriptor, keyUpdateCountMax: keyUpdateCountMax))
         BIO_set_data(bio, state)
         BIO_set_init(bio, 1)
         // One reference, for both directions (SSL_set_bio(3)).
-        SSL_set_bio(ssl, bio, bio)
-        tls_set_msg_callback_arg(ssl, state)
-        if context.role == .server { SSL_set_accept_state(ssl) } else { SSL_set_connect_state(ssl) }
+        SSL_set_bio(pointer, bio, bio)
+        tls_set_msg_callback_arg(pointer, state)
+        if context.role == .server { SSL_set_accept_state(pointer) } else { SSL_set_connect_state(pointer) }
     }
 
     deinit {
-        SSL_free(ssl)
+        SSL_free(pointer)
         state.deallocate()
     }
 
-    var pointer: OpaquePointer { ssl }
-
     /// Whether the session holds input that the socket does not announce any more: read again.
-    public var hasPendingInput: Bool { !rest.isEmpty || next != nil || SSL_pending(ssl) > 0 }
+    public var hasPendingInput: Bool { !rest.isEmpty || next != nil || SSL_pending(pointer) > 0 }
 
     // MARK: Reading
 
@@ -78,7 +77,7 @@ public final class TLSSession {
     public func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> Step {
         if let step = next.take() { return step }
         guard !isBroken else { return .failed(TLSError("the session has failed")) }
-        if !rest.isEmpty || isWriteWanted || SSL_pending(ssl) > 0 {
+        if !rest.isEmpty || isWriteWanted || SSL_pending(pointer) > 0 {
             let held = rest
             rest = []
             return held.withUnsafeBytes { take($0, into: buffer, byteCount: byteCount) }
@@ -87,33 +86,35 @@ public final class TLSSession {
         let half = min(Self.receivedByteCountMax, byteCount / 2)
         let scratch = UnsafeMutableRawBufferPointer(start: buffer + (byteCount - half), count: half)
         switch receive(into: scratch) {
-        case .success(let count):
+        case .bytes(let count):
             receivedByteCount &+= count
             state.pointee.keyUpdateCountMax = keyUpdateCountMax + receivedByteCount >> 20
             let received = UnsafeRawBufferPointer(rebasing: scratch[..<count])
             return take(received, into: buffer, byteCount: byteCount - half)
-        case .failure(let step): return step
+        case .nothing(let step): return step
         }
     }
 
     private enum Received {
-        case success(Int)
-        case failure(Step)
+        /// This many bytes. 0 at the peer's end, and before a client's first message.
+        case bytes(Int)
+        /// Nothing was received, and the read ends with this step.
+        case nothing(Step)
     }
 
     private func receive(into buffer: UnsafeMutableRawBufferPointer) -> Received {
-        if state.pointee.isEnded { return .success(0) }
+        if state.pointee.isEnded { return .bytes(0) }
         while true {
             let count = recv(state.pointee.descriptor, buffer.baseAddress, buffer.count, 0)
-            if count > 0 { return .success(count) }
+            if count > 0 { return .bytes(count) }
             if count == 0 {
                 state.pointee.isEnded = true
-                return .success(0)
+                return .bytes(0)
             }
             if errno == EINTR { continue }
             // A client's handshake begins before anything is received.
-            if errno == EAGAIN { return isEstablished || context.role == .server ? .failure(.wantsRead) : .success(0) }
-            return .failure(.failed(TLSError("recv: \(String(cString: strerror(errno)))")))
+            if errno == EAGAIN { return isEstablished || context.role == .server ? .nothing(.wantsRead) : .bytes(0) }
+            return .nothing(.failed(TLSError("recv: \(String(cString: strerror(errno)))")))
         }
     }
 
@@ -128,14 +129,14 @@ public final class TLSSession {
             state.pointee.input = UnsafeRawBufferPointer(start: nil, count: 0)
         }
         if !isEstablished {
-            let code = call { SSL_do_handshake(ssl) }
+            let code = call { SSL_do_handshake(pointer) }
             guard code == 1 else { return unread(failure(code, of: "the handshake failed")) }
             isEstablished = true
         }
         var taken = 0
         repeat {
             var count = 0
-            let code = call { SSL_read_ex(ssl, buffer + taken, byteCount - taken, &count) }
+            let code = call { SSL_read_ex(pointer, buffer + taken, byteCount - taken, &count) }
             guard code == 1 else {
                 let step = unread(failure(code, of: "a record was refused"))
                 if taken == 0 { return step }
@@ -145,7 +146,7 @@ public final class TLSSession {
             }
             taken += count
             // One more call would only return that OpenSSL wants more input: a useless call in each request.
-        } while taken < byteCount && (!state.pointee.input.isEmpty || SSL_pending(ssl) > 0)
+        } while taken < byteCount && (!state.pointee.input.isEmpty || SSL_pending(pointer) > 0)
         return .bytes(taken)
     }
 
@@ -167,7 +168,7 @@ public final class TLSSession {
         guard !isBroken, isEstablished else { return .failed(TLSError("the session is not established")) }
         guard !bytes.isEmpty else { return .bytes(0) }
         var count = 0
-        let code = call { SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &count) }
+        let code = call { SSL_write_ex(pointer, bytes.baseAddress, bytes.count, &count) }
         return code == 1 ? .bytes(count) : failure(code, of: "sending failed")
     }
 
@@ -175,13 +176,13 @@ public final class TLSSession {
     public func sayEnd() {
         guard isEstablished, !isBroken, !hasSaidEnd else { return }
         hasSaidEnd = true
-        _ = call { SSL_shutdown(ssl) }
+        _ = call { SSL_shutdown(pointer) }
     }
 
     /// The protocol that both agreed on; nil when the client named none.
     public var applicationProtocol: ApplicationProtocol? {
         var (name, count) = (UnsafePointer<UInt8>?.none, UInt32(0))
-        SSL_get0_alpn_selected(ssl, &name, &count)
+        SSL_get0_alpn_selected(pointer, &name, &count)
         let bytes = UnsafeBufferPointer(start: name, count: Int(count))
         return ApplicationProtocol.allCases.first { bytes.elementsEqual($0.rawValue.utf8) }
     }
@@ -199,7 +200,7 @@ public final class TLSSession {
             isBroken = true
             return .failed(TLSError("too many KeyUpdates"))
         }
-        switch SSL_get_error(ssl, code) {
+        switch SSL_get_error(pointer, code) {
         case SSL_ERROR_WANT_READ: return .wantsRead
         case SSL_ERROR_WANT_WRITE: return .wantsWrite
         case SSL_ERROR_ZERO_RETURN: return .ended

@@ -37,4 +37,21 @@ public struct JWT: Sendable {
         self.payload = payload
         self.signature = signature
     }
+
+    /// A header of this length is read by `namesNoKey`. A usual one has a hundred bytes.
+    private static let shortHeaderByteCountMax = 1_024
+
+    /// Whether the header of a token has no `kid`, so that the keys of its signer are tried one after the other. True
+    /// for a long header as well, and false for bytes that are not a token.
+    ///
+    /// Reads only the header, and nothing of a long one: the caller decides by it when to read the token itself.
+    public static func namesNoKey(_ token: UnsafeRawBufferPointer) -> Bool {
+        guard let end = token.prefix(shortHeaderByteCountMax + 1).firstIndex(of: UInt8(ascii: ".")) else {
+            return token.count > shortHeaderByteCountMax
+        }
+        guard let header = Base64.url.decode([UInt8](token[..<end])), let value = try? JSONValue(parsing: header),
+            case .object = value
+        else { return false }
+        return value.member("kid") == nil
+    }
 }

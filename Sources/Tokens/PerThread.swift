@@ -13,7 +13,7 @@ struct PerThread<Value: ~Copyable & Sendable>: Sendable {
     }
 
     private let holders: [Holder]
-    /// The same, to be lent without a count of references.
+    /// The `holders`, to be lent without a count of references.
     private let lent: [Unmanaged<Holder>]
 
     /// How many values serve that many threads: 16 at most. By default there is a thread for each processor.

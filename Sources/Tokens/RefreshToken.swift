@@ -53,7 +53,7 @@ public final class RefreshTokenCodec: Sendable {
         else { return nil }
         let code = key.tag(of: Self.purpose + bytes[..<RefreshToken.bodyByteCount])
         guard constantTimeEqual(code, Array(bytes[RefreshToken.bodyByteCount...])) else { return nil }
-        let counter = bytes[21..<29].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        let counter = bytes[21..<29].bigEndianNumber
         return RefreshToken(sessionID: Array(bytes[5..<21]), counter: counter)
     }
 }

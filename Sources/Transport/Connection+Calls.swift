@@ -6,6 +6,8 @@ struct ActiveCall {
     let kind: StreamKind
     /// The credential that the dispatcher began the call with; see `Connection.endCalls`.
     let credential: AnyObject?
+    /// Named in the failure with which the connection ends the call; empty = none.
+    let requestID: Text
     var deadline: Instant
     var task: Task<Void, Never>?
     /// Messages of the client that its handler has not taken yet; bounded by the stream's window.
@@ -35,16 +37,17 @@ extension Connection {
     /// The task is cancelled by CANCEL, by the deadline (which is answered with DEADLINE_EXCEEDED) and by the end of
     /// the connection; the call counts against the connection's limit until it has really ended. `operation` answers
     /// with `respond` or `fail`, or, on a stream, with `send` and `endStream`. `endCalls` asks about `credential`
-    /// later. `requestByteCount` counts the bytes of its request, which the call keeps until it ends, or, if the client
-    /// sends further messages, until the handler asks for the next one.
+    /// later. `requestID` is named in the failure if the connection ends the call. `requestByteCount` counts the bytes
+    /// of its request, which the call keeps until it ends, or, if the client sends further messages, until the handler
+    /// asks for the next one.
     public func run(
-        stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject? = nil, requestByteCount: Int,
-        _ operation: @escaping @Sendable (isolated Connection) async -> Void
+        stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject? = nil, requestID: Text = .empty,
+        requestByteCount: Int, _ operation: @escaping @Sendable (isolated Connection) async -> Void
     ) {
         let isTaken = kind == .remoteOpen
         calls[stream] = ActiveCall(
-            kind: kind, credential: credential, deadline: deadline, requestByteCount: isTaken ? 0 : requestByteCount,
-            isRemoteClosed: !isTaken)
+            kind: kind, credential: credential, requestID: requestID, deadline: deadline,
+            requestByteCount: isTaken ? 0 : requestByteCount, isRemoteClosed: !isTaken)
         if isTaken { note(stream: stream, taken: requestByteCount) } else { self.requestByteCount += requestByteCount }
         // With the preference, the task resumes on this loop after a wait, and not on Swift's pool first.
         let task = Task.immediate(executorPreference: loop) { [self] in
@@ -99,7 +102,11 @@ extension Connection {
     func end(stream: UInt32, _ failure: Failure) {
         if session.wantsAnswer(stream: stream) {
             if phase != .closed {
-                session.appendFailure(stream: stream, failure, metadata: OutgoingMetadata(), output: &output)
+                let requestID = calls[stream]?.requestID ?? .empty
+                requestID.bytes.withUnsafeBytes { bytes in
+                    let metadata = OutgoingMetadata(requestID: bytes.isEmpty ? nil : bytes)
+                    session.appendFailure(stream: stream, failure, metadata: metadata, output: &output)
+                }
                 markDirty()
             }
             session.abandoned(stream: stream)

@@ -140,11 +140,11 @@ extension Connection {
             // of an unpacked one, which nothing counts.
             session.releaseHandedOut()
             isDecoding = false
-            if phase != .open && phase != .peerClosed { input = ByteBuffer() }
+            if !phase.isServing { input = ByteBuffer() }
         }
         let end = now.advanced(by: Self.decodingMax)
         var eventCount = 0
-        while phase == .open || phase == .peerClosed {
+        while phase.isServing {
             account()
             let isFull = isFull
             if isFull, mustPause {
@@ -197,16 +197,15 @@ extension Connection {
     /// Whether more is waiting than the client may leave waiting.
     private var isFull: Bool { isAbove(1) }
 
-    /// Whether calls that wait in the session may wait for memory alone, which others have to give back. Such a
-    /// connection is read from if its session `readsWhileFull`; but its client may wait for these calls, and send
-    /// nothing. If there is room already, memory was given back after the connection was found full.
+    /// Whether calls that wait in the session may wait for memory alone, which other connections have to give back. No
+    /// event tells that, and no input may come either, because the client may be waiting for these calls. If there is
+    /// room already, memory was given back after the connection was found full.
     var callsMayAwaitMemory: Bool {
         !isReadDue && session.hasWaitingCalls && (share.memory.pressure >= .scarce || !isAbove(2))
     }
 
     func resumeReadingIfDrained() {
-        guard readingPausedSince != nil || session.hasWaitingCalls, !isDecoding, phase == .open || phase == .peerClosed
-        else { return }
+        guard readingPausedSince != nil || session.hasWaitingCalls, !isDecoding, phase.isServing else { return }
         account()
         guard mayGoOn, !awaitsMemory || !holdsTooMuch && hasRoomForInput && !mustWaitForLine else { return }
         awaitsMemory = false
@@ -214,7 +213,8 @@ extension Connection {
             readingPausedSince = nil
             watch?.setReading(phase == .open && !isReadBlockedByWrite)
         }
-        // Not here and now: a connection that is sent to in each turn would have each turn twice.
+        // The connection waits for its turn instead of reading now. Otherwise a connection whose output is sent in each
+        // turn would read twice in each turn.
         isBehind = true
         waitToRead()
     }

@@ -58,9 +58,7 @@ extension Connection {
     /// The memory that this connection may hold before it is not read from. Nil while there is enough for all, and if
     /// its line holds no more than is free.
     var holdingMax: Int? {
-        guard let most = share.memory.holdingMax, let lineMemory,
-            lineMemory.byteCount > share.memory.freeByteCount
-        else { return nil }
+        guard let most = share.memory.holdingMax, isOfHeavyLine else { return nil }
         return most
     }
 
@@ -124,14 +122,17 @@ extension Connection {
         let patience = isAuthenticated ? limits.unreadPatience : .zero
         guard since != .distantFuture, since.advanced(by: patience) <= now else { return nil }
         return MemoryHolding(
-            byteCount: countedByteCount, waitNanoseconds: now.nanoseconds(since: since), isStranger: !isAuthenticated)
+            byteCount: countedByteCount, waitNanoseconds: now.nanoseconds(since: since), isStranger: !isAuthenticated,
+            isOfHeavyLine: isOfHeavyLine)
     }
+
+    private var isOfHeavyLine: Bool { lineMemory.map { $0.byteCount > share.memory.freeByteCount } ?? false }
 
     /// Ends the connection because of the memory it holds. Sends what the socket takes at once.
     func giveUpMemory() {
         guard phase != .closed else { return }
         metrics.connectionsClosedForMemory.add()
-        if phase == .open || phase == .peerClosed { endSession(.memoryNeeded) }
+        if phase.isServing { endSession(.memoryNeeded) }
         guard phase != .closed else { return }
         flushAtEndOfTurn()
         closeNow()
@@ -178,9 +179,9 @@ extension Connection {
         try await share.pageTurn(line: line)
     }
 
-    /// Returns in a turn of the loop in which nothing else takes as long, for a piece of work that takes as long as a
-    /// page. A connection has one place in its line, beside that of its pages, so that many streams of one come no more
-    /// often than another's. Throws `CancellationError`.
+    /// Returns in a turn of the loop in which nothing else takes long. For a piece of work that takes as long as a
+    /// page. A connection has one place in its line for such work, beside the place for its pages. So a connection with
+    /// many streams gets no more turns than a connection with one. Throws `CancellationError`.
     public func workTurn(line: Text) async throws {
         if let before = workTurns.take() { try? await before.value() }
         defer { workTurns.pass() }

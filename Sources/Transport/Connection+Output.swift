@@ -124,7 +124,7 @@ extension Connection {
 
     /// Stops taking in frames, and closes when the output is sent.
     func beginClosing() {
-        guard phase == .open || phase == .peerClosed else { return }
+        guard phase.isServing else { return }
         // No frame can be sent yet.
         guard stage == .open else { return closeNow() }
         phase = .closing
@@ -143,16 +143,22 @@ extension Connection {
         guard output.isEmpty else { return }
         switch phase {
         case .open, .lingering, .closed: break
-        // What waits for its turn may be a call.
+        // Input that waits for its turn may hold a call.
         case .peerClosed:
             if calls.isEmpty, !isReadDue, readingPausedSince == nil, !session.hasWaitingCalls { closeNow() }
         case .closing:
             // Closing with unread input would make the kernel reset the connection, and the last frames could be lost.
-            phase = .lingering
-            byteStream.closeForWriting()
-            watch?.setReading(true)
-            lingersUntil = Instant.now.advanced(by: .seconds(1))
-            armTimer(now: .now)
+            linger()
         }
+    }
+
+    /// Gives the peer a second to read the last bytes and to close first.
+    func linger() {
+        phase = .lingering
+        byteStream.closeForWriting()
+        watch?.setReading(true)
+        let now = Instant.now
+        lingersUntil = now.advanced(by: .seconds(1))
+        armTimer(now: now)
     }
 }

@@ -33,15 +33,11 @@ extension Connection {
     /// would make the kernel reset the connection, and the reason could be lost.
     func lingerAfterRefusal() {
         guard phase != .closed else { return }
-        phase = .lingering
+        linger()
         cancelAllCalls()
-        byteStream.closeForWriting()
-        watch?.setReading(true)
-        let now = Instant.now
-        lingersUntil = now.advanced(by: .seconds(1))
-        armTimer(now: now)
     }
 
+    /// Stops reading until the descriptor takes bytes.
     func blockReadByWrite() {
         isReadBlockedByWrite = true
         watch?.setReading(false)

@@ -74,7 +74,7 @@ extension Connection {
         let now = Instant.now
         if phase == .lingering || phase == .closing, lingersUntil <= now { return closeNow() }
         if output.isBlocked && lastWriteProgressAt.advanced(by: limits.writeTimeout) <= now { return closeNow() }
-        if phase == .open || phase == .peerClosed {
+        if phase.isServing {
             if handshakeDeadline <= now {
                 metrics.handshakesTimedOut.add()
                 return closeNow()

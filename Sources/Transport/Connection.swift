@@ -20,6 +20,10 @@ public actor Connection {
         /// Everything is sent. The peer may close first, so that it reads our last frames. Next: `closed`.
         case lingering
         case closed
+
+        /// Whether requests that have come are still begun, and calls are answered.
+        @inline(__always)
+        var isServing: Bool { self == .open || self == .peerClosed }
     }
 
     public nonisolated let loop: EventLoop
@@ -70,11 +74,12 @@ public actor Connection {
     @exclusivity(unchecked) var pauses = ReadingPauses()
     /// True while `input` may have frames that wait for this turn.
     @exclusivity(unchecked) var isBehind = false
-    /// The line in which it waits to be read: that of its first caller, and until then that of its address.
+    /// The line in which the connection waits to be read: the line of its first caller, and until then that of its
+    /// address.
     private(set) var line: Text
     /// The data that all connections of the loop share: a read buffer, and the count of the memory they hold.
     let share: LoopShare
-    /// Every frame asks for these two, and counts no references for it; `share` holds the memory's count.
+    /// Every frame reads these two, so that reading them counts no references. `share` keeps the memory's object alive.
     let bounds: WaitingBounds
     let borrowedMemory: Unmanaged<ConnectionMemory>
     #if !DEBUG
@@ -84,7 +89,7 @@ public actor Connection {
     @exclusivity(unchecked) var isDirty = false
     /// When reading was paused. Nil while the connection reads.
     @exclusivity(unchecked) var readingPausedSince: Instant?
-    /// True if it was paused because there was no memory for the rest of a frame, or for a further request.
+    /// True if reading was paused because there was no memory for the rest of a frame, or for a further request.
     var awaitsMemory = false
     /// True while a handler may look at `input`.
     @exclusivity(unchecked) var isDecoding = false
@@ -168,7 +173,7 @@ public actor Connection {
     /// The line of connections from an address that showed no credential.
     private static func line(ofStrangersFrom peers: Text) -> Text { Text("(stranger) \(peers)") }
 
-    /// What the connection holds counts for the new line when it next changes.
+    /// The memory that the connection holds counts for the new line as soon as it changes.
     private func changeLine(to line: Text) {
         leaveLine()
         self.line = line
@@ -207,7 +212,7 @@ public actor Connection {
     /// Ends the connection because another one got its place. Sends what the socket takes at once, then closes.
     func makeRoom() {
         guard phase != .closed else { return }
-        if phase == .open || phase == .peerClosed { endWithoutCredential(.displaced) }
+        if phase.isServing { endWithoutCredential(.displaced) }
         guard phase != .closed else { return }
         flushAtEndOfTurn()
         closeNow()

@@ -19,9 +19,9 @@ public final class ConnectionMemory: @unchecked Sendable {
         /// Above three quarters. A connection above `Limits.connectionMemoryShare` is not read from, unless its line
         /// holds little.
         case scarce
-        /// Above seven eighths. The same above a quarter of that share, no connection of a line that holds more than is
-        /// free is read for further requests, and the connections that hold most for longest are closed until it is
-        /// three quarters again.
+        /// Above seven eighths. The limit of `scarce` is a quarter of that share. Connections of a line that holds more
+        /// than is free are not read for further requests. The connections that hold most for longest are closed until
+        /// three quarters are held again.
         case exhausted
 
         public static func < (left: Pressure, right: Pressure) -> Bool { left.rawValue < right.rawValue }
@@ -147,7 +147,7 @@ public final class ConnectionMemory: @unchecked Sendable {
 
 /// The memory of the connections of one line (`Connection.line`), on all loops, that hold more than a quarter of
 /// `Limits.connectionMemoryShare` each; while memory is short, also of those that hold less and whose memory changes.
-/// What it says of one of these may be wrong by that quarter.
+/// The part that a connection has in the count may be wrong by that quarter.
 ///
 /// A tenant whose requests wait for the server, such as batches of imports for the writer, is never closed for the
 /// memory they hold. It holds three quarters of all memory and little more, because then its connections give way,

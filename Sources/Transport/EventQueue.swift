@@ -1,4 +1,4 @@
-/// A first-in, first-out queue. Its users say what bounds it.
+/// A first-in, first-out queue. Its length is bounded by the code that fills it.
 struct EventQueue<Element> {
     private(set) var elements: [Element] = []
     private var start = 0

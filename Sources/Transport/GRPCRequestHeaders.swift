@@ -97,8 +97,7 @@ struct GRPCRequestHeaders: ~Copyable {
         case 2 where name.equals("te"): return true
         case 5 where name.equals(":path"): path = keep(value)
         case 7 where name.equals(":method"):
-            method =
-                value.equals("POST") ? .post : value.equals("GET") ? .get : value.equals("HEAD") ? .head : .other
+            method = value.equals("POST") ? .post : value.equals("GET") ? .get : value.equals("HEAD") ? .head : .other
         case 10 where name.equals("user-agent"): return true
         case 12 where name.equals("content-type"): isGRPC = Self.isGRPC(value)
         case 12 where name.equals("grpc-timeout"):
@@ -155,7 +154,5 @@ struct GRPCRequestHeaders: ~Copyable {
 }
 
 extension UnsafeRawBufferPointer {
-    func equals(_ text: StaticString) -> Bool {
-        hasSameBytes(as: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
-    }
+    func equals(_ text: StaticString) -> Bool { hasSameBytes(as: text.bytes) }
 }

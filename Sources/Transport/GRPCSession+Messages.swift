@@ -51,16 +51,16 @@ extension GRPCSession {
     private func beginCall(_ stream: GRPCStream) -> SessionEvent? {
         if stream.headers.asksForPage { return askForPage(stream) }
         guard let names = stream.headers.names else { return nil }
-        guard let timeout = stream.timeoutLeft(now: now) else { return refuseNil(stream, .deadlinePassedBefore) }
+        guard let timeout = stream.timeoutLeft(now: now) else { return refuseCall(stream, .deadlinePassedBefore) }
         var payload = UnsafeRawBufferPointer(start: nil, count: 0)
         // The messages of an open stream follow later. A dropped request is a request to an unknown method.
         if stream.kind != .remoteOpen, stream.state.request == .ended {
             switch message(of: stream) {
             case .success(let found): payload = found
-            case .failure(let failure): return refuseNil(stream, failure)
+            case .failure(let failure): return refuseCall(stream, failure)
             }
             guard handedOut?.byteCount == stream.input.readableByteCount else {
-                return refuseNil(stream, .moreThanOneMessage)
+                return refuseCall(stream, .moreThanOneMessage)
             }
         }
         guard stream.state.begin() else {
@@ -68,18 +68,16 @@ extension GRPCSession {
             return nil
         }
         if handedOut == nil { handedOut = (stream, 0) }
-        if stream.kind == .remoteOpen { deliverWhatCame(stream) }
+        // The client may have sent messages, or ended the stream, before the call began.
+        if stream.kind == .remoteOpen, !stream.input.isEmpty || stream.state.request == .ended { deliver(stream) }
         request = RequestEnvelope(
             service: names.service, method: names.method, payload: payload, timeoutNanoseconds: timeout,
             metadata: stream.headers.metadata)
         return .begin(stream: stream.id, kind: stream.kind)
     }
 
-    private func deliverWhatCame(_ stream: GRPCStream) {
-        if !stream.input.isEmpty || stream.state.request == .ended { deliver(stream) }
-    }
-
-    private func refuseNil(_ stream: GRPCStream, _ failure: Failure) -> SessionEvent? {
+    /// Refuses a call that has not begun. Always returns nil, as `beginCall` does for such a call.
+    private func refuseCall(_ stream: GRPCStream, _ failure: Failure) -> SessionEvent? {
         releaseHandedOut()
         refuse(stream, failure)
         return nil

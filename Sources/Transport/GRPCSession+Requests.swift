@@ -52,9 +52,9 @@ extension GRPCSession {
         }
         headersOf = nil
         hasSeenRequest = true
-        if let refusal = refusal(stream) {
+        if refuseForHeaders(stream) {
             metrics.framesRefused.add()
-            return refusal(stream)
+            return
         }
         // A page waits for its turn as a call does.
         if stream.headers.asksForPage { return perform(stream.state.headersEnded(nil, isLast: isLast), stream) }
@@ -66,17 +66,27 @@ extension GRPCSession {
         if stream.state.request == .message { incomplete.append(stream) }
     }
 
-    /// How a request is refused because of its headers; nil if it is not.
-    private func refusal(_ stream: GRPCStream) -> ((GRPCStream) -> Void)? {
+    /// Refuses a request whose headers are at fault. Returns false, and does nothing, if they are sound.
+    private func refuseForHeaders(_ stream: GRPCStream) -> Bool {
+        let asksForPage = stream.headers.asksForPage
         if let fault = stream.headers.fault {
-            guard stream.headers.asksForPage else { return { self.refuse($0, fault.failure) } }
-            return { self.refuse($0, httpStatus: fault == .metadataTooLarge ? "431" : "400") }
+            if asksForPage {
+                refuse(stream, httpStatus: fault == .metadataTooLarge ? "431" : "400")
+            } else {
+                refuse(stream, fault.failure)
+            }
+        } else if asksForPage {
+            return false
+        } else if stream.headers.method != .post {
+            refuse(stream, httpStatus: "405", allow: "POST")
+        } else if !stream.headers.isGRPC {
+            refuse(stream, httpStatus: "415")
+        } else if stream.headers.encoding == .unknown {
+            refuse(stream, .unknownEncoding)
+        } else {
+            return false
         }
-        if stream.headers.asksForPage { return nil }
-        if stream.headers.method != .post { return { self.refuse($0, httpStatus: "405", allow: "POST") } }
-        if !stream.headers.isGRPC { return { self.refuse($0, httpStatus: "415") } }
-        if stream.headers.encoding == .unknown { return { self.refuse($0, .unknownEncoding) } }
-        return nil
+        return true
     }
 
     func data(_ bytes: UnsafeRawBufferPointer, stream id: UInt32) {

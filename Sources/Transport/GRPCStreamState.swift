@@ -86,7 +86,7 @@ struct GRPCStreamState: Equatable, Sendable {
         }
     }
 
-    /// It is the call's turn. False when nobody waits for it any more.
+    /// The call's turn has come. False: nobody waits for the answer any more.
     mutating func begin() -> Bool {
         guard work == .waiting, !isClosed, answer == .none else { return false }
         work = .running

@@ -133,6 +133,7 @@ final class HTTPConnection: SocketEvents {
         socketIsWritable()
     }
 }
+
 extension HTTPResponse {
     /// The response in the form of HTTP/1.1, without its body. The answer to HEAD has the length that GET would have.
     fileprivate var encodedHead: [UInt8] {

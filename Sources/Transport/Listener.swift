@@ -18,10 +18,10 @@ public final class Listener: SocketEvents, @unchecked Sendable {
     private var watch: FileWatch?
     private var reserve: DescriptorReserve
     private var pause: Timer?
-    private var warnedAt: Instant?
+    private var warnings = LogThrottle()
     private var isClosed = false
 
-    /// Missing descriptors are logged once in this time, and a listener without a reserve tries again after it.
+    /// A listener without a reserve tries again after this time.
     private static let acceptPause = Duration.seconds(1)
 
     /// Binds and listens; `accepted` gets each connected descriptor, non-blocking, on the loop's thread. Once
@@ -89,9 +89,7 @@ public final class Listener: SocketEvents, @unchecked Sendable {
     public func socketIsWritable() {}
 
     private func shedOne() {
-        let now = Instant.now
-        if warnedAt.map({ now.nanoseconds(since: $0) >= Self.acceptPause.microseconds * 1_000 }) ?? true {
-            warnedAt = now
+        if warnings.admit(at: .now) {
             log.warning("out of file descriptors, connections are closed at once", [:])
         }
         let isShed = reserve.use { [socket] in

@@ -16,13 +16,13 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
 
     // Pages of lists, and work that takes as long: one per turn, so that a loop works for one page at most before it
     // looks at all its connections again. The lines of all tenants take turns.
-    private var lines = FairQueue<Promise<Void>>()
-    private var isTurnTaken = false
+    private var waitingPages = FairQueue<Promise<Void>>()
+    private var isPageTurnTaken = false
     /// Pages that were begun, for tests.
     private(set) var pageCount: UInt64 = 0
 
-    // The handshakes that went on in this turn: only a few may per turn.
-    private var opened = 0
+    /// The handshakes that went on in this turn: only a few may per turn.
+    private var handshakeCount = 0
 
     // Sockets are read as they become ready, until that has taken the time below. The others wait here, and so do
     // connections with more input than one turn decodes; each turn goes on with them for as long again. The lines of
@@ -99,52 +99,52 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
 
     /// Whether one more stream may go on with its handshake in this turn.
     func takeHandshakeTurn() -> Bool {
-        if opened == 0 { loop.atEndOfTurn(handshakeTurns) }
-        guard opened < limits.values.tlsHandshakesPerTurnMax else { return false }
-        opened += 1
+        if handshakeCount == 0 { loop.atEndOfTurn(handshakeTurns) }
+        guard handshakeCount < limits.values.tlsHandshakesPerTurnMax else { return false }
+        handshakeCount += 1
         return true
     }
 
-    private lazy var handshakeTurns = TurnEnd(self) { $0.opened = 0 }
+    private lazy var handshakeTurns = TurnEnd(self) { $0.handshakeCount = 0 }
 
     // MARK: Pages
 
     /// Takes this turn's page if nobody has it and nobody waits.
     func takePageTurn() -> Bool {
-        guard !isTurnTaken else { return false }
-        beginTurn()
+        guard !isPageTurnTaken else { return false }
+        beginPageTurn()
         return true
     }
 
     /// Returns in a turn whose page belongs to the caller, who waits in this line. Throws `CancellationError`.
     func pageTurn(line: Text) async throws {
         let place = Promise<Void>()
-        lines.append(place, tenant: line)
+        waitingPages.append(place, tenant: line)
         do {
             try await place.cancellableValue()
         } catch {
-            // A place that was called meanwhile is gone; its turn then has no page.
-            _ = lines.remove(tenant: line) { $0 === place }
+            // If the place got its turn meanwhile, it is no longer in the queue, and that turn has no page.
+            _ = waitingPages.remove(tenant: line) { $0 === place }
             throw error
         }
     }
 
     /// While somebody waits, each turn is taken as it begins, so that `takePageTurn` overtakes nobody.
     public func turnEnded() {
-        isTurnTaken = false
-        guard let next = lines.popFirst() else { return }
-        beginTurn()
+        isPageTurnTaken = false
+        guard let next = waitingPages.popFirst() else { return }
+        beginPageTurn()
         next.succeed(())
     }
 
-    private func beginTurn() {
-        isTurnTaken = true
+    private func beginPageTurn() {
+        isPageTurnTaken = true
         pageCount += 1
         loop.atEndOfTurn(self)
     }
 }
 
-/// Something else of the share that happens at the end of a turn.
+/// Calls a closure at the end of a turn. `LoopShare` itself can be called for one purpose only, its pages.
 private final class TurnEnd: EndOfTurn {
     private weak var share: LoopShare?
     private let body: (LoopShare) -> Void

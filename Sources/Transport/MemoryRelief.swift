@@ -8,16 +8,34 @@ struct MemoryHolding {
     let byteCount: Int
     let waitNanoseconds: Int64
     let isStranger: Bool
+    /// Whether the connections of its line hold more than is free (`LineMemory`).
+    var isOfHeavyLine = false
 
     /// The memory times the wait: much memory for long is worse than little memory for longer.
     var cost: Double { Double(byteCount) * Double(max(0, waitNanoseconds)) }
 }
 
-/// Closes the connections that cost most when `ConnectionMemory` is exhausted: those without a credential on all loops
-/// first, then the others. A connection that does not keep the server waiting is never closed.
+/// Closes the connections that cost most when `ConnectionMemory` is exhausted: first those without a credential on all
+/// loops, then those of lines that hold more than is free, then the others. A connection that does not keep the server
+/// waiting is never closed.
 ///
 /// The relief goes from loop to loop, because each loop owns its connections. Only one round runs at a time.
 final class MemoryRelief: Sendable {
+    /// The connections that are closed together, in the order of the groups.
+    private enum Group: Int {
+        case strangers, heavyLines, everybody
+
+        var next: Group? { Group(rawValue: rawValue + 1) }
+
+        func has(_ holding: MemoryHolding) -> Bool {
+            switch self {
+            case .strangers: holding.isStranger
+            case .heavyLines: holding.isOfHeavyLine
+            case .everybody: true
+            }
+        }
+    }
+
     private static let closedPerTurn = 64
     private static let giveBackAfter = Duration.seconds(1)
     private static let nextRoundAfter = Duration.milliseconds(50)
@@ -35,7 +53,7 @@ final class MemoryRelief: Sendable {
     /// From any thread; does nothing while a round is under way.
     func begin() {
         let (isFirst, _) = isAtWork.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing)
-        if isFirst { visit(0, strangersOnly: true) }
+        if isFirst { visit(0, .strangers) }
     }
 
     /// Gives free memory back to the system after a while, because more connections are usually about to close.
@@ -51,14 +69,15 @@ final class MemoryRelief: Sendable {
         }
     }
 
-    private func visit(_ number: Int, strangersOnly: Bool) {
+    private func visit(_ number: Int, _ group: Group) {
         guard memory.byteCount > memory.reliefTarget else { return end() }
         guard number < shares.count else {
-            return strangersOnly ? visit(0, strangersOnly: false) : end()
+            guard let next = group.next else { return end() }
+            return visit(0, next)
         }
         shares[number].loop.run { [self] in
-            closeWorst(of: shares[number], strangersOnly: strangersOnly)
-            visit(number + 1, strangersOnly: strangersOnly)
+            closeWorst(of: group, on: shares[number])
+            visit(number + 1, group)
         }
     }
 
@@ -71,11 +90,13 @@ final class MemoryRelief: Sendable {
         shares[0].loop.callOnce(after: Self.nextRoundAfter) { [weak self] in self?.begin() }
     }
 
-    private func closeWorst(of share: LoopShare, strangersOnly: Bool) {
+    private func closeWorst(of group: Group, on share: LoopShare) {
         let now = Instant.now
         let found = share.holders.values.compactMap { connection -> (Connection, Double)? in
-            guard let holding = connection.assumeIsolated({ $0.holding(now: now) }) else { return nil }
-            return holding.isStranger || !strangersOnly ? (connection, holding.cost) : nil
+            guard let holding = connection.assumeIsolated({ $0.holding(now: now) }), group.has(holding) else {
+                return nil
+            }
+            return (connection, holding.cost)
         }
         for (connection, _) in found.sorted(by: { $0.1 > $1.1 }).prefix(Self.closedPerTurn) {
             guard memory.byteCount > memory.reliefTarget else { return }

@@ -24,13 +24,7 @@ struct Peer: Sendable {
         }
         // Proof: sa_family_t has 16 bits.
         let family = code == 0 ? Int32(storage.ss_family) : AF_UNSPEC
-        let address = withUnsafeBytes(of: &storage) { bytes in
-            switch family {
-            case AF_INET: IPAddress(bytes: Array(bytes[4..<8]))
-            case AF_INET6: IPAddress(bytes: Array(bytes[8..<24]))
-            default: IPAddress?.none
-            }
-        }
+        let address = withUnsafeBytes(of: &storage) { IPAddress(family: family, socketAddress: $0) }
         if let address {
             (kind, isOnThisMachine) = (.network(address), address.withoutMapping.reach == .loopback)
         } else {

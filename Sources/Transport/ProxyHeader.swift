@@ -34,35 +34,24 @@ enum ProxyHeader: Equatable {
     private static let prefixByteCount = 16
 
     /// `bytes` is the input so far, with nothing after the header.
-    init(_ bytes: [UInt8], byteCountMax: Int) {
-        guard bytes.starts(with: Self.signature.prefix(bytes.count)) else {
-            self = .malformed(.signature)
-            return
-        }
-        guard bytes.count >= Self.prefixByteCount else {
-            self = .incomplete(byteCount: Self.prefixByteCount - bytes.count)
-            return
-        }
-        let end = Self.prefixByteCount + Int(bytes[14]) << 8 + Int(bytes[15])
+    init(_ bytes: [UInt8], byteCountMax: Int) { self = Self.parse(bytes, byteCountMax) }
+
+    private static func parse(_ bytes: [UInt8], _ byteCountMax: Int) -> ProxyHeader {
+        guard bytes.starts(with: signature.prefix(bytes.count)) else { return .malformed(.signature) }
+        guard bytes.count >= prefixByteCount else { return .incomplete(byteCount: prefixByteCount - bytes.count) }
+        let isLocal = bytes[12] == 0x20
+        guard isLocal || bytes[12] == 0x21 else { return .malformed(.command) }
         // The addresses of LOCAL name nobody, and may have any length.
-        let (isLocal, isProxy) = (bytes[12] == 0x20, bytes[12] == 0x21)
-        let addressByteCount = isLocal ? 0 : Self.addressByteCount(bytes[13])
-        if !isLocal, !isProxy {
-            self = .malformed(.command)
-        } else if let addressByteCount {
-            // Two addresses, and two ports of two bytes.
-            let least = addressByteCount > 0 ? 2 * addressByteCount + 4 : 0
-            if end > byteCountMax || end < Self.prefixByteCount + least {
-                self = .malformed(.length)
-            } else if bytes.count < end {
-                self = .incomplete(byteCount: end - bytes.count)
-            } else {
-                let source = bytes[Self.prefixByteCount...].prefix(addressByteCount)
-                self = IPAddress(bytes: Array(source)).map { .client($0) } ?? .proxyItself
-            }
-        } else {
-            self = .malformed(.transport)
+        guard let addressByteCount = isLocal ? 0 : Self.addressByteCount(bytes[13]) else {
+            return .malformed(.transport)
         }
+        // Two addresses, and two ports of two bytes.
+        let addressesByteCount = addressByteCount > 0 ? 2 * addressByteCount + 4 : 0
+        let end = prefixByteCount + Int(bytes[14]) << 8 + Int(bytes[15])
+        guard end <= byteCountMax, end >= prefixByteCount + addressesByteCount else { return .malformed(.length) }
+        guard bytes.count >= end else { return .incomplete(byteCount: end - bytes.count) }
+        let source = bytes[prefixByteCount...].prefix(addressByteCount)
+        return IPAddress(bytes: Array(source)).map { .client($0) } ?? .proxyItself
     }
 
     /// The length of one address; 0 if the addresses are ignored, nil for an unknown transport.

@@ -15,7 +15,7 @@ final class ProxyIntake: @unchecked Sendable {
     private let limits: Limits
     private let log: Log
     private var waiting: [ProxyConnection] = []
-    private var loggedAt: Instant?
+    private var warnings = LogThrottle()
 
     init(on loop: EventLoop, limits: Limits, log: Log) {
         self.loop = loop
@@ -69,9 +69,7 @@ final class ProxyIntake: @unchecked Sendable {
     fileprivate func refuse(_ connection: ProxyConnection, _ reason: String) {
         refused.add()
         forget(connection) { $0.close() }
-        let now = Instant.now
-        guard loggedAt.map({ now.nanoseconds(since: $0) >= 1_000_000_000 }) ?? true else { return }
-        loggedAt = now
+        guard warnings.admit(at: .now) else { return }
         log.warning(
             "a connection from proxy_protocol_from was closed for its header", ["reason": .text(reason)])
     }

@@ -52,12 +52,12 @@ extension Server {
             return state.isEmpty
         }
         if isEmpty { emptied.succeed(()) }
-        let moment: Duration = min(.milliseconds(200), limits.drainTimeout)
-        loops.loops[0].callOnce(after: moment + limits.drainTimeout) { emptied.succeed(()) }
+        let announcement: Duration = min(.milliseconds(200), limits.drainTimeout)
+        loops.loops[0].callOnce(after: announcement + limits.drainTimeout) { emptied.succeed(()) }
         for ended in told { try? await ended.value() }
-        // Calls that clients sent before they knew are still on their way. A client that answers PING shows when they
-        // have come. The others get a moment; then no new call is taken.
-        await pause(moment)
+        // Calls that clients sent before they knew are still on their way. A client that answers PING shows when its
+        // calls have come. Calls of the other clients are taken during the announcement, and then no new call is.
+        await pause(announcement)
         for ended in take(.refusing) { try? await ended.value() }
         try? await emptied.value()
         await closeAll()

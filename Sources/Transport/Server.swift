@@ -18,8 +18,8 @@ public final class Server: Sendable, ConnectionOwner {
         /// The TLS of the ports, for /metrics.
         var tls: ServerTLS?
         var stop = Stop.none
-        /// When a connection of no known protocol was last logged: at most one a second is logged.
-        var refusalLoggedAt: Instant?
+        /// For warnings about connections of no known protocol.
+        var refusalWarnings = LogThrottle()
         /// Succeeds when the last connection of a stopping server is closed.
         var emptied: Promise<Void>?
 
@@ -209,13 +209,7 @@ public final class Server: Sendable, ConnectionOwner {
 
     public func refused(_ connection: Connection, firstByte: UInt8) {
         metrics.connectionsUnknown.add()
-        let now = Instant.now
-        let isNews = state.withLock { state in
-            if let last = state.refusalLoggedAt, now.nanoseconds(since: last) < 1_000_000_000 { return false }
-            state.refusalLoggedAt = now
-            return true
-        }
-        guard isNews else { return }
+        guard state.withLock({ $0.refusalWarnings.admit(at: .now) }) else { return }
         if firstByte == ProxyHeader.firstByte { return log.warning(ProxyHeader.strangerWarning, [:]) }
         log.warning(
             "a connection began with a byte of no protocol spoken here and was closed",

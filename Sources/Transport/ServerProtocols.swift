@@ -1,6 +1,6 @@
 import Base
 
-/// The protocols of a server.
+/// Makes the session of each protocol that a server speaks.
 struct ServerProtocols: ProtocolChoice {
     let limits: SharedLimits
     let software: Text

@@ -51,7 +51,8 @@ public final class ServerTLS: Sendable {
         var stamps: [FileStamp?]
         /// Nil while the files are good.
         var fault: Fault?
-        var proxyLoggedAt: Instant?
+        /// For warnings about proxies that are missing in proxy_protocol_from.
+        var proxyWarnings = LogThrottle()
     }
 
     /// Why the files were no good when they were last read, and when they are read again, changed or not: an error of
@@ -91,10 +92,10 @@ public final class ServerTLS: Sendable {
         var configuration = ServerTLSConfiguration(
             credential: credential, certificateListByteCountMax: limits.tlsCertificateListMax)
         configuration.minimumVersion = settings.minimumVersion
-        var ofHTTP = configuration
-        ofHTTP.protocols = [.http1]
+        var httpConfiguration = configuration
+        httpConfiguration.protocols = [.http1]
         configuration.clients = try clients(settings, limits)
-        return Contexts(rpc: try TLSContext(configuration), http: try TLSContext(ofHTTP))
+        return Contexts(rpc: try TLSContext(configuration), http: try TLSContext(httpConfiguration))
     }
 
     private static func clients(_ settings: Settings, _ limits: Limits) throws(TLSError) -> ClientTrust? {
@@ -167,15 +168,9 @@ public final class ServerTLS: Sendable {
 
     func refusedPlaintext(firstByte: UInt8) {
         metrics.plaintextRefused.add()
-        // A load balancer that is missing in proxy_protocol_from sends this byte. Logged once a second at most.
-        guard firstByte == ProxyHeader.firstByte else { return }
-        let now = Instant.now
-        let isNews = state.withLock { state in
-            if let last = state.proxyLoggedAt, now.nanoseconds(since: last) < 1_000_000_000 { return false }
-            state.proxyLoggedAt = now
-            return true
-        }
-        if isNews { log.warning(ProxyHeader.strangerWarning, [:]) }
+        // A load balancer that is missing in proxy_protocol_from sends this byte.
+        guard firstByte == ProxyHeader.firstByte, state.withLock({ $0.proxyWarnings.admit(at: .now) }) else { return }
+        log.warning(ProxyHeader.strangerWarning, [:])
     }
 
     func failed(_ error: TLSError, inHandshake: Bool) {

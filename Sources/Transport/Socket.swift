@@ -15,37 +15,30 @@ struct Socket: ByteStream {
 
     /// The corresponding C function is `recv`.
     func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> ByteStreamResult {
-        while true {
-            let count = recv(descriptor, buffer, byteCount, 0)
-            if count >= 0 { return .bytes(count) }
-            if errno == EINTR { continue }
-            return Self.failure(errno)
-        }
+        Self.result { recv(descriptor, buffer, byteCount, 0) }
     }
 
     /// Reads the next byte without removing it.
     func peek(into buffer: UnsafeMutableRawPointer) -> ByteStreamResult {
-        while true {
-            let count = recv(descriptor, buffer, 1, Int32(MSG_PEEK))
-            if count >= 0 { return .bytes(count) }
-            if errno == EINTR { continue }
-            return Self.failure(errno)
-        }
+        Self.result { recv(descriptor, buffer, 1, Int32(MSG_PEEK)) }
     }
 
     /// The corresponding C function is `send`, without SIGPIPE.
     func write(_ bytes: UnsafeRawBufferPointer) -> ByteStreamResult {
-        while true {
-            let count = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
-            if count >= 0 { return .bytes(count) }
-            if errno == EINTR { continue }
-            return Self.failure(errno)
-        }
+        Self.result { send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
     }
 
-    private static func failure(_ code: Int32) -> ByteStreamResult {
-        precondition(code != EBADF && code != EFAULT, "socket used after close")
-        return code == EAGAIN ? .wouldBlock : .failed(errno: code)
+    /// Makes a system call that returns a number of bytes, again if a signal interrupts it.
+    @inline(__always)
+    private static func result(of call: () -> Int) -> ByteStreamResult {
+        while true {
+            let count = call()
+            if count >= 0 { return .bytes(count) }
+            let code = errno
+            if code == EINTR { continue }
+            precondition(code != EBADF && code != EFAULT, "socket used after close")
+            return code == EAGAIN ? .wouldBlock : .failed(errno: code)
+        }
     }
 
     static func makeNonBlocking(_ descriptor: Int32) {

@@ -1,4 +1,4 @@
-// What happens to the streams of a server connection.
+// The events of a server connection's streams.
 
 import Base
 import Messages
@@ -50,7 +50,7 @@ extension ConnectionState {
 }
 
 extension ConnectionState {
-    /// Checks a new stream's id and the limits; nil: go on.
+    /// Checks a new stream's id and the limits. Returns the refusal, or nil if the stream may begin.
     mutating func admit(_ stream: UInt32) -> ConnectionAction? {
         guard StreamID.isClientStream(stream) else { return .respondFailure(stream: stream, .invalidStreamID) }
         guard stream > lastStream else {
@@ -73,32 +73,31 @@ extension ConnectionState {
         return .startRequest(stream: header.stream, kind)
     }
 
-    /// The index of the stream that DATA belongs to, or the action to take instead.
-    func dataStream(_ stream: UInt32) -> Result<Int, DataOutcome> {
-        guard StreamID.isClientStream(stream) else {
-            return .failure(DataOutcome(.respondFailure(stream: stream, .invalidStreamID)))
-        }
-        guard stream <= lastStream else {
-            return .failure(DataOutcome(.respondFailure(stream: stream, .unknownStream)))
-        }
-        // Finished or abandoned: the client sent this before it knew.
-        guard let index = streams.index(of: stream), streams[index].phase != .abandoned else {
-            return .failure(DataOutcome(.none))
-        }
-        return .success(index)
+    /// The stream of a DATA frame.
+    enum DataStream {
+        /// The index of the stream in `streams`.
+        case inFlight(at: Int)
+        /// The stream takes no DATA. The connection performs this action.
+        case notInFlight(ConnectionAction)
     }
 
-    struct DataOutcome: Error {
-        let action: ConnectionAction
-
-        init(_ action: ConnectionAction) { self.action = action }
+    func dataStream(_ stream: UInt32) -> DataStream {
+        guard StreamID.isClientStream(stream) else {
+            return .notInFlight(.respondFailure(stream: stream, .invalidStreamID))
+        }
+        guard stream <= lastStream else { return .notInFlight(.respondFailure(stream: stream, .unknownStream)) }
+        // The stream was finished or abandoned, and the client sent the frame before it knew.
+        guard let index = streams.index(of: stream), streams[index].phase != .abandoned else {
+            return .notInFlight(.none)
+        }
+        return .inFlight(at: index)
     }
 
     mutating func receivedData(_ header: FrameHeader, now: Instant) -> ConnectionAction {
         let index: Int
         switch dataStream(header.stream) {
-        case .success(let found): index = found
-        case .failure(let outcome): return outcome.action
+        case .inFlight(let found): index = found
+        case .notInFlight(let action): return action
         }
         guard streams[index].phase == .remoteOpen else { return fail(at: index, .dataNotExpected, now: now) }
         guard let content = DataContent(header) else { return fail(at: index, .invalidFlags, now: now) }

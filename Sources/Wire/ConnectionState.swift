@@ -153,8 +153,8 @@ public struct ConnectionState: Sendable {
             return .respondFailure(stream: header.stream, .frameTooLarge)
         case .data:
             switch dataStream(header.stream) {
-            case .success(let index): return fail(at: index, .frameTooLarge, now: now)
-            case .failure(let outcome): return outcome.action
+            case .inFlight(let index): return fail(at: index, .frameTooLarge, now: now)
+            case .notInFlight(let action): return action
             }
         case .response: return violated(.frameForOtherSide)
         case .hello, .ping, .goAway, .cancel, .window: return violated(.controlFrameTooLarge)
@@ -165,9 +165,14 @@ public struct ConnectionState: Sendable {
     /// Ends the connection because of something that the connection itself noticed, for example a frame above the hard
     /// cap or a passed deadline.
     public mutating func violated(_ reason: CloseReason) -> ConnectionAction {
-        let farewell = peer == nil ? nil : ControlFrame.goAway(lastStream: lastStarted, reason)
+        let farewell = farewell(reason)
         phase = .closed
         return .close(reason, farewell: farewell)
+    }
+
+    /// The GOAWAY that ends the connection. Nil for a stock client, which does not know that frame.
+    private func farewell(_ reason: CloseReason) -> ControlFrame? {
+        peer == nil ? nil : .goAway(lastStream: lastStarted, reason)
     }
 
     /// First step of a graceful stop: tells the client to go elsewhere. What it sends before it knows is still taken;
@@ -184,7 +189,7 @@ public struct ConnectionState: Sendable {
         if case .refusing = admission { return .none }
         guard !isClosed else { return .none }
         admission = .refusing(.shutdown)
-        let farewell = peer == nil ? nil : ControlFrame.goAway(lastStream: lastStarted, .shutdown)
+        let farewell = farewell(.shutdown)
         if streams.isEmpty {
             phase = .closed
             return .close(.shutdown, farewell: farewell)

@@ -37,10 +37,7 @@ extension ByteBuffer {
             status.appendBytesField(GoogleStatus.FieldNumber.message, message.shown)
             writeDetails(&status)
         }
-        let metadataByteCount = metadata.byteCount
-        var writer = RawWriter(at: reserve(metadataByteCount))
-        metadata.write(field: WireResponse.FieldNumber.metadata, to: &writer)
-        commit(metadataByteCount)
+        appendMetadata(metadata, byteCount: metadata.byteCount, field: WireResponse.FieldNumber.metadata)
         let fits = finishFrame(from: start, payloadMax: FrameHeader.payloadByteCountMax)
         precondition(fits, "a failure larger than any frame")
     }
@@ -112,7 +109,7 @@ extension ByteBuffer {
     }
 
     private mutating func append(contentsOf text: StaticString) {
-        append(contentsOf: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        append(contentsOf: text.bytes)
     }
 }
 

@@ -33,7 +33,7 @@ extension ByteBuffer {
     ) rethrows -> Bool {
         let metadataByteCount = metadata.byteCount
         let start = beginFrame(stream: stream, type: .response, reserving: metadataByteCount)
-        append(metadata, metadataByteCount, field: WireResponse.FieldNumber.metadata)
+        appendMetadata(metadata, byteCount: metadataByteCount, field: WireResponse.FieldNumber.metadata)
         do {
             try appendField(WireResponse.FieldNumber.payload, write)
         } catch {
@@ -56,7 +56,7 @@ extension ByteBuffer {
         appendBytesField(WireRequest.FieldNumber.service, service)
         appendBytesField(WireRequest.FieldNumber.method, method)
         appendVarintField(WireRequest.FieldNumber.timeoutNano, UInt64(bitPattern: timeoutNanoseconds))
-        append(metadata, metadata.byteCount, field: WireRequest.FieldNumber.metadata)
+        appendMetadata(metadata, byteCount: metadata.byteCount, field: WireRequest.FieldNumber.metadata)
         appendField(WireRequest.FieldNumber.payload, write)
         return finishFrame(from: start, payloadMax: payloadMax)
     }
@@ -118,6 +118,8 @@ extension ByteBuffer {
         return start
     }
 
+    /// Fills in the length of the frame that `beginFrame` began at `start`. Returns false, and removes the frame, if
+    /// its payload is above `payloadMax`.
     mutating func finishFrame(from start: Int, payloadMax: Int) -> Bool {
         let byteCount = readableByteCount - start - FrameHeader.byteCount
         guard byteCount <= min(payloadMax, FrameHeader.payloadByteCountMax) else {
@@ -128,8 +130,8 @@ extension ByteBuffer {
         return true
     }
 
-    /// `byteCount` is the metadata's.
-    private mutating func append(_ metadata: OutgoingMetadata, _ byteCount: Int, field number: Int) {
+    /// Appends `metadata` as fields with this number. `byteCount` is `metadata.byteCount`.
+    mutating func appendMetadata(_ metadata: OutgoingMetadata, byteCount: Int, field number: Int) {
         guard byteCount > 0 else { return }
         var writer = RawWriter(at: reserve(byteCount))
         metadata.write(field: number, to: &writer)

@@ -50,9 +50,7 @@ public struct Metadata {
     }
 
     /// The value of the first entry with this key.
-    public func first(_ key: StaticString) -> UnsafeRawBufferPointer? {
-        first(UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount))
-    }
+    public func first(_ key: StaticString) -> UnsafeRawBufferPointer? { first(key.bytes) }
 
     /// The same for a key that is known only at run time.
     public func first(_ key: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
@@ -79,8 +77,7 @@ public struct Metadata {
     private static func keep(
         _ entry: MetadataEntry, as key: StaticString, in slot: inout UnsafeRawBufferPointer?
     ) throws(EnvelopeError) {
-        let name = UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount)
-        guard entry.key.hasSameBytes(as: name) else { return }
+        guard entry.key.hasSameBytes(as: key.bytes) else { return }
         guard slot == nil else { throw .duplicate(.metadata) }
         slot = entry.value
     }

@@ -39,35 +39,40 @@ public struct OutgoingMetadata {
         self.others = others
     }
 
-    /// Bytes of all entries as fields with a one-byte tag.
+    // Computed: a stored constant would be looked up with each answer.
+    private enum Key {
+        static var requestID: StaticString { "x-request-id" }
+        static var authorization: StaticString { "authorization" }
+        static var traceparent: StaticString { "traceparent" }
+        static var idempotencyKey: StaticString { "idempotency-key" }
+        static var position: StaticString { "x-postern-position" }
+    }
+
+    /// The number of bytes that `write` writes: all entries as fields with a one-byte tag.
     var byteCount: Int {
         var total = 0
-        if let requestID { total += Self.fieldByteCount(12, requestID.count) }
-        if let authorization { total += Self.fieldByteCount(13, authorization.count) }
-        if let traceparent { total += Self.fieldByteCount(11, traceparent.count) }
-        if let idempotencyKey { total += Self.fieldByteCount(15, idempotencyKey.count) }
-        if let position { total += Self.fieldByteCount(18, position.count) }
+        if let requestID { total += Self.fieldByteCount(Key.requestID.utf8CodeUnitCount, requestID.count) }
+        if let authorization { total += Self.fieldByteCount(Key.authorization.utf8CodeUnitCount, authorization.count) }
+        if let traceparent { total += Self.fieldByteCount(Key.traceparent.utf8CodeUnitCount, traceparent.count) }
+        if let idempotencyKey {
+            total += Self.fieldByteCount(Key.idempotencyKey.utf8CodeUnitCount, idempotencyKey.count)
+        }
+        if let position { total += Self.fieldByteCount(Key.position.utf8CodeUnitCount, position.count) }
         for entry in others { total += Self.fieldByteCount(entry.key.byteCount, entry.value.byteCount) }
         return total
     }
 
     func write(field number: Int, to writer: inout RawWriter) {
-        if let requestID { Self.write(number, "x-request-id", requestID, to: &writer) }
-        if let authorization { Self.write(number, "authorization", authorization, to: &writer) }
-        if let traceparent { Self.write(number, "traceparent", traceparent, to: &writer) }
-        if let idempotencyKey { Self.write(number, "idempotency-key", idempotencyKey, to: &writer) }
-        if let position { Self.write(number, "x-postern-position", position, to: &writer) }
+        if let requestID { Self.write(number, Key.requestID.bytes, requestID, to: &writer) }
+        if let authorization { Self.write(number, Key.authorization.bytes, authorization, to: &writer) }
+        if let traceparent { Self.write(number, Key.traceparent.bytes, traceparent, to: &writer) }
+        if let idempotencyKey { Self.write(number, Key.idempotencyKey.bytes, idempotencyKey, to: &writer) }
+        if let position { Self.write(number, Key.position.bytes, position, to: &writer) }
         for entry in others {
             entry.key.bytes.withUnsafeBytes { key in
                 entry.value.bytes.withUnsafeBytes { value in Self.write(number, key, value, to: &writer) }
             }
         }
-    }
-
-    private static func write(
-        _ number: Int, _ key: StaticString, _ value: UnsafeRawBufferPointer, to writer: inout RawWriter
-    ) {
-        write(number, UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount), value, to: &writer)
     }
 
     private static func write(

@@ -95,7 +95,7 @@ public struct RequestEnvelope {
     }
 }
 
-/// Which of an envelope's singular fields were read.
+/// The set of the envelope's singular fields that were read.
 struct SingularFields {
     private var bits: UInt8 = 0
 

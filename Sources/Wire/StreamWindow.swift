@@ -4,7 +4,7 @@
 
 import Base
 
-/// What both sides may still send on a stream.
+/// The credit of both sides on a stream: how many bytes each may still send.
 struct StreamWindow: Sendable {
     /// The window until HELLO names another.
     static let initialDefault = 64 * 1024

@@ -21,23 +21,7 @@ enum CommandLineTool {
                 console.write([UInt8](text.utf8))
                 return .ok
             case .command(let command, let arguments):
-                let session = try Session(
-                    arguments, console: console, isReadOnly: command.isReadOnly,
-                    sendsIdempotencyKeys: command.sendsIdempotencyKeys)
-                do {
-                    try await command.run(session)
-                } catch let failure as Failure {
-                    await session.close()
-                    let report = FailureReport(failure, at: try? session.destination(), of: command)
-                    report.print(session.output.format, to: console)
-                    return ExitCode(failure.code)
-                } catch {
-                    await session.close()
-                    throw error
-                }
-                await session.close()
-                if let error = session.output.fieldProblem { throw error }
-                return .ok
+                return try await run(command, arguments, in: console)
             }
         } catch let error as CommandError {
             console.sayError(error.message)
@@ -49,5 +33,28 @@ enum CommandLineTool {
             console.sayError("\(error)")
             return .general
         }
+    }
+
+    /// Runs the command, and reports a failure that the server or the channel gave.
+    private static func run(
+        _ command: Command, _ arguments: Arguments, in console: Console
+    ) async throws -> ExitCode {
+        let session = try Session(
+            arguments, console: console, isReadOnly: command.isReadOnly,
+            sendsIdempotencyKeys: command.sendsIdempotencyKeys)
+        do {
+            try await command.run(session)
+        } catch let failure as Failure {
+            await session.close()
+            let report = FailureReport(failure, at: try? session.destination(), of: command)
+            report.print(session.output.format, to: console)
+            return ExitCode(failure.code)
+        } catch {
+            await session.close()
+            throw error
+        }
+        await session.close()
+        if let error = session.output.fieldProblem { throw error }
+        return .ok
     }
 }

@@ -47,8 +47,8 @@ struct ClusterMember {
         try ClusterMembership.leave(instance.project.store)
         unregister(from: place)
         print(
-            "\(configuration.dataDirectory) has left its cluster and keeps what it has. What it writes from now on, "
-                + "the cluster does not learn.")
+            "\(configuration.dataDirectory) has left its cluster and keeps what it has, up to entry \(place.position). "
+                + "What it writes from now on, the cluster does not learn.")
     }
 
     /// If the engine is not named or does not answer, the other nodes wait a day for this node.

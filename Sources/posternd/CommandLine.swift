@@ -11,7 +11,7 @@ struct Invocation {
         case acceptRollback
         case verifyStore
         case checkBackup(String)
-        /// The same for a restore that is about to follow.
+        /// As `checkBackup`, but a restore is about to follow.
         case checkRestore(String)
         case restoreBackup(String)
         case beginCluster

@@ -51,7 +51,7 @@ struct Configuration {
     var accessLog = "off"
     var accessLogOneIn: Int64 = 1
     var slowCallMillis: Int64 = 1_000
-    /// It holds for one start, so it is only a flag.
+    /// A flag without a setting in the file, because it holds for one start only.
     var acceptsClock = false
 
     /// The issuer that tokens carry: the setting, or the HTTP port as this machine reaches it, where the keys are

@@ -31,6 +31,11 @@ struct DataDirectory {
             throw StoreRefusal(
                 description: "\(path): was joining a cluster when it was interrupted: name its journal (--journal)")
         }
+        if Files.mode(of: "\(path)/restore.new") != nil {
+            throw StoreRefusal(
+                description: "\(dataFilePath) is missing, but restore.new is there: a restore was interrupted. Run it "
+                    + "again")
+        }
         for name in ["witness", "admin-key", "admin-key.old"] where Files.mode(of: "\(path)/\(name)") != nil {
             throw StoreRefusal(
                 description: "\(dataFilePath) is missing, but \(name) is there: this directory held a store. Put "
@@ -151,11 +156,4 @@ extension StoreError {
         default: false
         }
     }
-}
-
-/// The store is damaged, gone or rolled back. Another start does not help, so a supervisor should not try.
-struct StoreRefusal: Error, CustomStringConvertible {
-    /// sysexits.h: EX_DATAERR.
-    static let exitStatus: Int32 = 65
-    var description: String
 }

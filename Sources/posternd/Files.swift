@@ -1,7 +1,8 @@
 import Base
 import Glibc
 
-/// Reads the few files that the server itself needs: configuration, master key. `PrivateFile` writes them.
+/// Reads the few files that the server itself needs (configuration, master key), and looks up the owner and the mode of
+/// its files. `PrivateFile` writes files.
 enum Files {
     static func read(_ path: String, byteCountMax: Int) throws -> [UInt8] {
         let file = open(path, O_RDONLY | O_CLOEXEC)

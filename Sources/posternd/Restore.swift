@@ -81,10 +81,11 @@ struct Restore {
         do {
             try restore.prepare()
             try restore.describe(over: lock)
-            try restore.open()
+            let wasInCluster = try restore.open()
             let kept = try restore.takePlace()
             if let kept { print("The store of before is in \(kept); delete it when it is no longer needed.") }
             print("Restored. Every refresh token of before is void: users sign in again.")
+            if wasInCluster { print("The store belongs to no cluster now: docs/cluster.md, \"Restoring a backup\".") }
         } catch {
             restore.removeFolder()
             throw error
@@ -143,8 +144,9 @@ struct Restore {
         for (kind, count) in undone.counts { print("  \(kind): \(count)") }
     }
 
-    /// Opens the restored store once: it writes the restore to its log of events, and draws an epoch.
-    private func open() throws {
+    /// Opens the restored store once: it writes the restore to its log of events, and draws an epoch. Returns whether
+    /// the backup is that of a cluster's node.
+    private func open() throws -> Bool {
         var configuration = configuration
         configuration.dataDirectory = folder
         // With the journal, the store would make all changes again that came after the backup.
@@ -158,7 +160,8 @@ struct Restore {
         }
         defer { instance.close() }
         let header = backup.header
-        try refusingDamage {
+        return try refusingDamage {
+            let wasInCluster = try instance.project.store.journalPlace() != nil
             try waitFor {
                 // A full store is restored, too: these writes may take its last pages.
                 try await WritePurpose.$current.withValue(.removal) {
@@ -168,6 +171,7 @@ struct Restore {
                     try await instance.project.store.write { try $0.setJournalPlace(nil) }
                 }
             }
+            return wasInCluster
         }
     }
 
@@ -180,8 +184,19 @@ struct Restore {
             try Self.rename("\(path)/data.mdb", name)
             kept = name
         }
-        try Self.rename("\(folder)/witness", "\(path)/witness")
-        try Self.rename("\(folder)/data.mdb", "\(path)/data.mdb")
+        do {
+            try Self.rename("\(folder)/witness", "\(path)/witness")
+        } catch {
+            // The store of before still has its own witness.
+            if let kept { try Self.rename(kept, "\(path)/data.mdb") }
+            throw error
+        }
+        do {
+            try Self.rename("\(folder)/data.mdb", "\(path)/data.mdb")
+        } catch {
+            let former = kept.map { "; the store of before is in \($0)" } ?? ""
+            throw StoreRefusal(description: "\(error): run the restore again\(former)")
+        }
         unlink("\(path)/lock.mdb")
         removeFolder()
         try PrivateFile.syncDirectory(path)

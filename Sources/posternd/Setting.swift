@@ -119,7 +119,8 @@ struct Setting {
                 help: "the schema of the cluster's tables in that database"),
             Setting(
                 key: "journal_password_file", place: .text(\.journalPasswordFile),
-                help: "file with the database's password (default: what libpq finds, such as PGPASSFILE)"),
+                help: "file with the database's password, read for each connection (default: what libpq finds, such as "
+                    + "PGPASSFILE)"),
             Setting(
                 key: "when_behind", place: .text(\.whenBehind),
                 help:

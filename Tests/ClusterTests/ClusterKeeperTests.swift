@@ -155,6 +155,23 @@ import Testing
         }
     }
 
+    @Test func `A node that holds back little is kept when another one holds back too much`() async throws {
+        try await withLaggard { engine, laggard, _ in
+            var limits = LocalEngine.limits
+            let held = try engine.number(
+                "SELECT sum(octet_length(body)) FROM \(Self.journal) WHERE position BETWEEN 5 AND 14")
+            limits.journal.heldBackByteCountMax = held - 1
+            let id = [UInt8](repeating: 7, count: ClusterNode.idByteCount)
+            let near = ClusterNode(id: id, run: id, address: "", version: "")
+            try engine.nodeTables().register(laggard, position: 5)
+            // This node has not registered again since the newest snapshot.
+            try engine.nodeTables().register(near, position: 14)
+            #expect(try engine.nodeTables(limits).trim { true }.dropped == [laggard.id])
+            #expect(try oldest(engine) == 14)
+            #expect(try engine.number("SELECT count(*) FROM postern.postern_node") == 1)
+        }
+    }
+
     @Test func trimmingGoesInBoundedStepsAndEndsWithTheServer() async throws {
         try await withLaggard { engine, _, _ in
             try engine.sql("DELETE FROM postern.postern_node")

@@ -39,6 +39,9 @@ import Testing
 
             let left = try run(flags + ["--cluster-leave"], log: log)
             #expect(left.status == 0 && left.output.contains("has left its cluster"), "\(left.output)")
+            // By this number an operator finds the node that has most, when the engine is lost.
+            let end = try engine.number("SELECT max(position) FROM postern.postern_journal")
+            #expect(left.output.contains("up to entry \(end). "), "\(left.output)")
             let outsider = try run(flags + journal, log: log)
             #expect(outsider.status == 65 && outsider.output.contains("--cluster-init"))
             let single = try NodeProcess(flags, port: port, directory: directory)

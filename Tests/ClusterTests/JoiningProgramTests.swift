@@ -175,6 +175,7 @@ import Testing
             let backup = try #require(names(backups).first { $0.hasPrefix("postern-000001-") })
             let restored = try run(flags(first, engine) + ["--restore-backup", backups + "/" + backup], log: log)
             #expect(restored.status == 0 && restored.output.contains("tenantCreated: 1"), "\(restored.output)")
+            #expect(restored.output.contains("belongs to no cluster now"), "\(restored.output)")
             let alone = try NodeProcess(
                 Array(flags(first, engine).dropLast(2)), port: try freePort(), directory: directory)
             #expect(throws: Failure.self) { try alone.displayName(ofTenant: "later", in: first) }

@@ -16,6 +16,11 @@ import Testing
         }
     }
 
+    /// libpq begins further lines of a message with a tab.
+    @Test func `A message of libpq becomes one line`() {
+        #expect("refused\n\tIs it running?\n".withCString { inOneLine($0) } == "refused; Is it running?")
+    }
+
     @Test func aSchemaHasAPlainName() throws {
         for name in ["", "Postern", "1a", "a b", "a\"b", String(repeating: "a", count: 49), "ä"] {
             #expect(throws: JournalAddress.Problem.self, "\(name)") {

@@ -60,6 +60,47 @@ import Testing
         }
     }
 
+    private let large = [UInt8](repeating: 7, count: 64 << 10)
+
+    /// Puts rows, and deletes each at once, until there is no room for one more.
+    private func useUpRoom(of store: Store) {
+        do {
+            for _ in 0..<10_000 {
+                try store.writeBlocking { [large] in try $0.put(LocalEngine.values, [2], large) }
+                try store.writeBlocking { _ = try $0.delete(LocalEngine.values, [2]) }
+            }
+            Issue.record("there is always room")
+        } catch {
+            #expect(error as? StoreError == .full)
+        }
+    }
+
+    /// The copy keeps the pages of everything that is deleted while it is made.
+    @Test func `A snapshot during which the store runs out of room is given up`() async throws {
+        try await withLocalEngine { engine, directory in
+            try engine.beginCluster(in: directory + "/0")
+            let store = try openTestStore(at: directory + "/0", tables: [LocalEngine.values.declaration]) {
+                $0.journal = try? engine.journal()
+                $0.mapByteCount = 16 << 20
+            }
+            defer { close(store) }
+            // More than fits between LMDB and the reader, so that the copy is not at its end.
+            for number in UInt8(0)..<50 {
+                try await store.write { [large] in try $0.put(LocalEngine.values, [1, number], large) }
+            }
+            var pieceCount = 0
+            #expect(throws: SnapshotProblem.noRoom) {
+                try engine.makeSnapshot(of: store) {
+                    pieceCount += 1
+                    if pieceCount == 3 { useUpRoom(of: store) }
+                    return true
+                }
+            }
+            #expect(pieceCount == 3)
+            #expect(try engine.number("SELECT count(*) FROM postern.postern_snapshot") == 1)
+        }
+    }
+
     @Test func aSnapshotIsCompletedAsTheOperatorHasCommitsMade() async throws {
         try await withNode { engine, node in
             try engine.sql("ALTER ROLE postern SET synchronous_commit = remote_write")

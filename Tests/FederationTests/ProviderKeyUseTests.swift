@@ -48,7 +48,7 @@ import Testing
                     do {
                         try await keys.checkOnce([0], tenant: "a") {
                             try await gate.value()
-                            _ = keys.make([0])
+                            _ = keys.check([0])
                         }
                         return false
                     } catch {
@@ -77,7 +77,7 @@ import Testing
             }
         }
         try await begun.value()
-        try await keys.checkOnce([0], tenant: "b") { _ = keys.make([0]) }
+        try await keys.checkOnce([0], tenant: "b") { _ = keys.check([0]) }
         #expect(keys.keys([0]).count == 1)
         gate.succeed(())
         try await first.value

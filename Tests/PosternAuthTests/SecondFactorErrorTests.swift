@@ -13,13 +13,13 @@ import Testing
         try Auth(configuration: .init(address: "127.0.0.1:1", credentials: .none))
     }
 
-    private static func wayOn(_ reason: Reason, _ metadata: [Failure.Entry]) throws -> AuthError {
+    private static func refusal(_ reason: Reason, _ metadata: [Failure.Entry]) throws -> AuthError {
         let auth = try auth()
         let failure = Failure(.failedPrecondition, reason.name, "", metadata: metadata)
         let refused = RefusedSignIn(backend: auth.backend, auth: auth, providerID: "password") { _ in
             throw AuthError.noCurrentUser
         }
-        return AuthError(failure).withWayOn(for: refused)
+        return AuthError(failure).withPendingSignIn(refused)
     }
 
     @Test func `The hints are read, and those of kinds that are not known are left out`() throws {
@@ -28,7 +28,7 @@ import Testing
             "enrolledAtMicros":5000000}, {"factorId":"f2","kind":"totp"}, {"factorId":"f3","kind":"face"},
             {"kind":"totp"}, 7]
             """
-        let error = try Self.wayOn(
+        let error = try Self.refusal(
             .secondFactorRequired, [.init("pending_credential", "p"), .init("second_factors", hints)])
         #expect(error.code == .secondFactorRequired && error.multiFactorEnrollment == nil)
         let resolver = try #require(error.multiFactorResolver)
@@ -42,22 +42,22 @@ import Testing
 
     @Test(arguments: ["", "{", "{}", "[[]]"])
     func `Without readable hints a recovery code still finishes the sign-in`(hints: String) throws {
-        let error = try Self.wayOn(
+        let error = try Self.refusal(
             .secondFactorRequired, [.init("pending_credential", "p"), .init("second_factors", hints)])
         #expect(error.multiFactorResolver?.hints.isEmpty == true)
     }
 
     @Test func `An enrolment has its credential, and no error has a way on that the server did not give`() throws {
-        let required = try Self.wayOn(.secondFactorEnrollmentRequired, [.init("enrollment_credential", "e")])
+        let required = try Self.refusal(.secondFactorEnrollmentRequired, [.init("enrollment_credential", "e")])
         #expect(required.multiFactorEnrollment != nil && required.multiFactorResolver == nil)
         for reason in [Reason.secondFactorRequired, .secondFactorEnrollmentRequired, .invalidLoginCredentials] {
-            let error = try Self.wayOn(reason, [])
+            let error = try Self.refusal(reason, [])
             #expect(error.multiFactorEnrollment == nil && error.multiFactorResolver == nil)
         }
     }
 
     @Test func `Nothing prints its secret`() throws {
-        let error = try Self.wayOn(
+        let error = try Self.refusal(
             .secondFactorRequired, [.init("pending_credential", "s3cret"), .init("second_factors", "[]")])
         let assertion = TOTPMultiFactorGenerator.assertionForSignIn(withEnrollmentID: "f", oneTimePassword: "s3cret")
         let recovery = RecoveryCodeMultiFactorGenerator.assertionForSignIn(withRecoveryCode: "s3cret")

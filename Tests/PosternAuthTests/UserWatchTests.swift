@@ -126,7 +126,7 @@ import Testing
         for bound in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] as [Int64] {
             #expect(backoff.delay(after: nil, jitter: 0) == .milliseconds(bound * 500))
         }
-        backoff.streamTold()
+        backoff.messageCame()
         #expect(backoff.delay(after: nil, jitter: 0) == .milliseconds(500))
         #expect(backoff.delay(after: .noCurrentUser, jitter: 0) == nil)
     }
@@ -265,7 +265,7 @@ import Testing
                 == [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 150_000, 150_000].map {
                     .milliseconds($0)
                 })
-        backoff.streamTold()
+        backoff.messageCame()
         // A stream that ends without an error has a delay, too.
         #expect(backoff.delay(after: nil, jitter: 0.5) == .milliseconds(750))
         var later = lost

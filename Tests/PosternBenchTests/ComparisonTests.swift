@@ -148,6 +148,17 @@ import Testing
         #expect(throws: BenchError.self) { try Comparison([], [after], threshold: 0.05) }
     }
 
+    @Test func `Failed answers and lost connections are noted`() throws {
+        var random = SeededGenerator(seed: 12)
+        let before = Self.result(&random)
+        var after = before
+        after.operations[0].record.failures["USER_NOT_FOUND", default: Histogram()].record(1)
+        after.connectionsLost = 1
+        let remarks = try Comparison([before], [after], threshold: 0.05).remarks
+        #expect(remarks.contains { $0.contains("lost connections") })
+        #expect(remarks.contains { $0.hasPrefix("up to 0.10 % of a result's requests failed") })
+    }
+
     @Test func `As Markdown no name leaves its cell`() throws {
         var random = SeededGenerator(seed: 11)
         var result = Self.result(&random)

@@ -66,6 +66,6 @@ import Testing
                 #expect(arguments.asked.contains { $0.name == name }, "\(command.name) \(name)")
             }
         }
-        #expect(checked == 213)
+        #expect(checked == 215)
     }
 }

@@ -26,6 +26,17 @@ import Testing
         #expect(throws: BenchError.self) { try report([]).check(slowestMilliseconds: 250) }
     }
 
+    @Test func `Attacks of which none reached the server prove nothing`() throws {
+        var outcome = Outcome()
+        outcome.latency.record(1_000_000)
+        let closed: [(answer: String, count: Int)] = [("connection refused or closed", 9), ("not connected", 2)]
+        let connected: [(answer: String, count: Int)] = [("connected", 1)]
+        let alone = HostileReport(canary: [("get", outcome)], attacks: [("flood", closed)])
+        #expect { try alone.check(slowestMilliseconds: 250) } throws: { ($0 as? BenchError)?.kind == .failed }
+        let beside = HostileReport(canary: [("get", outcome)], attacks: [("flood", closed), ("slow", connected)])
+        try beside.check(slowestMilliseconds: 250)
+    }
+
     @Test func `Each part of a choice of attacks has to choose one`() throws {
         let names = ["app key flood", "long passwords", "tenant admin flood"]
         #expect(try HostileCommand.chosen("", among: names) == Set(names))

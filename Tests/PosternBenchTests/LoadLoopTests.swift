@@ -37,11 +37,15 @@ import Wire
         var loop: LoadLoop? = try network.map { try LoadLoop(Self.workload(), over: $0, slotsPerLane: slots) }
         network = nil
         let periods = RunPeriods(from: .now, warmup: .zero, counted: counted, drain: .seconds(5))
-        try loop?.run(periods, pacing) { received.value >= most }
-        let recorder = try #require(loop?.recorder)
+        let outcome = Result<Void, any Error> {
+            if let loop { try loop.run(periods, pacing) { received.value >= most } }
+        }
+        let measured = loop?.recorder
         let lost = loop?.connectionsLost ?? 0
         loop = nil
         server.finish()
+        try outcome.get()
+        let recorder = try #require(measured)
         return (recorder.operations[PosternBench.Operation.get.rawValue], recorder, lost, received.value)
     }
 
@@ -64,6 +68,22 @@ import Wire
         }
         #expect(result.connectionsLost == 1)
         #expect(result.record.errors == ["CONNECTION_LOST": 2])
+    }
+
+    @Test func `A closed loop whose server takes no more requests says that it ended early`() throws {
+        #expect {
+            _ = try run(
+                connections: 2, slots: 1, .closed(inFlight: 1, think: .zero), counted: .seconds(3_600)
+            ) { streams, output in
+                _ = Self.answerAtOnce(streams, &output)
+                if streams.contains(where: { $0 > 9 }) {
+                    ControlFrame.goAway(lastStream: StreamID.max, .shutdown).append(to: &output)
+                }
+                return true
+            }
+        } throws: { error in
+            "\(error)".contains("ended early")
+        }
     }
 
     @Test func `A request of a schedule counts from when it was due, also when the server stood still`() throws {

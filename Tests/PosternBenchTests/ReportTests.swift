@@ -121,6 +121,11 @@ import Testing
         #expect(merged.target == 1_040 && merged.achieved == 1_000)
         #expect(merged.series.map(\.sentCount) == [512, 1_024, 512])
         #expect(merged.startedAt == exampleResult().startedAt)
+        // Both ran on the server's machine: neither is another program's load.
+        var one = exampleResult()
+        one.machineCPUMicroseconds += one.generatorCPUMicroseconds
+        let both = try RunResult.merged([one, one])
+        #expect(both.otherCPUShare == 0.2 && both.processorCount == one.processorCount)
         late.startedAt += 86_400_000_000
         #expect(throws: BenchError.self) { try RunResult.merged([late, exampleResult()]) }
         late.sliceSeconds = 2

@@ -56,6 +56,7 @@ import Testing
         var result = exampleResult()
         result.ownLag.record(5)
         result.notSent = ["SKIPPED": 2]
+        result.journeysBegun = 3
         #expect(faults(result.json, schema, "result") == [])
         result.isOpenLoop = false
         result.target = nil

@@ -122,6 +122,38 @@ func exampleResult() -> RunResult {
         #expect(table.contains("WARNING: 500 a second were achieved of 520 asked for"))
     }
 
+    @Test func `CPU time is divided by the answers of the same time`() {
+        var result = exampleResult()
+        // These came after the end, from a queue.
+        for _ in 0..<1_000 { result.operations[0].record.response.record(5_000) }
+        #expect(result.cpuMicrosecondsPerRequest == 2)
+        #expect(result.loadMicrosecondsPerRequest == 500_000.0 / 1_024)
+    }
+
+    @Test func `The achieved share is of what was due, and of the journeys of a scenario`() throws {
+        var result = exampleResult()
+        // Fewer requests were due than the rate of 520 says on average, and all went well.
+        for _ in 0..<1_000 { result.ownLag.record(1_000) }
+        #expect(result.achievedShare == 1)
+        #expect(!result.warnings.contains { $0.contains("were achieved of") })
+        result.notSent = ["SKIPPED": 1_000]
+        #expect(result.achievedShare == 0.5)
+        result.journeysBegun = 400
+        #expect(result.achievedShare == 0.2)
+        #expect(result.warnings.contains("400 of 2000 journeys that were due began in time"))
+        #expect(RunTable(result: result).text.contains("500/s in 400 of 2000 journeys that were due, "))
+        #expect(try ResultReader(path: "r").result(result.encoded).journeysBegun == 400)
+    }
+
+    @Test func `One busy thread among others is told`() throws {
+        var result = exampleResult()
+        result.generatorThreads = 4
+        #expect(!result.isGeneratorLimited)
+        result.busiestThreadShare = 0.95
+        #expect(result.isGeneratorLimited && result.warnings.contains { $0.contains("the busiest 0.95") })
+        #expect(try ResultReader(path: "r").result(result.encoded).isGeneratorLimited)
+    }
+
     @Test func `A log of histograms has a line for each slice and each kind of failure`() throws {
         var result = exampleResult()
         result.operations[0].record.failures = ["A, B\n": result.operations[0].record.response]
@@ -139,7 +171,9 @@ func exampleResult() -> RunResult {
         let lines = SeriesCSV(result: result).text.split(separator: "\r\n")
         #expect(lines[0].hasPrefix("second,operation,ok,errors,p50_us"))
         #expect(lines[1].hasPrefix("1,get,1000,12,500"))
-        #expect(lines[2] == "2,\"a \"\"b\"\",c\",0,0,0.0,0.0,0.0,0.0,0.0,512,3,520.0,0.500")
+        #expect(lines[2] == "2,\"a \"\"b\"\",c\",0,0,,,,,,512,3,520.0,0.500")
+        // A second in which nothing was answered is there, too.
+        #expect(lines.count == 4 && lines[3] == "2,get,0,0,,,,,,512,3,520.0,0.500")
     }
 
     @Test func `Decimals are rounded and keep their zeros`() {

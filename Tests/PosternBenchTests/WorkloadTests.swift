@@ -86,6 +86,10 @@ import Wire
             }
         }
         #expect(emails.count == 300)
+        // A thousand new users a second for a day: a driver does not come to the numbers of the next one.
+        #expect(Workload.freshNumbersMax > 86_400 * 1_000)
+        // The numbers of a hundred drivers, without the placeholder.
+        #expect(99 * Workload.freshNumbersMax < FrameTemplate.placeholder - Workload.freshNumbersMax + 2)
     }
 
     @Test func `Tokens are verified in turn, and no more of them than asked for`() throws {

@@ -31,11 +31,11 @@ import Testing
 
     @Test func `A bucket is full again when its rate has made good what was spent`() {
         var bucket = TokenBucket(size: 10, now: start)
-        #expect(bucket.isFull(at: 2, size: 10) == start)
+        #expect(bucket.fullAgain(perSecond: 2, size: 10) == start)
         bucket.spend(5, size: 10)
-        #expect(bucket.isFull(at: 2, size: 10) == start + .seconds(3))
+        #expect(bucket.fullAgain(perSecond: 2, size: 10) == start + .seconds(3))
         // The rate is zero, next to zero, or negative.
-        for rate in [0, 1e-300, -1] { #expect(bucket.isFull(at: rate, size: 10) == start + .hours(24)) }
+        for rate in [0, 1e-300, -1] { #expect(bucket.fullAgain(perSecond: rate, size: 10) == start + .hours(24)) }
     }
 
     @Test func `A clock that is set back refills nothing and stops nothing`() {

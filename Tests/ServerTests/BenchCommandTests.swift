@@ -138,12 +138,16 @@ import Testing
     }
 
     /// Starts a run of an hour, and lets `end` stop it or its server once it is under way. Returns its exit status.
-    private static func cutShort(_ directory: String, _ port: UInt16, _ end: (ChildProcess) -> Void) throws -> Int32? {
+    private static func cutShort(
+        _ directory: String, _ port: UInt16,
+        _ words: [String] = ["run", "--rate", "100", "--seconds", "3600"], _ end: (ChildProcess) -> Void
+    ) throws -> Int32? {
         let bench = try ChildProcess(
             ChildProcess.built("postern-bench"),
-            [
-                "run", "--server", "127.0.0.1:\(port)", "--key-file", "\(directory)/admin-key", "--mix", "health=1",
-                "--rate", "100", "--seconds", "3600", "--warmup", "0", "--json", "\(directory)/r.json",
+            words + [
+                "--server", "127.0.0.1:\(port)", "--key-file", "\(directory)/admin-key", "--mix", "health=1",
+                "--warmup",
+                "0", "--json", "\(directory)/r.json",
             ], output: "\(directory)/said")
         // Waits until the run has told of its first second.
         for _ in 0..<1_200 where !said(directory).contains("1 s: ") { usleep(50_000) }
@@ -175,6 +179,43 @@ import Testing
             #expect(Self.said(directory).contains("interrupted: the figures are partial"), "\(Self.said(directory))")
             let written = String(decoding: readFile("\(directory)/r.json") ?? [], as: UTF8.self)
             #expect(written.contains("\"interrupted\": true"))
+        }
+    }
+
+    @Test func aSearchThatIsInterruptedSaysNothingAboutTheRateItTried() throws {
+        try Self.withPosternd { directory, port in
+            let search = ["saturate", "--slo", "p99<30s", "--step-seconds", "3600"]
+            let status = try Self.cutShort(directory, port, search) { $0.send(signal: SIGINT) }
+            #expect(status == 130)
+            let written = String(decoding: readFile("\(directory)/r.json") ?? [], as: UTF8.self)
+            #expect(written.contains("\"failed_per_second\": null"), "\(written.prefix(2_000))")
+        }
+    }
+
+    @Test func anInterruptedStartLeavesNoServerBehind() throws {
+        try withTemporaryDirectory { directory in
+            let port = try CrashTests.freePort()
+            let server = try CrashTests.start(directory, port)
+            _ = try CrashTests.adminKey(directory)
+            server.kill()
+            let bench = try ChildProcess(
+                ChildProcess.built("postern-bench"),
+                [
+                    "start", "--server", "127.0.0.1:\(port)", "--key-file", "\(directory)/admin-key", "--program",
+                    ChildProcess.built("posternd"), "--data-directory", directory, "--starts", "1000",
+                ], output: "\(directory)/said")
+            for _ in 0..<2_000 {
+                if let client = try? RawClient(port: port) {
+                    client.close()
+                    break
+                }
+                usleep(10_000)
+            }
+            bench.send(signal: SIGTERM)
+            #expect(bench.wait(seconds: 60) == 130, "\(Self.said(directory))")
+            // A server that was left behind would hold the directory.
+            let next = try CrashTests.start(directory, try CrashTests.freePort())
+            next.kill()
         }
     }
 

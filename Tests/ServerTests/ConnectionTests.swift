@@ -93,6 +93,23 @@ import Wire
         }
     }
 
+    /// The connection itself ends the call, which has begun already.
+    @Test func aDeadlineNamesItsRequest() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            let given = OutgoingMetadata.Entry(key: "x-request-id", value: "late-1")
+            try client.send(
+                client.request(
+                    "postern.v1.Tenants/WatchDenials", TenantsWatchDenialsRequest(), stream: client.nextStream(),
+                    kind: .remoteClosed, metadata: [given], timeoutNanoseconds: 100_000_000))
+            let envelope = try WireResponse(decoding: try client.readFrame().payload)
+            #expect(envelope.status?.code == StatusCode.deadlineExceeded.rawValue)
+            #expect(envelope.metadata.first { $0.key == "x-request-id" }?.value == "late-1")
+            let details = envelope.status?.details.map(\.typeURL) ?? []
+            #expect(details.contains("type.googleapis.com/google.rpc.RequestInfo"))
+        }
+    }
+
     @Test func aCancelledStreamGivesItsPlaceBack() async throws {
         try await withServer(configure: {
             $0.limits.streamsMax = 4

@@ -247,8 +247,9 @@ import Testing
                 expectRefusal("INVALID_HASH_SPEC") { _ = try Self.importAll(server, [], specs) }
             }
             #expect(try Self.importAll(server, [], (0..<1_000).map { named("s\($0)") }).checkpoint == 0)
-            func phone(_ id: Text = "") -> ImportSecondFactor {
-                ImportSecondFactor(factor: SecondFactor(factorID: id, kind: .phone, phoneNumber: "+14155550102"))
+            func phone(_ id: Text = "", number: Int = 2) -> ImportSecondFactor {
+                let phoneNumber = Text("+1415555010\(number)")
+                return ImportSecondFactor(factor: SecondFactor(factorID: id, kind: .phone, phoneNumber: phoneNumber))
             }
             func totp(_ count: Int) -> ImportSecondFactor {
                 ImportSecondFactor(
@@ -260,8 +261,10 @@ import Testing
                 ([ImportSecondFactor(factor: SecondFactor(kind: .phone, phoneNumber: "1"))], "INVALID_PHONE_NUMBER"),
                 ([totp(9)], "INVALID_SECOND_FACTOR"), ([totp(65)], "INVALID_SECOND_FACTOR"),
                 ([phone("x"), phone("x")], "INVALID_SECOND_FACTOR"),
-                ((0..<6).map { _ in phone() }, "INVALID_SECOND_FACTOR"),
-                ((0..<5).map { _ in phone() }, ""), ([totp(10), totp(64)], ""),
+                // Whoever removes the factor of a stolen phone means the phone.
+                ([phone("x"), phone("y")], "INVALID_SECOND_FACTOR"),
+                ((0..<6).map { phone(number: $0) }, "INVALID_SECOND_FACTOR"),
+                ((0..<5).map { phone(number: $0) }, ""), ([totp(10), totp(64)], ""),
             ]
             let rows = cases.enumerated().map { ImportUser(uid: Text("u\($0)"), secondFactors: $1.0) }
             let answer = try Self.importAll(server, rows, [])

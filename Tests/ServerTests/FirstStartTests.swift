@@ -30,7 +30,8 @@ import Wire
     }
 
     /// posternd refuses a directory that held a store.
-    @Test(arguments: ["admin-key", "admin-key.old", "witness"]) func aLostDataFileIsNotReplaced(left: String) throws {
+    @Test(arguments: ["admin-key", "admin-key.old", "witness", "restore.new"])
+    func aLostDataFileIsNotReplaced(left: String) throws {
         try withTemporaryDirectory { directory in
             let data = directory + "/data"
             mkdir(data, 0o700)

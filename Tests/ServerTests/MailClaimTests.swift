@@ -34,7 +34,7 @@ import Testing
         let held = try await client.newestMail { $0.state == .held }
         try client.deliverByWebhook(url: url)
         try await client.server.project.store.write { transaction in
-            var stored = try transaction.outboxMessage(held.messageID, tenantID: .empty)
+            var stored = try transaction.reading.outboxMessage(held.messageID, tenantID: .empty)
             stored.message?.state = .pending
             stored.message?.nextAttemptAtMicros = until.microseconds
             stored.claimant = claimant

@@ -48,6 +48,11 @@ actor MemoryCarrier: CallCarrier {
     private var calls: [UInt32: PendingCall] = [:]
     private var lastStream: UInt32 = 0
     private var turns: Turns?
+    /// The turns that calls took for pages, and for work that takes as long.
+    private(set) var pageTurnCount = 0
+    private(set) var workTurnCount = 0
+    /// The messages of all streams.
+    private(set) var streamedCount = 0
 
     init(router: Router, loop: EventLoop) {
         self.router = router
@@ -153,17 +158,20 @@ actor MemoryCarrier: CallCarrier {
     func endStream(_ stream: UInt32) { end(stream) }
 
     func run(
-        stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject?, requestByteCount: Int,
-        _ operation: @escaping @Sendable (isolated MemoryCarrier) async -> Void
+        stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject?, requestID: Text,
+        requestByteCount: Int, _ operation: @escaping @Sendable (isolated MemoryCarrier) async -> Void
     ) {
         calls[stream]?.outcome.deadline = deadline
         Task.immediate(executorPreference: loop) { await operation(self) }
     }
 
     func awaitsPage() {}
-    func pageTurn(stream: UInt32, line: Text) async throws {}
+    func pageTurn(stream: UInt32, line: Text) async throws { pageTurnCount += 1 }
     /// The next turn is always this call's: nobody else works on this loop.
-    func workTurn(line: Text) async throws { await Task.yield() }
+    func workTurn(line: Text) async throws {
+        workTurnCount += 1
+        await Task.yield()
+    }
 
     func send<Made: Sendable>(
         stream: UInt32, heldByteCount: Int, turn: MakingTurn?,
@@ -177,6 +185,7 @@ actor MemoryCarrier: CallCarrier {
         let (hasMessage, made) = try write(&message)
         if hasMessage {
             calls[stream]?.outcome.messages.append(message.copyBytes())
+            streamedCount += 1
             noteAnswer()
         }
         return made

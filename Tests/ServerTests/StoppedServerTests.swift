@@ -50,6 +50,23 @@ import Testing
         }
     }
 
+    @Test func `A restore that cannot put the witness in its place leaves the store of before in its own`() async throws
+    {
+        try await withTemporaryDirectory { directory in
+            let (data, masterKey) = ("\(directory)/data", MasterKey.generate(random: .system))
+            try await withServer(directory: data, clock: ManualClock(), masterKey: masterKey) { server in
+                writeFile("\(directory)/backup", try BackupTests.take(server))
+            }
+            BackupTests.write(masterKey, to: "\(data)/master-key")
+            let before = try #require(readFile("\(data)/data.mdb"))
+            // A file cannot take the place of a directory.
+            #expect(unlink("\(data)/witness") == 0 && mkdir("\(data)/witness", 0o700) == 0)
+            let ended = try BackupTests.posternd(data, ["--restore-backup", "\(directory)/backup"])
+            #expect(ended.status == 1 && ended.said.contains("witness"), "\(ended.said)")
+            #expect(readFile("\(data)/data.mdb") == before)
+        }
+    }
+
     /// The server, which is not root, could not open what root has made.
     @Test func `As root, a command does not change the store of another user`() throws {
         try withTemporaryDirectory { directory in

@@ -1,5 +1,6 @@
 import Base
 import Journal
+import Synchronization
 import TestSupport
 import Testing
 
@@ -48,6 +49,7 @@ import Testing
     @Test func aNodeWhoseClockIsWrongChangesNothingAndGoesOnWhenItIsRight() async throws {
         let (engine, clock) = (ManualClock(), ManualClock())
         let rows = MemoryJournal.Rows(beginning: JournaledNodes.beginning, clock: engine.clock)
+        let troubles = Mutex<[StoreTrouble?]>([])
         try await withTemporaryDirectory { directory in
             try JournaledNodes.join(directory)
             let store = try openTestStore(at: directory, tables: JournaledNodes.tables) { configuration in
@@ -56,6 +58,7 @@ import Testing
                 configuration.clock = clock.clock
                 configuration.timeMark = { clock.clock.now() }
                 configuration.limits.journal.clockPatience = .zero
+                configuration.onTrouble = { trouble in troubles.withLock { $0.append(trouble) } }
             }
             defer { close(store) }
             try await store.write { try $0.put(JournaledNodes.values, [1], [1]) }
@@ -65,6 +68,7 @@ import Testing
                 try await store.write { try $0.put(JournaledNodes.values, [1], [3]) }
             }
             #expect(store.journalStatus?.isClockWrong == true)
+            #expect(troubles.withLock { $0 } == [StoreTrouble.clockWrong])
             // A write that changes nothing is answered, and the store's mark did not follow the clock.
             try await store.reachJournalEnd()
             let mark = try #require(try store.timeMark())
@@ -74,6 +78,7 @@ import Testing
             try await store.write { try $0.put(JournaledNodes.values, [1], [4]) }
             #expect(try store.read { try $0.get(JournaledNodes.values, [1]) } == [4])
             #expect(store.journalStatus?.isClockWrong == false)
+            #expect(troubles.withLock { $0 } == [StoreTrouble.clockWrong, nil])
         }
     }
 }

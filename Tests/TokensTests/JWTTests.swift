@@ -34,6 +34,23 @@ import Testing
         #expect(jwt.keyID == nil)
     }
 
+    @Test func `A header without a kid, or a long one, names no key`() {
+        func namesNoKey(_ header: String) -> Bool {
+            TokenForge.token(header: utf8(header)).withUnsafeBytes { JWT.namesNoKey($0) }
+        }
+        #expect(namesNoKey(#"{"alg":"ES256"}"#))
+        #expect(!namesNoKey(#"{"alg":"ES256","kid":"k"}"#))
+        // 760 bytes are 1,014 characters, and 780 are 1,040.
+        for (byteCount, isLong) in [(760, false), (780, true)] {
+            let rest = #"{"alg":"ES256","kid":"k","x":""}"#.utf8.count
+            let text = String(repeating: "x", count: byteCount - rest)
+            #expect(namesNoKey(#"{"alg":"ES256","kid":"k","x":"\#(text)"}"#) == isLong, "\(byteCount)")
+        }
+        for other in ["", ".", "token", "a.b.c", "e30", "[].", "?.x"] {
+            #expect(!utf8(other).withUnsafeBytes { JWT.namesNoKey($0) }, "\(other)")
+        }
+    }
+
     @Test func otherThanThreePartsAreRefused() {
         let parts = parts(token)
         for wrong in [

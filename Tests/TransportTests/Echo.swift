@@ -12,7 +12,9 @@ final class Echo: Dispatcher {
     static let hold = "test.Service/Hold"
     /// The method that answers with the peer's address.
     static let who = "test.Service/Who"
-    /// The line of all its connections.
+    /// The method whose request names the line of its connection, if it is the connection's first request.
+    static let enter = "test.Service/Enter"
+    /// The line of the other connections.
     static let line: Text = "tests"
 
     /// The names in clients' certificates, in the order of their handshakes.
@@ -29,7 +31,9 @@ final class Echo: Dispatcher {
     func handle(
         _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection
     ) {
-        connection.authenticated(line: Self.line)
+        let isEntering = request.method.elementsEqual("Enter".utf8)
+        let line = isEntering ? (try? WireKeyValue(decoding: request.payload))?.key : nil
+        connection.authenticated(line: line ?? Self.line)
         if request.method.elementsEqual("Hold".utf8) {
             connection.run(stream: stream, kind: kind, deadline: .distantFuture, requestByteCount: 0) { _ in
                 try? await Promise<Void>().cancellableValue()

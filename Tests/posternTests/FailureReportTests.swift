@@ -48,6 +48,17 @@ import Testing
                 """)
     }
 
+    @Test(
+        arguments: [
+            ("Cannot reach a:1: The server's certificate was refused: hostname mismatch.", "--ca-file FILE"),
+            ("Cannot reach a:1: Connection refused.", "is posternd running there?"),
+        ])
+    func `A refused certificate is no missing server`(message: String, hint: String) {
+        let test = TestConsole()
+        FailureReport(Failure(.connectionFailed, message), at: nil).print(.table, to: test.console)
+        #expect(test.said.hasPrefix("error: \(message) [CONNECTION_FAILED]\nhint: \(hint)"), "\(test.said)")
+    }
+
     @Test(arguments: [Reason.connectionLost, .storeUnavailable])
     func `Whether a change was made is to be looked up if nobody knows`(reason: Reason) {
         let test = TestConsole()

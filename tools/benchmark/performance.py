@@ -26,7 +26,7 @@ def steps(csv):
     seconds = {}
     for line in csv.splitlines()[1:]:
         cells = line.split(",")
-        if cells[11]:
+        if cells[11] and cells[4]:  # without answers there are no latencies
             before = seconds.get(cells[0], (0, 0, 0))
             seconds[cells[0]] = (float(cells[11]), max(before[1], float(cells[4]) / 1000), max(before[2], float(cells[6]) / 1000))
     return list(seconds.values())

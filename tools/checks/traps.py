@@ -22,7 +22,7 @@ SITES = re.compile("|".join([
     r"\bOpenSSL\.fail\b",
     r"(?<=[\w)\]}>])!(?=[\s.,)\]\[}:?(]|$)",
     r"\b(?:try|as)!",
-    rf"\b{INTEGERS}\((?!exactly:|clamping:|truncatingIfNeeded:|bitPattern:|ascii:|bigEndian:|littleEndian:|\))",
+    rf"\b{INTEGERS}\((?!exactly:|clamping:|truncatingIfNeeded:|bitPattern:|ascii:|bigEndian:|bigEndianBytes:|littleEndian:|\))",
     r"\b\w*(?:Micros|Millis|Nanos)\b\s+[-+*]\s|\s[-+*]\s(?:\w+\.)*\w*(?:Micros|Millis|Nanos)\b",
 ]), re.MULTILINE)
 # Conversions whose argument always fits: a byte, the size or count of something in memory, a constant of C, or a value that

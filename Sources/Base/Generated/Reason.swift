@@ -485,7 +485,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// The API key was revoked, and cannot be used again. Make another one.
     case apiKeyRevoked = 335
     /// A second factor of an import needs a phone number, or a TOTP secret of 10 to 64 bytes; there are at most 5,
-    /// each with an id of its own.
+    /// each with an id and, for a phone, a number of its own.
     case invalidSecondFactor = 306
     /// No connection could be made, and the call was not sent. `retryAfter` is when the channel tries again.
     case connectionFailed = 167

@@ -26,6 +26,7 @@ extension PasswordCredential {
         }
         return try? PasswordCredential(stored: Text(cost.string + tail))
     }
+
     /// Salt, the id of a signer key if there is one, and the computed bytes.
     private static func foreignTail(_ id: String, _ cost: Text, _ encoded: (Int) -> String) -> String {
         // Not bytes: an id that is not ASCII is no id of ours either way.

@@ -2,8 +2,8 @@ public import Base
 public import Messages
 public import Rules
 
-/// The effect of a proved credential on an account. It is decided inside the write transaction, over what is committed
-/// then.
+/// The effect of a proved credential on an account. It is decided inside the write transaction, from the records that
+/// are committed then.
 public struct AccountEffect: Sendable {
     public var account: Account
     public var kind: EventKind
@@ -25,7 +25,7 @@ public struct AccountEffect: Sendable {
 }
 
 extension AccountEffect {
-    /// The same effect by a person who proved the account's email, which takes the account back.
+    /// This effect by a person who proved the account's email, which takes the account back.
     func takingBack(after proof: ProofOfUnprovedEmail?) -> AccountEffect {
         var effect = self
         effect.account.takeBack(after: proof)
@@ -33,7 +33,7 @@ extension AccountEffect {
         return effect
     }
 
-    /// The same effect with the answer of the tenant's hooks applied to the account. An account that the hooks disable
+    /// This effect with the answer of the tenant's hooks applied to the account. An account that the hooks disable
     /// loses its sessions.
     func changed(by hooks: HookAnswer) -> AccountEffect {
         var effect = self

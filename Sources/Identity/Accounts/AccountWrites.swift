@@ -217,11 +217,11 @@ struct UniqueNames {
         identities = user.providers.filter(\.isFederated).map(IdentityName.init)
     }
 
-    /// Whether two accounts have the same names, compared by what the names are made of.
-    static func areSame(_ one: Account, _ other: Account) -> Bool {
-        one.user.email == other.user.email && one.user.phoneNumber == other.user.phoneNumber
-            && one.user.providers.count == other.user.providers.count
-            && zip(one.user.providers, other.user.providers).allSatisfy {
+    /// Whether both accounts have the same names. Compares the fields that the names are made of, and makes no names.
+    static func areSame(_ first: Account, _ second: Account) -> Bool {
+        first.user.email == second.user.email && first.user.phoneNumber == second.user.phoneNumber
+            && first.user.providers.count == second.user.providers.count
+            && zip(first.user.providers, second.user.providers).allSatisfy {
                 $0.providerID == $1.providerID && $0.rawID == $1.rawID && $0.issuer == $1.issuer
             }
     }

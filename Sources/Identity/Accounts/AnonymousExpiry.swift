@@ -75,7 +75,7 @@ public final class AnonymousExpiry: Sendable {
                 next = key
                 let duration = try expiries[key.tenant] ?? expiry(ofTenant: key.tenant, in: transaction)
                 expiries[key.tenant] = duration
-                if try mayGo(key, expiry: duration, now: now, in: transaction) { found.append(key) }
+                if try seemsExpired(key, expiry: duration, now: now, in: transaction) { found.append(key) }
                 return true
             }
             let isAtEnd = rowCount < Self.rowsMax && found.count < resources.limits.anonymousUsersExpiredPerSweep
@@ -94,7 +94,7 @@ public final class AnonymousExpiry: Sendable {
     }
 
     /// Whether the write that deletes users has to look at this one. A user with a damaged record stays.
-    private func mayGo(
+    private func seemsExpired(
         _ key: UserKey, expiry: Duration, now: Timestamp, in transaction: borrowing ReadTransaction
     ) throws -> Bool {
         guard expiry > .zero else { return false }

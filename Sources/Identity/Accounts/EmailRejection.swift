@@ -25,8 +25,8 @@ extension WriteTransaction {
         try put(Tables.oobCodes, key, rejection)
     }
 
-    /// Notes that `email` left the account. Whoever was mailed there has nothing to take back any more, even if the
-    /// account gets the address again in another way.
+    /// Notes that `email` left the account. The REJECT_EMAIL codes that were mailed there have no effect from then on,
+    /// even if the account gets the address again in another way.
     func noteLeft(_ email: Text, account key: UserKey) throws {
         for (hash, code) in try reading.oobCodes(of: key, .rejectEmail)
         where code.applied && Email(stored: code.recipient) == Email(stored: email) {
@@ -56,11 +56,11 @@ extension ReadTransaction {
     /// TOO_MANY_ATTEMPTS_TRY_LATER when the account has so many valid REJECT_EMAIL codes that the mail of `code` cannot
     /// be used.
     ///
-    /// What ends the sessions of an account reads all of its codes in one write, so that their number is bounded.
+    /// The number of an account's codes is bounded, because a write that ends its sessions reads all of them.
     func checkRoomForRejection(of code: StoredOobCode, account key: UserKey, _ limits: Limits, now: Timestamp) throws {
         let expiries = try otherRejections(of: key, than: code).map(\.expiresAtMicros).filter { now.microseconds < $0 }
         guard expiries.count >= limits.rejectionsPerUserMax else { return }
-        // So many have to expire that there is room for one.
+        // There is room for another code when this one has expired, and those that expire before it.
         let last = expiries.sorted()[expiries.count - limits.rejectionsPerUserMax]
         throw Failure.tooManyAttempts(retryAfter: Timestamp(microseconds: last) - now)
     }

@@ -13,7 +13,7 @@ public struct MailedCodes: Sendable {
 
     private var resources: Resources { users.resources }
 
-    /// Returns what a code is for. Throws INVALID_OOB_CODE, EXPIRED_OOB_CODE.
+    /// The record of a code that may still be used. INVALID_OOB_CODE, EXPIRED_OOB_CODE.
     public func check(_ code: Secret, settings: TenantSettings) throws -> StoredOobCode {
         try resources.store.read { try $0.oobCode(code, tenantID: settings.tenantID, now: resources.clock.now()) }
     }
@@ -127,7 +127,9 @@ public struct MailedCodes: Sendable {
             try await resources.store.write { transaction in
                 var made: User?
                 // A user whom the hook disables is refused, so there is no answer to keep for a repeat.
-                let answer = try transaction.once(account.user.disabled ? .server : origin, now: now) {
+                let answer = try transaction.answeringRepeat(
+                    of: account.user.disabled ? .server : origin, now: now
+                ) {
                     try transaction.insert(account, insteadOf: key, by: code, origin: origin, now: now)
                     made = account.user
                     return AccountsResetPasswordResponse(email: account.user.email)

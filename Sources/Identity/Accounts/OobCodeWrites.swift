@@ -4,7 +4,7 @@ import Rules
 public import Store
 
 extension ReadTransaction {
-    /// Returns what a code is for. Throws INVALID_OOB_CODE, EXPIRED_OOB_CODE.
+    /// The record of a code that may still be used. INVALID_OOB_CODE, EXPIRED_OOB_CODE.
     public func oobCode(_ code: Secret, tenantID: Text, now: Timestamp) throws -> StoredOobCode {
         guard let stored = try get(Tables.oobCodes, TenantHashKey(tenantID, OobCodes.hash(code))), !stored.decoy else {
             throw Failure.invalidOobCode
@@ -13,7 +13,7 @@ extension ReadTransaction {
         return stored
     }
 
-    /// The same for a code of one kind: INVALID_OOB_CODE for a code of another kind.
+    /// The record of a code of this type that may still be used. INVALID_OOB_CODE also for a code of another type.
     func oobCode(_ code: Secret, _ type: OobRequestType, tenantID: Text, now: Timestamp) throws -> StoredOobCode {
         let stored = try oobCode(code, tenantID: tenantID, now: now)
         guard stored.requestType == type else { throw Failure.invalidOobCode }
@@ -84,8 +84,21 @@ struct EmailHolder: Equatable {
 extension OobSubjectKey {
     /// The codes of an account; with `type`, those of this kind.
     fileprivate init(_ key: UserKey, _ type: OobRequestType? = nil) {
+        self.init(key.tenant, subject: OobCodes.subject(uid: key.uid), kind: type?.keyByte)
+    }
+
+    /// The row of a code, or without `codeHash` all codes of its kind and subject.
+    fileprivate init(_ tenantID: Text, of code: StoredOobCode, codeHash: [UInt8] = []) {
+        self.init(
+            tenantID, subject: OobCodes.subject(of: code), kind: code.requestType.keyByte, codeHash: codeHash)
+    }
+}
+
+extension OobRequestType {
+    /// The kind as it stands in the keys of `Tables.oobCodeBySubject`.
+    fileprivate var keyByte: UInt8 {
         // Proof: the kinds of codes have numbers below 128.
-        self.init(key.tenant, subject: OobCodes.subject(uid: key.uid), kind: type.map { UInt8($0.rawValue) })
+        UInt8(rawValue)
     }
 }
 
@@ -97,14 +110,12 @@ extension WriteTransaction {
     /// Keeps a new code, and voids the older ones it replaces.
     func putOobCode(_ code: Secret, _ stored: StoredOobCode, tenantID: Text) throws {
         let hash = OobCodes.hash(code)
-        let subject = OobCodes.subject(of: stored)
-        let kind = UInt8(stored.requestType.rawValue)
         if OobCodes.isVoidedByNewer(stored.requestType) {
-            try removeOobCodes(OobSubjectKey(tenantID, subject: subject, kind: kind))
+            try removeOobCodes(OobSubjectKey(tenantID, of: stored))
         }
         let key = TenantHashKey(tenantID, hash)
         try put(Tables.oobCodes, key, stored)
-        try put(Tables.oobCodeBySubject, OobSubjectKey(tenantID, subject: subject, kind: kind, codeHash: hash), [])
+        try put(Tables.oobCodeBySubject, OobSubjectKey(tenantID, of: stored, codeHash: hash), [])
         try scheduleExpiry(at: stored.forgottenAt, Tables.oobCodes, key)
     }
 
@@ -132,9 +143,7 @@ extension WriteTransaction {
     func removeSignInLinks(toEmailOf account: Account) throws {
         guard !account.user.email.isEmpty, account.user.emailVerified || account.isEmailSetByAdmin else { return }
         let link = StoredOobCode(requestType: .emailSignin, email: account.user.email)
-        // Proof: the kinds of codes have numbers below 128.
-        let kind = UInt8(link.requestType.rawValue)
-        try removeOobCodes(OobSubjectKey(account.key.tenant, subject: OobCodes.subject(of: link), kind: kind))
+        try removeOobCodes(OobSubjectKey(account.key.tenant, of: link))
     }
 
     /// Removes what a proof of the account's email removes besides the account's own fields (`Account.takeBack`): the
@@ -179,11 +188,7 @@ extension WriteTransaction {
         let key = TenantHashKey(tenantID, hash)
         try delete(Tables.oobCodes, key)
         try cancelExpiry(at: stored.forgottenAt, Tables.oobCodes, key)
-        try delete(
-            Tables.oobCodeBySubject,
-            OobSubjectKey(
-                tenantID, subject: OobCodes.subject(of: stored), kind: UInt8(stored.requestType.rawValue),
-                codeHash: hash))
+        try delete(Tables.oobCodeBySubject, OobSubjectKey(tenantID, of: stored, codeHash: hash))
     }
 }
 

@@ -1,8 +1,8 @@
 import Base
 public import Crypto
 
-/// How many password hashes were computed, by kind. Each costs milliseconds, so whoever can count them from outside
-/// must not learn from that whether an account exists. Any thread.
+/// How many password hashes were computed, by kind. Each hash takes milliseconds, so a caller can measure how many its
+/// request cost: the number must not tell whether an account exists. Any thread.
 public final class PasswordHashCounts: Sendable {
     private let counters = PasswordCredential.Kind.allCases.map { (kind: $0, counter: Counter()) }
 

@@ -33,15 +33,9 @@ public final class PasswordService: Sendable {
     /// The stored form of a new password's hash.
     public func hash(_ password: Secret, settings: TenantSettings, deadline: Instant) async throws -> Text {
         let profile = profile(for: settings)
-        let random = random
-        return try await pool.run(
-            tenant: settings.tenantID, deadline: deadline, cost: WorkCost(profile.work)
-        ) { [arena, computed] in
-            computed.add(.argon2id)
-            let canonical = PasswordBytes.canonical(password)
-            return try arena.with(memoryOf: profile.work) {
-                try PasswordCredential.hash(canonical, profile: profile, random: random).stored
-            }
+        let cost = WorkCost(profile.work)
+        return try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [self] in
+            try newHash(of: password, profile)
         }
     }
 
@@ -63,25 +57,15 @@ public final class PasswordService: Sendable {
         }
         let signerKey = try credential.signerKeyID.map { try self.signerKey($0, tenantID: settings.tenantID) }
         let profile = profile(for: settings)
-        let random = random
         let cost = WorkCost(credential.work, rehashedAs: credential.needsRehash(under: profile) ? profile : nil)
-        return try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [arena, computed] in
+        return try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [self] in
             check?.begin()
             for candidate in PasswordBytes.candidates(password, for: credential.kind) {
-                try Self.checkTime(deadline)
-                computed.add(credential.kind)
-                let isRight = try arena.with(memoryOf: credential.work) {
-                    try credential.verify(candidate, signerKeys: { _ in signerKey })
-                }
-                guard isRight else { continue }
+                guard try isRight(candidate, credential, signerKey, deadline: deadline) else { continue }
                 check?.foundRight()
                 guard credential.needsRehash(under: profile) else { return .right }
-                let canonical = PasswordBytes.canonical(password)
                 try Self.checkTime(deadline)
-                computed.add(.argon2id)
-                return try arena.with(memoryOf: profile.work) {
-                    .rightRehashed(try PasswordCredential.hash(canonical, profile: profile, random: random).stored)
-                }
+                return .rightRehashed(try newHash(of: password, profile))
             }
             return .wrong
         }
@@ -95,15 +79,11 @@ public final class PasswordService: Sendable {
         let works = credentials.map(\.work)
         let cost = WorkCost(
             time: works.reduce(.zero) { $0 + $1.time }, memoryByteCount: works.map(\.memoryByteCount).max() ?? 0)
-        return try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [arena, computed] in
+        return try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [self] in
             try credentials.indices.filter { index in
                 let credential = credentials[index]
                 return try PasswordBytes.candidates(password, for: credential.kind).contains { candidate in
-                    try Self.checkTime(deadline)
-                    computed.add(credential.kind)
-                    return try arena.with(memoryOf: credential.work) {
-                        try credential.verify(candidate, signerKeys: { _ in signerKey })
-                    }
+                    try isRight(candidate, credential, signerKey, deadline: deadline)
                 }
             }
         }
@@ -116,20 +96,38 @@ public final class PasswordService: Sendable {
         let credential = try store.read { try decoy(for: email, settings: settings, in: $0) }
         let signerKey = Secret(random.bytes(64))
         let cost = WorkCost(credential.work)
-        try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [arena, computed] in
+        try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [self] in
             check?.begin()
             // As often as for a real hash: a password that NFC changes is tried in both forms.
             for candidate in PasswordBytes.candidates(password, for: credential.kind) {
-                try Self.checkTime(deadline)
-                computed.add(credential.kind)
-                _ = try arena.with(memoryOf: credential.work) {
-                    try credential.verify(candidate, signerKeys: { _ in signerKey })
-                }
+                _ = try isRight(candidate, credential, signerKey, deadline: deadline)
             }
         }
     }
 
-    /// Seals an import's signer key; returns the id that its hashes name it by.
+    /// Whether one form of a password belongs to the hash. DEADLINE_EXCEEDED before anything is computed.
+    @available(*, noasync, message: "password pool only")
+    private func isRight(
+        _ candidate: Secret, _ credential: PasswordCredential, _ signerKey: Secret?, deadline: Instant
+    ) throws -> Bool {
+        try Self.checkTime(deadline)
+        computed.add(credential.kind)
+        return try arena.with(memoryOf: credential.work) {
+            try credential.verify(candidate, signerKeys: { _ in signerKey })
+        }
+    }
+
+    /// The stored form of a new hash of the password.
+    @available(*, noasync, message: "password pool only")
+    private func newHash(of password: Secret, _ profile: PasswordHashProfile) throws -> Text {
+        computed.add(.argon2id)
+        let canonical = PasswordBytes.canonical(password)
+        return try arena.with(memoryOf: profile.work) {
+            try PasswordCredential.hash(canonical, profile: profile, random: random).stored
+        }
+    }
+
+    /// Seals an import's signer key. Returns the id by which the imported hashes name it.
     func signerKeyRecord(_ signerKey: Secret) throws -> (id: Text, record: StoredHashSecret) {
         let digest = signerKey.withBytes { Digest.sha256($0) }
         let id = Text(unchecked: Base64.url.encode(digest.prefix(16)))
@@ -177,8 +175,7 @@ extension PasswordService {
     ) throws -> PasswordCredential {
         let costs = try transaction.passwordHashCosts(tenantID: settings.tenantID, limit: Self.costsMax)
         let total = costs.reduce(UInt64(0)) { $0 &+ UInt64($1.count) }
-        let choice = HMACKey(settings.secret).tag(of: email.canonical.bytes).prefix(8)
-            .reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        let choice = HMACKey(settings.secret).tag(of: email.canonical.bytes).prefix(8).bigEndianNumber
         var rest = total == 0 ? 0 : choice % total
         for (cost, count) in costs {
             if rest < UInt64(count), let decoy = PasswordCredential.decoy(cost: cost, random: random) { return decoy }

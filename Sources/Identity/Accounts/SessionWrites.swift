@@ -42,6 +42,14 @@ extension ReadTransaction {
         return found ?? nil
     }
 
+    /// The record of one of a user's sessions; nil if the user has no session of this id.
+    func storedSession(_ id: [UInt8], of key: UserKey) throws -> StoredSession? {
+        guard let session = try get(Tables.sessions, SessionKey(id)), session.tenantID == key.tenant,
+            session.uid == key.uid
+        else { return nil }
+        return session
+    }
+
     /// The ids of a user's sessions.
     func sessionIDs(of key: UserKey) throws -> [[UInt8]] {
         var ids: [[UInt8]] = []
@@ -92,9 +100,7 @@ extension WriteTransaction {
     /// Ends one session with its reason, and voids the codes that may have been asked for in it. False when the user
     /// has no such session, or it had ended before.
     func endSession(_ id: [UInt8], of key: UserKey, _ end: SessionEnd, origin: Origin, now: Timestamp) throws -> Bool {
-        guard let session = try get(Tables.sessions, SessionKey(id)), session.tenantID == key.tenant,
-            session.uid == key.uid, session.end == .unspecified
-        else { return false }
+        guard let session = try reading.storedSession(id, of: key), session.end == .unspecified else { return false }
         try put(Tables.sessions, SessionKey(id), session.ended(end, at: now))
         try revokeTokens(ofSession: id, of: key, now: now)
         try removeOobCodesAskedFromSessions(of: key)

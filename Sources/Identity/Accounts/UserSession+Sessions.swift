@@ -13,9 +13,7 @@ extension UserSession {
         let key = key
         return try await write(for: .removal) { transaction in
             if !validateOnly, try transaction.endSession(id, of: key, end, origin: origin, now: now) { return true }
-            guard let session = try transaction.get(Tables.sessions, SessionKey(id)), session.tenantID == key.tenant,
-                session.uid == key.uid
-            else { throw Failure.sessionNotFound }
+            guard try transaction.reading.storedSession(id, of: key) != nil else { throw Failure.sessionNotFound }
             return false
         }
     }

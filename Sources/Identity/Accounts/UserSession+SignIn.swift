@@ -36,7 +36,7 @@ extension UserSession {
         let issue: SignInIssue<(account: Account, isNew: Bool, session: BegunSession)>
         do {
             issue = try await write(for: .session, mayBePutOff: true) { transaction in
-                try transaction.onceIssuing(session: sessionID, origin, now: now) {
+                try transaction.issuingUnlessRepeated(session: sessionID, origin, now: now) {
                     let present = try transaction.settings(openTo: first, of: key.tenant)
                     let entry = try transaction.entry(key, settings: settings, present: present, confirm) {
                         try decide($0, $1).changed(by: hooks)
@@ -83,7 +83,7 @@ extension UserSession {
             by: token, proving: nil, startsAnew: false, settings: settings, origin: origin, deadline: deadline, decide)
     }
 
-    /// The same by a user who has just proved a credential, by a method that the tenant still has switched on. With
+    /// Changes the account as above, for a user who has just proved `first`, if its method is still switched on. With
     /// `startsAnew` the time of the session's login becomes now.
     func change(
         by token: VerifiedToken, proving first: FirstFactor?, startsAnew: Bool, settings: TenantSettings,
@@ -98,7 +98,7 @@ extension UserSession {
             issue = try await write(for: .session, mayBePutOff: true) { transaction in
                 // The grace of the previous refresh token begins in this run, however long the write has waited.
                 let now = clock.now()
-                return try transaction.onceIssuing(session: sessionID, origin, now: now) {
+                return try transaction.issuingUnlessRepeated(session: sessionID, origin, now: now) {
                     var present: TenantSettings?
                     if let first { present = try transaction.settings(openTo: first, of: key.tenant) }
                     let (current, alive) = try transaction.reading.signedIn(
@@ -147,7 +147,7 @@ extension UserSession {
             // The time of this run: device tokens of sign-ins that came before it must not count for a new password.
             let now = clock.now()
             var changed: User?
-            let given = try transaction.once(origin, now: now) {
+            let given = try transaction.answeringRepeat(of: origin, now: now) {
                 guard let current = try transaction.reading.account(key) else { throw Failure.invalidOobCode }
                 let effect = try decide(transaction, current)
                 let user = try transaction.apply(effect, to: current, keeping: nil, origin: origin, now: now).user

@@ -66,12 +66,9 @@ public actor UserSession {
     ) async throws -> SignedIn {
         let now = resources.clock.now()
         if hooks.isDisabled {
-            // A sign-in makes the account as well, and refuses its user.
-            return try await signIn(first, hooks: hooks, settings: settings, origin: origin, deadline: deadline) {
-                [account] _, current in
-                guard current == nil else { throw Failure.duplicateUID }
-                return AccountEffect(account)
-            }
+            // The sign-in refuses the user.
+            return try await signIn(
+                making: account, first, hooks: hooks, settings: settings, origin: origin, deadline: deadline)
         }
         var account = account
         hooks.apply(to: &account)
@@ -84,9 +81,17 @@ public actor UserSession {
                     settings: settings, origin: origin, deadline: deadline, now: now)
             } catch is SecondFactorWanted {}
         }
-        // A sign-in makes the account as well, and has it wait for its factor.
-        return try await signIn(first, settings: settings, origin: origin, deadline: deadline) {
-            [account] _, current in
+        // The sign-in waits for the second factor.
+        return try await signIn(
+            making: account, first, hooks: HookAnswer(), settings: settings, origin: origin, deadline: deadline)
+    }
+
+    /// A sign-in that makes the account, for the outcomes that a sign-up does not have.
+    private func signIn(
+        making account: Account, _ first: FirstFactor, hooks: HookAnswer, settings: TenantSettings, origin: Origin,
+        deadline: Instant
+    ) async throws -> SignedIn {
+        try await signIn(first, hooks: hooks, settings: settings, origin: origin, deadline: deadline) { _, current in
             guard current == nil else { throw Failure.duplicateUID }
             return AccountEffect(account)
         }
@@ -104,7 +109,7 @@ public actor UserSession {
         let key = key
         do {
             _ = try await write { transaction in
-                try transaction.onceIssuing(session: session.id, origin, now: now) {
+                try transaction.issuingUnlessRepeated(session: session.id, origin, now: now) {
                     let present = try transaction.settings(openTo: first, of: key.tenant)
                     try SelfService.checkSignUp(present)
                     guard case .notNeeded = SecondFactorStep.decide(for: account, after: first, settings: present)
@@ -184,7 +189,7 @@ public actor UserSession {
         let now = resources.clock.now()
         let key = key
         return try await write { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
+            try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 let current = try transaction.reading.account(of: asker, now: now)
                 var changed = current
                 try change.apply(to: &changed, now: now)
@@ -207,7 +212,7 @@ public actor UserSession {
                 guard try transaction.reading.account(key) != nil else { throw Failure.userNotFound }
                 return
             }
-            _ = try transaction.once(origin, now: now) {
+            _ = try transaction.answeringRepeat(of: origin, now: now) {
                 if let asker {
                     _ = try transaction.reading.account(of: asker, now: now)
                     try SelfService.checkDeletion(transaction.currentSettings(of: key.tenant))
@@ -231,7 +236,7 @@ public actor UserSession {
                 try transaction.checkInsertable(account)
                 return account.user
             }
-            return try transaction.once(origin, now: now) {
+            return try transaction.answeringRepeat(of: origin, now: now) {
                 if isUIDChosen { return try transaction.insertUnderChosenUID(account, origin: origin, now: now).user }
                 try transaction.insert(account, origin: origin, now: now)
                 return account.user
@@ -250,7 +255,7 @@ public actor UserSession {
                 try transaction.checkUnique(changed, key: key)
                 return changed.user
             }
-            return try transaction.once(origin, now: now) {
+            return try transaction.answeringRepeat(of: origin, now: now) {
                 try transaction.administer(key, change, origin: origin, now: now)
             }
         }

@@ -9,31 +9,31 @@ extension CallerDirectory {
     /// Changes a key; nil leaves a field as it is. API_KEY_NOT_FOUND, INVALID_DISPLAY_NAME, INVALID_QUOTA,
     /// INVALID_EXPIRY, INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY.
     public func update(
-        id: Text, displayName: Text?, quotas: CallerQuotasChange?, use: KeyUse = KeyUse(), by admin: Caller? = nil,
-        validateOnly: Bool, origin: Origin
+        id: Text, displayName: Text?, quotas: CallerQuotasChange?, restrictions: KeyRestrictions = KeyRestrictions(),
+        by admin: Caller? = nil, validateOnly: Bool, origin: Origin
     ) async throws -> ApiKey {
         if let displayName { try Values.checkDisplayName(displayName, limits: resources.limits) }
         try quotas?.check()
         let now = resources.clock.now()
-        try use.check(limits: resources.limits, now: now)
+        try restrictions.check(limits: resources.limits, now: now)
         let known = try await otherAdminKeys(than: id)
         let changed: ApiKey = try await resources.store.write { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
+            try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now)
                 let before = stored
                 if let displayName { key.displayName = displayName }
                 if let quotas { key.quotas = quotas.applied(to: key.quotas) }
                 let wasLasting = key.isLastingAdmin
-                if let addresses = use.allowedAddresses { key.allowedAddresses = addresses }
-                if let expiresAt = use.expiresAtMicros { key.expiresAtMicros = expiresAt }
+                if let addresses = restrictions.allowedAddresses { key.allowedAddresses = addresses }
+                if let expiresAt = restrictions.expiresAtMicros { key.expiresAtMicros = expiresAt }
                 if wasLasting, !key.isLastingAdmin {
                     try transaction.reading.requireOtherAdminKey(than: id, known: known)
                 }
                 // No admin makes a key last longer, or usable from more addresses, than the admin's own key.
-                if quotas != nil || use.allowedAddresses != nil || use.expiresAtMicros != nil {
+                if quotas != nil || restrictions.allowedAddresses != nil || restrictions.expiresAtMicros != nil {
                     try admin?.checkMayMake(key, setsQuotas: quotas != nil)
                 }
-                if let until = use.previousSecretUntilMicros {
+                if let until = restrictions.previousSecretUntilMicros {
                     try stored.endPreviousSecret(&key, until: until, now: now)
                 }
                 stored.apiKey = key
@@ -56,7 +56,7 @@ extension CallerDirectory {
         let now = resources.clock.now()
         let known = try await otherAdminKeys(than: id)
         let revoked: ApiKey = try await resources.store.write { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
+            try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now)
                 guard key.revokedAtMicros == 0 else { return key }
                 if key.isLastingAdmin { try transaction.reading.requireOtherAdminKey(than: id, known: known) }
@@ -102,33 +102,9 @@ extension CallerDirectory {
             await Task.yield()
         }
     }
-
-    /// Adds the keys that were made before there was an index of the keys of each tenant, and notes project-admin keys.
-    func indexOldKeys() async throws {
-        let missing: [ApiKey] = try resources.store.read { transaction in
-            let all = try transaction.apiKeys(after: nil, limit: .max)
-            for key in all where key.isLastingAdmin { adminKeys.note(key) }
-            return try all.filter { key in
-                guard let tenantID = key.onlyTenantID, try transaction.liveTenantExists(tenantID) else { return false }
-                return try !transaction.exists(Tables.apiKeysOfTenants, TenantTextKey(tenantID, key.apiKeyID))
-            }
-        }
-        guard !missing.isEmpty else { return }
-        try await resources.store.write { transaction in
-            for key in missing where try transaction.exists(Tables.apiKeys, TextKey(key.apiKeyID)) {
-                try transaction.noteTenant(of: key)
-            }
-        }
-    }
 }
 
 extension ReadTransaction {
-    /// False for a deleted tenant, whose rows of the index are gone with it.
-    fileprivate func liveTenantExists(_ id: Text) throws -> Bool {
-        if id.isEmpty { return true }
-        return try get(Tables.tenants, TenantPrefix(id))?.deleted == false
-    }
-
     /// A key that the administrator may change. API_KEY_NOT_FOUND, also for a key of another tenant, or with a higher
     /// role; the refusals of `requireValid`.
     func storedAPIKey(
@@ -179,80 +155,16 @@ extension ReadTransaction {
     }
 }
 
-// The limit of the keys that a tenant's admins make. Which keys have ended is found out before the write, because all
-// other writes wait for it.
-
-extension ReadTransaction {
-    /// The ended keys of the tenant that `key` is for, the first to end first. None while the tenant has fewer keys
-    /// than the limit, or where there is no limit.
-    func endedKeys(beside key: ApiKey, by maker: Caller?, limits: Limits, now: Timestamp) throws -> [Text] {
-        guard let tenantID = maker?.limitedTenantID(of: key) else { return [] }
-        let ids = try keyIDs(of: tenantID, limits: limits)
-        guard ids.count >= limits.administration.apiKeysPerTenantMax else { return [] }
-        var ended: [(at: Int64, id: Text)] = []
-        for id in ids {
-            if let at = try endOfKey(id, now: now) { ended.append((at, id)) }
-        }
-        return ended.sorted { ($0.at, $0.id) < ($1.at, $1.id) }.map(\.id)
-    }
-
-    /// Project-admins make any number of keys: far above the limit an exact count is not needed.
-    fileprivate func keyIDs(of tenantID: Text, limits: Limits) throws -> [Text] {
-        var ids: [Text] = []
-        let countMax = 10 * limits.administration.apiKeysPerTenantMax
-        try scan(Tables.apiKeysOfTenants, prefix: TenantPrefix(tenantID), limit: countMax) { row in
-            ids.append(try row.key.text)
-            return true
-        }
-        return ids
-    }
-
-    /// When a key ended; nil while it is in force.
-    fileprivate func endOfKey(_ id: Text, now: Timestamp) throws -> Int64? {
-        try get(Tables.apiKeys, TextKey(id))?.apiKey?.endedAt(now: now)
-    }
-}
-
 extension WriteTransaction {
     /// Adds a tenant's key to the index by which the tenant's keys are found.
     func noteTenant(of key: ApiKey) throws {
         guard let tenantID = key.onlyTenantID else { return }
         try put(Tables.apiKeysOfTenants, TenantTextKey(tenantID, key.apiKeyID), [])
     }
-
-    /// TOO_MANY_API_KEYS when as many keys are in force as the limit. The keys that are not among the `ended` count as
-    /// in force. The key that ended first is deleted for the new one, so that rows of ended keys do not grow without
-    /// bound.
-    func makeRoom(
-        for key: ApiKey, by maker: Caller?, ended: [Text], limits: Limits, now: Timestamp, validateOnly: Bool
-    ) throws {
-        guard let tenantID = maker?.limitedTenantID(of: key) else { return }
-        let countMax = limits.administration.apiKeysPerTenantMax
-        let ids = try Set(reading.keyIDs(of: tenantID, limits: limits))
-        guard ids.count >= countMax else { return }
-        let ended = ended.filter { ids.contains($0) }
-        // A key's end may have been put off since the key was found.
-        let oldest = try ended.first { try reading.endOfKey($0, now: now) != nil }
-        let liveCount = ids.count - (oldest == nil ? 0 : ended.count)
-        guard liveCount < countMax, let oldest else {
-            throw Failure(
-                .tooManyAPIKeys,
-                "The tenant has \(liveCount) API keys in force; revoke one of them, or ask a project-admin.")
-        }
-        if validateOnly { return }
-        try delete(Tables.apiKeys, TextKey(oldest))
-        try delete(Tables.apiKeyUses, TextKey(oldest))
-        try delete(Tables.apiKeysOfTenants, TenantTextKey(tenantID, oldest))
-    }
-}
-
-extension Caller {
-    /// The tenant that may have only so many keys when this caller makes one; nil if there is no limit.
-    fileprivate func limitedTenantID(of key: ApiKey) -> Text? { has(.projectAdmin) ? nil : key.onlyTenantID }
 }
 
 extension StoredApiKey {
-    /// Tells it without decoding the record.
+    /// Whether a record is of a project-admin key. The record is not decoded.
     fileprivate static func isOfProjectAdmin(_ record: UnsafeRawBufferPointer) -> Bool {
         guard let key = firstField(FieldNumber.apiKey, in: record) else { return false }
         // Proof: the numbers of the enumeration are not negative.
@@ -263,12 +175,6 @@ extension StoredApiKey {
 extension ApiKey {
     /// Nil: all tenants.
     var onlyTenantID: Text? { if case .tenantID(let tenantID) = scope?.tenants { tenantID } else { nil } }
-
-    /// When the key was revoked or came to its end; nil while it is in force.
-    fileprivate func endedAt(now: Timestamp) -> Int64? {
-        if revokedAtMicros != 0 { return revokedAtMicros }
-        return expiresAtMicros != 0 && expiresAtMicros <= now.microseconds ? expiresAtMicros : nil
-    }
 
     /// The tenant whose log has the change: a tenant's admin reads the log of the tenant, so its changes are there.
     func logTenantID(changedBy admin: Caller?) -> Text {

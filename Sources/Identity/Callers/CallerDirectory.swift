@@ -25,6 +25,8 @@ public final class CallerDirectory: Sendable {
     /// When keys were last used.
     public let uses: KeyUses
     let adminKeys = KnownAdminKeys()
+    /// Whether `indexOldKeys` has looked at all keys.
+    let hasIndexedOldKeys = Atomic<Bool>(false)
     /// How often a credential was looked up, or looked at again.
     let lookups = Counter()
     private static let scheme = [UInt8]("bearer ".utf8)
@@ -95,9 +97,7 @@ public final class CallerDirectory: Sendable {
     /// The name of a scheme is case-insensitive (RFC 9110 §11.1); one space follows it (§11.4).
     private static func beginsWithScheme(_ authorization: UnsafeRawBufferPointer) -> Bool {
         guard authorization.count >= scheme.count else { return false }
-        return zip(authorization, scheme).allSatisfy { byte, expected in
-            byte == expected || ((0x41...0x5A).contains(byte) && byte | 0x20 == expected)
-        }
+        return zip(authorization, scheme).allSatisfy { $0.lowercasedASCII == $1 }
     }
 
     /// CALLER_UNAUTHENTICATED once the credential a stream began with is revoked, disabled or expired, or its rights
@@ -139,47 +139,46 @@ public final class CallerDirectory: Sendable {
     /// made. So there is never a key whose secret got lost on the way.
     public func create(
         role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, exportsPasswordHashes: Bool = false,
-        quotas: CallerQuotas? = nil, use: KeyUse = KeyUse(), by maker: Caller? = nil, validateOnly: Bool,
-        origin: Origin,
+        quotas: CallerQuotas? = nil, restrictions: KeyRestrictions = KeyRestrictions(), by maker: Caller? = nil,
+        validateOnly: Bool, origin: Origin,
         event: EventKind = .apiKeyCreated, keep: (Secret) throws -> Void = { _ in }
     ) async throws -> (key: ApiKey, secret: Secret) {
         try quotas?.check()
-        var request = try makeKey(
+        var (wanted, secret) = try makeKey(
             role: role, scope: scope, displayName: displayName, trustsEndUserIP: trustsEndUserIP, quotas: quotas)
-        // Otherwise a limited key could make a key without limits.
-        let isInherited = maker.map { !$0.has(.projectAdmin) && $0.quotas != CallerQuotas() } ?? false
         if exportsPasswordHashes {
             guard role.rawValue >= Role.tenantAdmin.rawValue else {
                 throw Failure.invalid(
                     .invalidRole, field: "role", "must be tenant-admin or project-admin to export password hashes")
             }
-            request.stored.apiKey?.exportPasswordHashes = true
+            wanted.exportPasswordHashes = true
         }
         let now = resources.clock.now()
-        try use.check(limits: resources.limits, now: now)
-        request.stored.apiKey?.expiresAtMicros = use.expiresAtMicros ?? 0
-        request.stored.apiKey?.allowedAddresses = use.allowedAddresses ?? []
-        if let wanted = request.stored.apiKey { try maker?.checkMayMake(wanted) }
-        if isInherited { request.stored.apiKey?.quotas = maker?.quotas }
-        let key = request.stored.apiKey ?? ApiKey()
-        try keep(request.secret)
+        try restrictions.check(limits: resources.limits, now: now)
+        wanted.expiresAtMicros = restrictions.expiresAtMicros ?? 0
+        wanted.allowedAddresses = restrictions.allowedAddresses ?? []
+        try maker?.checkMayMake(wanted)
+        // Otherwise a limited key could make a key without limits.
+        if let maker, !maker.has(.projectAdmin), maker.quotas != CallerQuotas() { wanted.quotas = maker.quotas }
+        let (key, stored) = (wanted, StoredApiKey(wanted, secret: secret))
+        try keep(secret)
         let limits = resources.limits
         let ended = try resources.store.read { try $0.endedKeys(beside: key, by: maker, limits: limits, now: now) }
-        try await resources.store.write { [request] transaction in
+        try await resources.store.write { transaction in
             if let maker { try transaction.reading.requireValid(maker, now: now) }
             try transaction.reading.checkExists(key.scope)
-            try transaction.onceOnly(validateOnly ? .server : origin, now: now) {
+            try transaction.refusingRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 try transaction.makeRoom(
                     for: key, by: maker, ended: ended, limits: limits, now: now, validateOnly: validateOnly)
                 if validateOnly { return }
-                try transaction.put(Tables.apiKeys, TextKey(key.apiKeyID), request.stored)
+                try transaction.put(Tables.apiKeys, TextKey(key.apiKeyID), stored)
                 try transaction.noteTenant(of: key)
                 try transaction.appendEvent(
                     event, tenantID: key.logTenantID(changedBy: maker), origin: origin, detail: key.apiKeyID, now: now)
             }
         }
         if !validateOnly { adminKeys.note(key) }
-        return (key, request.secret)
+        return (key, secret)
     }
 
     /// Makes the first project-admin key of an empty store; nil if there are keys, or another node comes first.
@@ -188,10 +187,10 @@ public final class CallerDirectory: Sendable {
             try finish(keeper)
             return nil
         }
-        let (stored, secret) = try makeKey(
+        let (key, secret) = try makeKey(
             role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "first admin key",
             trustsEndUserIP: false, quotas: nil)
-        let (id, now) = (stored.apiKey?.apiKeyID ?? .empty, resources.clock.now())
+        let (id, now, stored) = (key.apiKeyID, resources.clock.now(), StoredApiKey(key, secret: secret))
         try keeper?.keep(secret)
         let isFirst = try await resources.store.write { transaction in
             guard try transaction.reading.isEmpty(Tables.apiKeys) else { return false }
@@ -199,9 +198,13 @@ public final class CallerDirectory: Sendable {
             try transaction.appendEvent(.apiKeyCreated, tenantID: .empty, origin: .server, detail: id, now: now)
             return true
         }
-        if isFirst, let key = stored.apiKey { adminKeys.note(key) }
-        if isFirst { try keeper?.show() } else { try keeper?.discard() }
-        return isFirst ? secret : nil
+        guard isFirst else {
+            try keeper?.discard()
+            return nil
+        }
+        adminKeys.note(key)
+        try keeper?.show()
+        return secret
     }
 
     /// Finishes an earlier start of the server that ended between keeping a secret and showing it.
@@ -218,35 +221,22 @@ public final class CallerDirectory: Sendable {
 
     private func makeKey(
         role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, quotas: CallerQuotas?
-    ) throws -> (stored: StoredApiKey, secret: Secret) {
+    ) throws -> (key: ApiKey, secret: Secret) {
         let grant = try Grant(role: role, scope: scope)
         try Values.checkDisplayName(displayName, limits: resources.limits)
         let id = resources.random.alphanumeric(Self.idByteCount)
-        let secret = Self.secret(of: id, random: resources.random)
         let key = ApiKey(
             apiKeyID: id, role: grant.role, scope: grant.scope, displayName: displayName,
             trustedEndUserIP: trustsEndUserIP, createdAtMicros: resources.clock.now().microseconds,
             quotas: quotas)
-        return (StoredApiKey(apiKey: key, secretHash: Digest.sha256(secret)), Secret(secret))
+        return (key, Secret(Self.secret(of: id, random: resources.random)))
     }
 }
 
-/// Ids of lasting project-admin keys, the newest first: where one of them is looked for first. A key may have ended, or
-/// been changed by another node, since it was noted.
-final class KnownAdminKeys: Sendable {
-    private static let countMax = 16
-    private let noted = Mutex<[Text]>([])
-
-    var ids: [Text] { noted.withLock { $0 } }
-
-    /// Adds a key, or takes it out when it is not, or no longer, such a key.
-    func note(_ key: ApiKey) {
-        noted.withLock { ids in
-            ids.removeAll { $0 == key.apiKeyID }
-            guard key.isLastingAdmin else { return }
-            ids.insert(key.apiKeyID, at: 0)
-            if ids.count > Self.countMax { ids.removeLast() }
-        }
+extension StoredApiKey {
+    /// The record of a new key, which has the hash of its secret and not the secret.
+    fileprivate init(_ key: ApiKey, secret: Secret) {
+        self.init(apiKey: key, secretHash: secret.withBytes { Digest.sha256($0) })
     }
 }
 

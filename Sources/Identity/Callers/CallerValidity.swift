@@ -4,8 +4,8 @@ import Rules
 import Store
 
 extension ReadTransaction {
-    /// Checks that a caller's credential is still what it was when the caller was found: CALLER_UNAUTHENTICATED once it
-    /// is revoked, disabled, expired or deleted, or its rights have changed; API_KEY_EXPIRED, ADDRESS_NOT_ALLOWED.
+    /// Checks that a caller's credential is unchanged since the caller was found: CALLER_UNAUTHENTICATED if it is
+    /// revoked, disabled, expired or deleted, or its rights have changed; API_KEY_EXPIRED, ADDRESS_NOT_ALLOWED.
     /// `peer`: the address of the connection, where it is known.
     ///
     /// Streams make this check again and again. So does each change that makes a credential for callers or gives one
@@ -24,7 +24,7 @@ extension ReadTransaction {
         if let peer { try present.checkAddress(peer) }
     }
 
-    /// The same for a caller by the JWT of a service account.
+    /// Checks that the service account and the key of a caller's JWT are still valid, and the JWT itself.
     private func requireValidAccount(of caller: Caller, now: Timestamp) throws {
         let accountID = ServiceAccountSigners.accountID(ofEmail: caller.id)
         guard let account = try liveServiceAccount(accountID), caller.isStill(account), let keyID = caller.keyID,

@@ -28,7 +28,7 @@ public struct CertificateMappings: Sendable {
         let made = mapping
         return try await resources.store.write { transaction in
             if let maker { try transaction.reading.requireValid(maker, now: now) }
-            return try transaction.once(validateOnly ? .server : origin, now: now) {
+            return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 try transaction.reading.checkExists(made.scope)
                 let key = TextKey(made.certificateMappingID)
                 guard try transaction.reading.get(Tables.certificateMappings, key) == nil else {
@@ -50,7 +50,7 @@ public struct CertificateMappings: Sendable {
     public func delete(id: Text, validateOnly: Bool, origin: Origin) async throws -> CertificateMapping {
         let now = resources.clock.now()
         return try await resources.store.write { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
+            try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 guard
                     let mapping = try transaction.reading.get(Tables.certificateMappings, TextKey(id))?
                         .certificateMapping

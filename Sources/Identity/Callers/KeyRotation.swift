@@ -4,36 +4,6 @@ public import Messages
 public import Rules
 import Store
 
-/// When and from where an API key may be used; nil leaves a field as it is.
-public struct KeyUse: Sendable {
-    public var expiresAtMicros: Int64?
-    public var allowedAddresses: [Text]?
-    /// An earlier end of the previous secret; 0: at once.
-    public var previousSecretUntilMicros: Int64?
-
-    public init(
-        expiresAtMicros: Int64? = nil, allowedAddresses: [Text]? = nil, previousSecretUntilMicros: Int64? = nil
-    ) {
-        (self.expiresAtMicros, self.allowedAddresses) = (expiresAtMicros, allowedAddresses)
-        self.previousSecretUntilMicros = previousSecretUntilMicros
-    }
-
-    /// INVALID_EXPIRY, INVALID_ADDRESS_RANGE.
-    func check(limits: Limits, now: Timestamp) throws(Failure) {
-        if let expiresAtMicros, expiresAtMicros != 0, expiresAtMicros <= now.microseconds {
-            throw .invalid(.invalidExpiry, field: "expires_at_micros", "must be in the future, or 0 for never")
-        }
-        let addresses = allowedAddresses ?? []
-        // An address and its prefix take 49 bytes at most.
-        let areGood = addresses.allSatisfy { $0.byteCount <= 64 && IPNetwork($0.string) != nil }
-        guard areGood, addresses.count <= limits.addressRangesPerKeyMax else {
-            throw .invalid(
-                .invalidAddressRange, field: "allowed_addresses",
-                "must be addresses or prefixes such as 192.0.2.0/24, at most \(limits.addressRangesPerKeyMax)")
-        }
-    }
-}
-
 extension CallerDirectory {
     /// Gives a key a new secret; the old one stays good for `overlap`. INVALID_DURATION, API_KEY_NOT_FOUND,
     /// API_KEY_REVOKED, INSUFFICIENT_PERMISSION.
@@ -57,7 +27,7 @@ extension CallerDirectory {
             stored.secretHash = Digest.sha256(secret)
             stored.apiKey = key
             if validateOnly { return key }
-            try transaction.onceOnly(origin, now: now) {
+            try transaction.refusingRepeat(of: origin, now: now) {
                 try transaction.put(Tables.apiKeys, TextKey(id), stored)
                 try transaction.appendEvent(
                     .apiKeyRotated, tenantID: key.logTenantID(changedBy: admin), origin: origin, detail: id, now: now)

@@ -100,11 +100,11 @@ private final class LoopWatches: @unchecked Sendable {
     private struct News {
         /// How many watches follow each topic.
         var followers: [ChangeTopic: Int] = [:]
-        /// What was announced and not yet heard on the loop.
+        /// The announced topics whose watches the loop has not woken yet.
         var topics: Set<ChangeTopic> = []
     }
 
-    /// A watch that is woken reads what it follows and sends it.
+    /// How many watches one turn of the loop wakes. A woken watch reads the records that it follows, and sends them.
     private static let wakesPerTurn = 16
 
     private let news = Mutex(News())

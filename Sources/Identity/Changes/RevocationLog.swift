@@ -172,8 +172,8 @@ extension ReadTransaction {
         return sequence
     }
 
-    /// Up to `limit` revocations of all tenants after a sequence, in order. A lost one is an error, as a damaged one
-    /// is: whoever passed over it would accept its tokens (docs/decisions/0149).
+    /// Up to `limit` revocations of all tenants after a sequence, in order. A lost revocation is an error, as a damaged
+    /// one is: a reader that passed over it would accept the revoked tokens (docs/decisions/0149).
     public func revocations(after sequence: Int64, limit: Int) throws -> [SequencedRevocation] {
         var places: [(Int64, Text)] = []
         try scan(Tables.revocationTenants, from: .after(RevocationKey(sequence)), limit: limit) { row in

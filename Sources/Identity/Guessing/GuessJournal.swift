@@ -53,7 +53,7 @@ actor GuessJournal {
         self.counters = counters
         self.loop = loop
         self.pending = Mutex(PendingGuesses(countMax: resources.limits.guessesKeptPerSecond))
-        self.serverID = resources.random.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
+        self.serverID = resources.random.bytes(8).bigEndianNumber
         self.news = Mutex(GuessNews(ownID: serverID, countMax: resources.limits.guessRowsWaitingMax))
     }
 

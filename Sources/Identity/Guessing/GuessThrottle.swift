@@ -69,7 +69,7 @@ public final class GuessThrottle: Sendable {
     /// The guess was wrong, or a question was answered.
     public func failed(_ admitted: Charge) { journal.note(.wrong(admitted.charge.guess)) }
 
-    /// The guess was never tried, because of a full queue or a deadline; or what was asked for was no question.
+    /// The guess was never tried, because of a full queue or a deadline; or the request turned out to ask no question.
     public func notTried(_ admitted: Charge) { budgets.notTried(admitted.charge) }
 
     /// Charges a guess whose charge was given back earlier.

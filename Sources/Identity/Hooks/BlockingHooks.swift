@@ -51,21 +51,19 @@ struct BlockingHooks: Sendable {
         var (event, answer) = (event, HookAnswer())
         // No session begins for a user whom the first hook disables.
         for point in HookPoint.allCases where event.concerns(point) && !answer.isDisabled {
-            guard let found = try configs.hook(point, tenantID: tenantID) else { continue }
+            guard let configured = try configs.hook(point, tenantID: tenantID) else { continue }
             do {
-                let one = try await ask(
-                    found.hook, point, event, secret: found.secret, allowsPrivate: found.allowsPrivate,
-                    tenantID: tenantID, deadline: deadline)
-                if let message = one.refusal {
+                let answerOfHook = try await ask(configured, event, deadline: deadline)
+                if let message = answerOfHook.refusal {
                     throw Failure(
                         .blockedByHook, "The tenant's \(point.rawValue) hook refused this.",
                         metadata: [Failure.Entry("hook", point.rawValue), Failure.Entry("message", message.string)])
                 }
-                answer = answer.followed(by: one)
-                one.apply(to: &event.account)
+                answer = answer.followed(by: answerOfHook)
+                answerOfHook.apply(to: &event.account)
             } catch let failed as HookTrouble {
                 troubleLog.write(point, of: tenantID, failed.reason, now: .now)
-                guard found.hook.allowOnFailure else {
+                guard configured.hook.allowOnFailure else {
                     throw Failure(
                         .hookFailed, "The tenant's \(point.rawValue) hook gave no answer that can be used.",
                         metadata: [Failure.Entry("hook", point.rawValue)])
@@ -80,14 +78,11 @@ struct BlockingHooks: Sendable {
     }
 
     /// Throws `HookTrouble` if the hook failed.
-    private func ask(
-        _ hook: Hook, _ point: HookPoint, _ event: Event, secret: Secret, allowsPrivate: Bool, tenantID: Text,
-        deadline: Instant
-    ) async throws -> HookAnswer {
-        let request = try request(
-            hook, point, event, secret: secret, allowsPrivate: allowsPrivate, tenantID: tenantID)
+    private func ask(_ configured: ConfiguredHook, _ event: Event, deadline: Instant) async throws -> HookAnswer {
+        let point = configured.point
+        let request = try request(configured, event)
         do {
-            let answer = try await http.send(request, tenant: tenantID, deadline: deadline)
+            let answer = try await http.send(request, tenant: configured.tenantID, deadline: deadline)
             guard answer.isSuccess else { throw HookTrouble(reason: "it answered \(answer.status)") }
             guard let read = HookAnswer(answer.body, limits: resources.limits) else {
                 throw HookTrouble(reason: "its answer cannot be used")
@@ -111,21 +106,15 @@ struct BlockingHooks: Sendable {
         Instant.now.advanced(by: .milliseconds(10)) >= deadline
     }
 
-    private func request(
-        _ hook: Hook, _ point: HookPoint, _ event: Event, secret: Secret, allowsPrivate: Bool, tenantID: Text
-    ) throws -> HTTPRequest {
-        guard let url = HTTPURL(hook.webhook?.url ?? .empty), !secret.isEmpty else {
+    private func request(_ configured: ConfiguredHook, _ event: Event) throws -> HTTPRequest {
+        let hook = configured.hook
+        guard let url = HTTPURL(hook.webhook?.url ?? .empty), !configured.secret.isEmpty else {
             throw HookTrouble(reason: "it has no URL or no secret")
         }
-        let body = Self.body(point, event, tenantID: tenantID, at: resources.clock.now())
-        var request = HTTPRequest(
-            url, method: .post(Secret(body)),
-            fields: [
-                HTTPRequest.Field("Content-Type", "application/json"),
-                HTTPRequest.Field(
-                    "Postern-Signature", Webhook.signature(of: body, at: resources.clock.now(), secret: secret)),
-            ],
-            policy: .ownServers(allowPrivateAddresses: allowsPrivate))
+        let now = resources.clock.now()
+        var request = Webhook.request(
+            Self.body(configured.point, event, tenantID: configured.tenantID, at: now), to: url,
+            secret: configured.secret, allowsPrivateAddresses: configured.allowsPrivateAddresses, at: now)
         request.timeout = .milliseconds(hook.timeoutMillis == 0 ? 5_000 : Int64(hook.timeoutMillis))
         request.bodyByteCountMax = HookAnswer.byteCountMax
         return request

@@ -29,16 +29,14 @@ public struct HookConfigs: Sendable {
         }
         return try await resources.store.write { transaction in
             _ = try transaction.reading.liveTenant(tenantID)
-            return try transaction.once(validateOnly ? .server : origin, now: now) {
+            return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 var stored = try transaction.get(Tables.hookConfigs, TenantPrefix(tenantID)) ?? StoredHookConfig()
                 let old = stored.config ?? HookConfig()
                 var new = old
                 try change.apply(to: &new)
                 if new.reachesElsewhere(than: old), !isProjectAdmin {
-                    throw Failure(
-                        .insufficientPermission,
-                        "allow_private_addresses, and where hooks are while it is set, are set by a project-admin.",
-                        metadata: [Failure.Entry("required_role", Role.projectAdmin.name)])
+                    throw Failure.needsProjectAdmin(
+                        "allow_private_addresses, and where hooks are while it is set, are set by a project-admin.")
                 }
                 new.updatedAtMicros = max(now.microseconds, old.updatedAtMicros &+ 1)
                 new.revision &+= 1
@@ -57,19 +55,30 @@ public struct HookConfigs: Sendable {
     }
 
     /// The hook that is asked at this point; nil for none.
-    func hook(_ point: HookPoint, tenantID: Text) throws -> (hook: Hook, secret: Secret, allowsPrivate: Bool)? {
+    func hook(_ point: HookPoint, tenantID: Text) throws -> ConfiguredHook? {
         let found = try resources.store.read { try $0.get(Tables.hookConfigs, TenantPrefix(tenantID)) }
         guard let found, let config = found.config, let hook = config[point], hook.webhook?.url.isEmpty == false else {
             return nil
         }
-        // A secret that was sealed under another master key cannot be opened, and the hook fails.
         let secret = try? sealing.open(found[secretOf: point], context: Self.context(tenantID, point))
-        return (hook, secret ?? .empty, config.allowPrivateAddresses)
+        return ConfiguredHook(
+            tenantID: tenantID, point: point, hook: hook, secret: secret ?? .empty,
+            allowsPrivateAddresses: config.allowPrivateAddresses)
     }
 
     private static func context(_ tenantID: Text, _ point: HookPoint) -> [UInt8] {
         [UInt8]("hook secret \(point.rawValue)".utf8) + [0] + tenantID.bytes
     }
+}
+
+/// A hook of a tenant, and all that is needed to ask it.
+struct ConfiguredHook: Sendable {
+    let tenantID: Text
+    let point: HookPoint
+    let hook: Hook
+    /// Empty if the secret was sealed under another master key: then the hook fails.
+    let secret: Secret
+    let allowsPrivateAddresses: Bool
 }
 
 extension ReadTransaction {

@@ -24,9 +24,6 @@ extension UserImports {
         }
         var signerKey: Secret?
         let scheme = try PasswordScheme(request.spec ?? PasswordHashSpec()) { key in
-            guard (1...256).contains(key.byteCount) else {
-                throw Failure.invalid(.invalidHashSpec, field: "spec", "signer_key must have 1 to 256 bytes")
-            }
             signerKey = key
             return Self.signerKeyID
         }

@@ -2,13 +2,14 @@ public import Base
 import Reactor
 import Synchronization
 
-/// The batches of imports that are decoded at a time, on all loops: a batch is decoded when it has a place, and waits
-/// until then as the bytes that came. These count as memory of their connection (`Connection.nextMessage`). What is
-/// made of them is counted nowhere, and takes many times as much: 500 users with nothing but an identifier are three
-/// kilobytes as they come.
+/// Places for the batches of imports that are decoded at the same time, on all loops together.
 ///
-/// A tenant takes another place only while it has fewer than are free, as in the writer's queue (`WriteLines`): one
-/// alone gets half of them, and a newcomer finds one. Any thread.
+/// A batch waits for its place undecoded: its bytes count as memory of their connection (`Connection.nextMessage`). The
+/// decoded users are counted nowhere, and take many times as much memory: 500 users with nothing but an identifier are
+/// three kilobytes undecoded.
+///
+/// A tenant takes another place only while it has fewer places than are free, as in the writer's queue (`WriteLines`):
+/// a tenant alone gets half of them, and another tenant still finds one. Any thread.
 ///
 /// ```swift
 /// let place = try await places.take(tenantID)

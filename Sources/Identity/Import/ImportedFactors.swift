@@ -38,6 +38,9 @@ struct ImportedFactors: Sendable {
                         .invalidPhoneNumber, field: "second_factors",
                         "need a phone_number with a country's calling code and of a length that exists there")
                 }
+                guard !factors.contains(where: { $0.phoneNumber == number.text }) else {
+                    throw Self.invalid("of the kind PHONE need a phone_number each of its own")
+                }
                 factor.phoneNumber = number.text
             case .totp:
                 guard Self.totpSecretByteCounts.contains(row.totpSecret.byteCount), factor.phoneNumber.isEmpty else {

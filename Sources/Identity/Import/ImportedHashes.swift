@@ -20,15 +20,17 @@ struct ImportedHashes: Sendable {
     private let passwords: PasswordService
     private let store: Store
     private let tenantID: Text
+    private let held: HeldHashSpecs
 
-    init(passwords: PasswordService, store: Store, tenantID: Text) {
+    init(passwords: PasswordService, store: Store, tenantID: Text, places: HashSpecPlaces) {
+        held = HeldHashSpecs(places, tenantID)
         refusedCount = passwords.refusedImports
         self.passwords = passwords
         self.store = store
         self.tenantID = tenantID
     }
 
-    /// Adds schemes that rows may name from now on. INVALID_HASH_SPEC.
+    /// Adds schemes that rows may name from now on. INVALID_HASH_SPEC, SERVER_OVERLOADED.
     mutating func add(_ specs: [NamedHashSpec], validateOnly: Bool, limits: Limits) async throws {
         for named in specs {
             guard (1...Self.specNameByteCountMax).contains(named.name.byteCount), schemes[named.name] == nil,
@@ -42,6 +44,7 @@ struct ImportedHashes: Sendable {
             guard schemes.count - (schemes[.empty] == nil ? 0 : 1) < countMax else {
                 throw Failure.invalid(.invalidHashSpec, field: "hash_specs", "must be at most \(countMax)")
             }
+            try held.add()
             try await add(named.spec, as: named.name, validateOnly: validateOnly)
         }
     }
@@ -53,9 +56,6 @@ struct ImportedHashes: Sendable {
         var kept: (id: Text, record: StoredHashSecret)?
         var keyByteCount: Int?
         let scheme = try PasswordScheme(spec) { signerKey in
-            guard (1...256).contains(signerKey.byteCount) else {
-                throw Failure.invalid(.invalidHashSpec, field: "spec", "signer_key must have 1 to 256 bytes")
-            }
             let made = try passwords.signerKeyRecord(signerKey)
             kept = made
             keyByteCount = signerKey.byteCount
@@ -63,8 +63,8 @@ struct ImportedHashes: Sendable {
         }
         if let kept, !validateOnly { try await keep(kept.record, under: kept.id) }
         guard let scheme else { return }
-        let tellsLength = if case .firebaseScrypt = scheme { true } else { false }
-        schemes[name] = KnownScheme(scheme: scheme, hashByteCount: tellsLength ? keyByteCount : nil)
+        let hashesAreAsLongAsKey = if case .firebaseScrypt = scheme { true } else { false }
+        schemes[name] = KnownScheme(scheme: scheme, hashByteCount: hashesAreAsLongAsKey ? keyByteCount : nil)
     }
 
     private func keep(_ record: StoredHashSecret, under id: Text) async throws {

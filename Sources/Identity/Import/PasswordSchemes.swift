@@ -5,6 +5,8 @@ import Messages
 // Conversions between the hash specs of an import and the schemes of our checks.
 
 extension PasswordScheme {
+    private static let signerKeyByteCounts = 1...256
+
     /// `keyID` returns the id by which a signer key is kept. Nil for a spec without an algorithm. INVALID_HASH_SPEC.
     init?(_ spec: PasswordHashSpec, keyID: (Secret) throws -> Text) throws {
         let field: String
@@ -17,7 +19,7 @@ extension PasswordScheme {
             field = "firebase_scrypt"
             self = .firebaseScrypt(
                 saltSeparator: spec.saltSeparator, rounds: Int(spec.rounds), memoryCost: Int(spec.memoryCost),
-                signerKeyID: try keyID(spec.signerKey))
+                signerKeyID: try keyID(Self.checked(signerKey: spec.signerKey)))
         case .digest(let spec):
             field = "digest"
             self = .digest(
@@ -27,7 +29,7 @@ extension PasswordScheme {
             field = "hmac"
             self = .hmac(
                 try HashFunction(spec.function), order: HashInputOrder(spec.order) ?? .passwordFirst,
-                signerKeyID: try keyID(spec.signerKey))
+                signerKeyID: try keyID(Self.checked(signerKey: spec.signerKey)))
         case .pbkdf2(let spec):
             field = "pbkdf2"
             self = .pbkdf2(try HashFunction(spec.function), rounds: Int(spec.rounds))
@@ -44,6 +46,14 @@ extension PasswordScheme {
             throw Failure.invalid(
                 .invalidHashSpec, field: "spec.\(field)", "has a number outside of its range, or a function it has not")
         }
+    }
+
+    /// INVALID_HASH_SPEC for a signer key of an impossible length.
+    private static func checked(signerKey: Secret) throws(Failure) -> Secret {
+        guard signerKeyByteCounts.contains(signerKey.byteCount) else {
+            throw .invalid(.invalidHashSpec, field: "spec", "signer_key must have 1 to 256 bytes")
+        }
+        return signerKey
     }
 
     private init(_ spec: Argon2Spec) throws(Failure) {

@@ -30,7 +30,9 @@ public struct UserExporter: Sendable {
     let exports: UserExports
     let tenantID: Text
     let includesSecrets: Bool
-    private var toldSpecs: Set<Text> = []
+    /// The hashes of the names of specs that were told. Names would take several times the memory, and a stream may
+    /// live for long.
+    private var toldSpecs: Set<Int> = []
 
     init(exports: UserExports, tenantID: Text, includesSecrets: Bool) {
         self.exports = exports
@@ -41,7 +43,8 @@ public struct UserExporter: Sendable {
     /// Some users after `last`.
     public struct Slice: Sendable {
         public var users: [ImportUser] = []
-        /// The specs of their hashes that no earlier slice had.
+        /// The specs of their hashes that no earlier slice had. After `importHashSpecsMax` specs, earlier ones are told
+        /// again.
         public var hashSpecs: [NamedHashSpec] = []
         /// Where the next slice begins; nil when there is none.
         public var last: Text?
@@ -90,7 +93,11 @@ public struct UserExporter: Sendable {
         row.passwordHash = Secret(parts.hash)
         row.salt = parts.salt
         row.hashSpec = parts.scheme.specName(credential.kind)
-        guard toldSpecs.insert(row.hashSpec).inserted else { return }
+        let name = row.hashSpec.hashValue
+        guard !toldSpecs.contains(name) else { return }
+        // The set is bounded: a tenant may have a spec for each user. No import takes more specs than this.
+        if toldSpecs.count >= exports.resources.limits.administration.importHashSpecsMax { toldSpecs.removeAll() }
+        toldSpecs.insert(name)
         let spec = try parts.scheme.spec { try exports.passwords.signerKey($0, tenantID: tenantID) }
         slice.hashSpecs.append(NamedHashSpec(name: row.hashSpec, spec: spec))
     }

@@ -102,12 +102,14 @@ public struct UserImports: Sendable {
     let secrets: FactorSecrets
     /// The places of batches, of which each takes one before it is decoded.
     public let places: ImportPlaces
+    public let specPlaces: HashSpecPlaces
 
     /// Begins an import as its first request says. INVALID_HASH_SPEC, TENANT_NOT_FOUND.
     public func begin(
         _ first: UsersImportRequest, settings: TenantSettings, origin: Origin
     ) async throws -> UserImporter {
-        var hashes = ImportedHashes(passwords: passwords, store: resources.store, tenantID: settings.tenantID)
+        var hashes = ImportedHashes(
+            passwords: passwords, store: resources.store, tenantID: settings.tenantID, places: specPlaces)
         try await hashes.add(first.spec, validateOnly: first.validateOnly)
         return UserImporter(
             self, hashes: hashes, onConflict: first.onConflict, validateOnly: first.validateOnly, settings: settings,

@@ -11,7 +11,7 @@ enum DeliveryOutcome: Sendable, Equatable {
     /// The tenant's messages are no longer delivered: the message stays in the outbox to be read.
     case held
 
-    /// What the clients refuse themselves, because this server or the tenant has too much on its way.
+    /// The outcome if a client itself refuses a message, because this server or the tenant has too many on their way.
     static let overloaded = DeliveryOutcome.postponed("too much of this tenant is on its way")
 
     /// The store does not let a message or its settings be read now: too many read at once, or it is being closed. That

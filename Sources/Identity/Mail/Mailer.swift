@@ -105,7 +105,7 @@ public actor Mailer {
     private func armSoon() {
         guard !isStopped, !isWakingSoon else { return }
         isWakingSoon = true
-        let random = resources.random.bytes(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        let random = resources.random.bytes(8).bigEndianNumber
         timer.arm(after: .milliseconds(50 + Int64(random % 450)))
     }
 
@@ -258,7 +258,7 @@ public actor Mailer {
 
     private func settle(_ key: OutboxDueKey, _ outcome: DeliveryOutcome?) async {
         let now = resources.clock.now()
-        let random = resources.random.bytes(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        let random = resources.random.bytes(8).bigEndianNumber
         do {
             try await resources.store.write(for: .removal) {
                 try $0.settle(key, outcome, random: random, now: now)

@@ -69,7 +69,7 @@ public struct OobDelivery: Sendable {
         let now = resources.clock.now()
         let prepared = try prepare(order, settings: settings, now: now)
         try await resources.store.write { transaction in
-            _ = try transaction.once(origin, now: now) {
+            _ = try transaction.answeringRepeat(of: origin, now: now) {
                 // A deleted tenant sends no mail, and once its rows are purged, nothing would remove a new one again.
                 try transaction.reading.requireLiveTenant(settings.tenantID)
                 // A change of the password that came first has voided the codes that there were.
@@ -94,7 +94,7 @@ public struct OobDelivery: Sendable {
         }
         let codes = prepareCodes(order, page: page, settings.tenantID, now: now)
         try await resources.store.write { transaction in
-            try transaction.onceOnly(origin, now: now) {
+            try transaction.refusingRepeat(of: origin, now: now) {
                 try transaction.reading.requireLiveTenant(settings.tenantID)
                 guard try transaction.reading.isCurrent(order, tenantID: settings.tenantID) else {
                     throw Failure.noUserWithEmail
@@ -205,14 +205,14 @@ struct PreparedOob: Sendable {
 
     var stored: StoredOobCode { codes.stored }
 
-    /// The same code as a way back to the email of `account`, at a place.
+    /// This code as a way back to the email of `account`, at a place.
     func asWayBack(to account: Account, place: Int64) -> PreparedOob {
         var recovery = self
         recovery.codes.stored = stored.asWayBack(to: account, place: place)
         return recovery
     }
 
-    /// The same as a decoy: nothing is sent, and the codes open nothing.
+    /// This code and its mail as a decoy: nothing is sent, and the codes open nothing.
     fileprivate func asDecoy() -> PreparedOob {
         var decoy = self
         decoy.codes.stored.decoy = true

@@ -9,7 +9,7 @@ public struct Outbox: Sendable {
     let oobDelivery: OobDelivery
     let mailer: Mailer
 
-    /// Makes a code and queues its mail. `answer` is what a repeat of the request is answered.
+    /// Makes a code and queues its mail. `answer` is the answer to a repeat of the request.
     public func send(
         _ order: OobOrder, answer: AccountsSendOobCodeResponse, settings: TenantSettings, origin: Origin
     ) async throws {
@@ -32,7 +32,7 @@ public struct Outbox: Sendable {
     ) async throws -> OutboxMessage {
         let now = resources.clock.now()
         let message = try await resources.store.write { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
+            try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 try transaction.retryOutboxMessage(messageID, tenantID: tenantID, validateOnly: validateOnly, now: now)
             }
         }
@@ -45,8 +45,8 @@ public struct Outbox: Sendable {
     public func delete(_ messageID: Text, tenantID: Text, validateOnly: Bool, origin: Origin) async throws {
         let now = resources.clock.now()
         try await resources.store.write(for: .removal) { transaction in
-            _ = try transaction.once(validateOnly ? .server : origin, now: now) {
-                let stored = try transaction.outboxMessage(messageID, tenantID: tenantID)
+            _ = try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
+                let stored = try transaction.reading.outboxMessage(messageID, tenantID: tenantID)
                 if validateOnly { return OutboxDeleteResponse() }
                 try transaction.forgetOutboxMessage(TenantTextKey(tenantID, messageID), stored)
                 if let message = stored.message, message.state == .pending || message.state == .dead {
@@ -76,21 +76,13 @@ extension WriteTransaction {
         let key = TenantTextKey(tenantID, message.messageID)
         try put(Tables.outbox, key, stored)
         try scheduleExpiry(at: Timestamp(microseconds: message.expiresAtMicros), Tables.outbox, key)
-        if message.nextAttemptAtMicros > 0 {
-            let due = Timestamp(microseconds: message.nextAttemptAtMicros)
-            try put(Tables.outboxDue, OutboxDueKey(due, tenantID, message.messageID), [])
-        }
-    }
-
-    /// A message that exists; a decoy counts as missing. OUTBOX_MESSAGE_NOT_FOUND.
-    func outboxMessage(_ messageID: Text, tenantID: Text) throws -> StoredOutboxMessage {
-        try reading.outboxMessage(messageID, tenantID: tenantID)
+        if let due = message.dueKey(tenantID: tenantID) { try put(Tables.outboxDue, due, []) }
     }
 
     fileprivate func retryOutboxMessage(
         _ messageID: Text, tenantID: Text, validateOnly: Bool, now: Timestamp
     ) throws -> OutboxMessage {
-        var stored = try outboxMessage(messageID, tenantID: tenantID)
+        var stored = try reading.outboxMessage(messageID, tenantID: tenantID)
         guard var message = stored.message, message.state == .dead || message.state == .pending,
             stored.isWorthDelivering(at: now)
         else {
@@ -101,15 +93,12 @@ extension WriteTransaction {
         // A node of the cluster is delivering the message, or may have sent it and not said so. From another node it
         // might come twice, so it is taken over like any other: when the claim is over, and counted.
         if stored.isClaimed { return message }
-        let formerAttemptAtMicros = message.nextAttemptAtMicros
+        let formerDue = message.dueKey(tenantID: tenantID)
         message.state = .pending
         message.attempts = 0
         message.nextAttemptAtMicros = now.microseconds
         if validateOnly { return message }
-        if formerAttemptAtMicros > 0 {
-            let due = Timestamp(microseconds: formerAttemptAtMicros)
-            try delete(Tables.outboxDue, OutboxDueKey(due, tenantID, messageID))
-        }
+        if let formerDue { try delete(Tables.outboxDue, formerDue) }
         stored.claimant = []
         stored.message = message
         try putOutbox(stored, tenantID: tenantID)
@@ -118,14 +107,20 @@ extension WriteTransaction {
 
     fileprivate func forgetOutboxMessage(_ row: TenantTextKey, _ stored: StoredOutboxMessage) throws {
         try delete(Tables.outbox, row)
-        guard let message = stored.message, message.nextAttemptAtMicros > 0 else { return }
-        let due = Timestamp(microseconds: message.nextAttemptAtMicros)
-        try delete(Tables.outboxDue, OutboxDueKey(due, row.tenant, row.text))
+        if let due = stored.message?.dueKey(tenantID: row.tenant) { try delete(Tables.outboxDue, due) }
+    }
+}
+
+extension OutboxMessage {
+    /// The message's row in the queue; nil if no attempt is planned.
+    fileprivate func dueKey(tenantID: Text) -> OutboxDueKey? {
+        guard nextAttemptAtMicros > 0 else { return nil }
+        return OutboxDueKey(Timestamp(microseconds: nextAttemptAtMicros), tenantID, messageID)
     }
 }
 
 extension ReadTransaction {
-    /// OUTBOX_MESSAGE_NOT_FOUND.
+    /// A message that exists; a decoy counts as missing. OUTBOX_MESSAGE_NOT_FOUND.
     public func outboxMessage(_ messageID: Text, tenantID: Text) throws -> StoredOutboxMessage {
         // An id longer than any of ours would not fit in a key.
         guard (1...64).contains(messageID.byteCount),

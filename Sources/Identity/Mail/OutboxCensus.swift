@@ -16,8 +16,8 @@ public struct OutboxCensus: Sendable, Equatable {
     public init() {}
 }
 
-/// How far the dead messages are counted. No index holds them, and whoever opens a row checks its MAC: so each census
-/// opens a few rows and goes on from where the one before it ended.
+/// The progress of counting the dead messages. No index holds them, and to open a row costs the check of its MAC. So
+/// each census opens a few rows, and goes on from where the census before it ended.
 public struct OutboxPass: Sendable {
     private struct Counts {
         var dead = 0
@@ -27,7 +27,7 @@ public struct OutboxPass: Sendable {
 
     private var last: TenantTextKey?
     private var counts = Counts()
-    /// Those of the pass before this one.
+    /// The counts of the pass before this one.
     private var finished: Counts?
 
     public init() {}

@@ -63,7 +63,7 @@ extension WriteTransaction {
 extension OutboxMessage {
     var isSMS: Bool { verificationPurpose != .unspecified }
 
-    /// What the mail or SMS is for.
+    /// The purpose of the mail or SMS, for events and the log.
     var kindName: String { isSMS ? "\(verificationPurpose)" : "\(requestType)" }
 
     /// Notes the outcome of an attempt.

@@ -34,16 +34,14 @@ public struct SMSConfigs: Sendable {
         }
         return try await resources.store.write { transaction in
             _ = try transaction.reading.liveTenant(tenantID)
-            return try transaction.once(validateOnly ? .server : origin, now: now) {
+            return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 var stored = try transaction.get(Tables.smsConfigs, TenantPrefix(tenantID)) ?? StoredSmsConfig()
                 let old = stored.config ?? Self.defaults
                 var new = old
                 try change.apply(to: &new)
                 if new.reachesElsewhere(than: old), !isProjectAdmin {
-                    throw Failure(
-                        .insufficientPermission,
-                        "allow_private_addresses, and where SMS go while it is set, are set by a project-admin.",
-                        metadata: [Failure.Entry("required_role", Role.projectAdmin.name)])
+                    throw Failure.needsProjectAdmin(
+                        "allow_private_addresses, and where SMS go while it is set, are set by a project-admin.")
                 }
                 new.updatedAtMicros = max(now.microseconds, old.updatedAtMicros &+ 1)
                 new.revision &+= 1

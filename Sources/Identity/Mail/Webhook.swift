@@ -2,6 +2,7 @@ import Base
 import Crypto
 import JSON
 import Messages
+import Outbound
 import Rules
 
 /// The requests to a webhook, and their signature.
@@ -37,6 +38,19 @@ enum Webhook {
         json.member("created_at_micros", integer: message.createdAtMicros)
         json.endObject()
         return json.bytes
+    }
+
+    /// A request with this body of JSON, signed.
+    static func request(
+        _ body: [UInt8], to url: HTTPURL, secret: Secret, allowsPrivateAddresses: Bool, at now: Timestamp
+    ) -> HTTPRequest {
+        HTTPRequest(
+            url, method: .post(Secret(body)),
+            fields: [
+                HTTPRequest.Field("Content-Type", "application/json"),
+                HTTPRequest.Field("Postern-Signature", signature(of: body, at: now, secret: secret)),
+            ],
+            policy: .ownServers(allowPrivateAddresses: allowsPrivateAddresses))
     }
 
     /// `t=<seconds>,v1=<hex of HMAC-SHA256(secret, "<seconds>.<body>")>`

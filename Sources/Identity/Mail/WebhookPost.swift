@@ -14,14 +14,8 @@ struct WebhookPost: Sendable {
     ) async -> DeliveryOutcome {
         guard let url = HTTPURL(webhook.url) else { return .failed("no webhook is configured") }
         guard !secret.isEmpty else { return .failed("the webhook has no secret that can be opened") }
-        var request = HTTPRequest(
-            url, method: .post(Secret(body)),
-            fields: [
-                HTTPRequest.Field("Content-Type", "application/json"),
-                HTTPRequest.Field(
-                    "Postern-Signature", Webhook.signature(of: body, at: resources.clock.now(), secret: secret)),
-            ],
-            policy: .ownServers(allowPrivateAddresses: allowsPrivateAddresses))
+        var request = Webhook.request(
+            body, to: url, secret: secret, allowsPrivateAddresses: allowsPrivateAddresses, at: resources.clock.now())
         // A receiver that has said yes must not get the message again because of what follows.
         request.isBodyNeeded = false
         do {

@@ -146,8 +146,8 @@ public final class Backup: Sendable {
         }
     }
 
-    /// The same as `next`, on a thread that may block, for a reader in this process: the backup is complete when the
-    /// reader calls `kept`.
+    /// The next bytes, as from `next`, for a reader in this process on a thread that may block. The backup is complete
+    /// when the reader calls `kept`.
     @available(*, noasync, message: "blocks the thread")
     public func nextBlocking() throws -> [UInt8]? {
         let stream = try take()
@@ -222,6 +222,23 @@ public final class Backup: Sendable {
         byteCount.add(piece?.count ?? 0, ordering: .relaxed)
         if piece == nil { owner.ended(self, isWhole: true) }
         return piece
+    }
+}
+
+extension Backups {
+    /// Accepts a store that an operator has just restored from a backup. An event is written, and the store gets a new
+    /// witness. Every earlier refresh token is void when the store is opened next, because sessions that had ended are
+    /// open again in it.
+    func noteRestored(_ header: BackupHeader) async throws {
+        let (now, random) = (resources.clock.now(), resources.random)
+        try await resources.store.acceptRollback { transaction in
+            try transaction.beginEpoch(random)
+            try transaction.appendEvent(
+                .backupRestored, tenantID: .empty, origin: .server,
+                detail: Text(
+                    "by an operator, from the backup of \(header.createdAtMicros), up to event \(header.newestEvent)"),
+                now: now)
+        }
     }
 }
 

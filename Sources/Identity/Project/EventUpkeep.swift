@@ -4,7 +4,7 @@ import Store
 import Synchronization
 
 /// The sweep's work on the event logs: it deletes the events that are past a tenant's retention, and follows the chains
-/// of all tenants, in turn, to check that they are what was committed.
+/// of all tenants, in turn, to check that the events are the committed ones.
 public final class EventUpkeep: Sendable {
     /// How far a tenant's chain was followed.
     private struct Followed {
@@ -20,7 +20,7 @@ public final class EventUpkeep: Sendable {
         var followed: Followed?
     }
 
-    /// Events that are missing or not what was committed.
+    /// Events that are missing or differ from the committed ones.
     public let faults = Counter()
     private let resources: Resources
     private let bounds: Bounds
@@ -115,7 +115,7 @@ public final class EventUpkeep: Sendable {
         return Followed(tenant: tenant, place: .empty, isDone: false)
     }
 
-    /// Retention may have cut off what was followed.
+    /// Goes on behind the events that were deleted by age since the last step.
     private func skipDeleted(_ next: inout Followed, in transaction: borrowing ReadTransaction) throws {
         if let cut = try transaction.eventCheckpoint(tenant: next.tenant)?.head, cut.sequence > next.place.sequence {
             next.place = cut

@@ -20,8 +20,6 @@ extension Project {
         try guesses.start()
         try await signingKeys.start(algorithm: configuration.signingAlgorithm)
         try await customTokens.builtIn.start()
-        // Without this, the admins of a tenant would not see its oldest keys.
-        try await WritePurpose.$current.withValue(.removal) { try await callers.indexOldKeys() }
         return try await callers.createFirstAdmin(keeper)
     }
 

@@ -15,7 +15,7 @@ extension Project {
             return
         }
         await WritePurpose.$current.withValue(.removal) {
-            // The work that each node does: on what it counted itself, and on its own file.
+            // The work that each node does: for the calls that it counted itself, and for its own store file.
             await callers.deniedCalls.sweep()
             await attempt { try eventUpkeep.follow() }
             await attempt { _ = try store.checkReaders() }
@@ -51,7 +51,7 @@ extension Project {
         }
     }
 
-    /// Few enough for one write: with a row that is due, four others may go.
+    /// How many rows that are due one write deletes. With each of them, up to four other rows are deleted.
     private static let rowsPerWrite = 150
 
     /// The work that one node of a cluster does for all. Each part decides inside its writes what is to be done, so
@@ -68,6 +68,8 @@ extension Project {
             { try await self.forgetGuesses() },
             { try await self.anonymousExpiry.sweep(now: self.clock.now()) },
             { try await self.eventUpkeep.trim(now: self.clock.now()) },
+            // Without this, the admins of a tenant would not see its oldest keys.
+            { try await self.callers.indexOldKeys() },
         ]
         var failure: (any Error)?
         for part in parts {

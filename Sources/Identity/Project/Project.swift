@@ -155,10 +155,12 @@ extension Project {
         _ resources: Resources, _ masterKey: MasterKey, _ users: UserDirectory, _ passwords: PasswordService
     ) -> (UserImports, UserExports) {
         let secrets = FactorSecrets(masterKey: masterKey, random: resources.random)
+        let limits = resources.limits.administration
         return (
             UserImports(
                 resources: resources, users: users, passwords: passwords, secrets: secrets,
-                places: ImportPlaces(countMax: resources.limits.administration.importBatchesAtOnceMax)),
+                places: ImportPlaces(countMax: limits.importBatchesAtOnceMax),
+                specPlaces: HashSpecPlaces(countMax: limits.importHashSpecsAtOnceMax)),
             UserExports(resources: resources, passwords: passwords, secrets: secrets)
         )
     }

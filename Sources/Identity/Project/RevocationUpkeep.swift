@@ -9,7 +9,7 @@ import Store
 /// caller who reads it gets an error, and takes no token for not revoked (docs/decisions/0149).
 struct RevocationUpkeep: Sendable {
     let resources: Resources
-    /// Few enough for one write: with each revocation, the row that names its tenant is deleted.
+    /// How many revocations one write deletes. With each of them, the row that names its tenant is deleted.
     private static let rowsPerWrite = 150
 
     /// The time must be proven.

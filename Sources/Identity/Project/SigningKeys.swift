@@ -33,7 +33,7 @@ public struct SigningKeys: Sendable {
         do {
             return try await signer.rotate(algorithm: algorithm, publishAhead: publishAhead) {
                 transaction, kind, keyID in
-                let answer = try transaction.once(origin, now: now) {
+                let answer = try transaction.answeringRepeat(of: origin, now: now) {
                     try record(transaction, kind, keyID)
                     return try transaction.newSigningKey(keyID, signer.rotation)
                 }

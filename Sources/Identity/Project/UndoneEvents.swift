@@ -47,20 +47,3 @@ public struct UndoneEvents: Sendable {
             .map { (kind: Text("\($0.key)"), count: $0.value) }
     }
 }
-
-extension Backups {
-    /// Accepts a store that an operator has just restored from a backup. An event is written, and the store gets a new
-    /// witness. Every earlier refresh token is void when the store is opened next, because sessions that had ended are
-    /// open again in it.
-    func noteRestored(_ header: BackupHeader) async throws {
-        let (now, random) = (resources.clock.now(), resources.random)
-        try await resources.store.acceptRollback { transaction in
-            try transaction.beginEpoch(random)
-            try transaction.appendEvent(
-                .backupRestored, tenantID: .empty, origin: .server,
-                detail: Text(
-                    "by an operator, from the backup of \(header.createdAtMicros), up to event \(header.newestEvent)"),
-                now: now)
-        }
-    }
-}

@@ -63,9 +63,7 @@ extension IdentityProviders {
     ) throws -> FederatedIdentity {
         guard providerID.byteCount <= 64,
             let configuration = try configuration(providerID, tenantID: settings.tenantID, in: transaction)
-        else {
-            throw Failure(.providerNotFound, "The tenant has no identity provider of this id.")
-        }
+        else { throw Failure.providerNotFound }
         // A longer statement of a provider is not accepted either. This runs on an event loop.
         guard claimsJSON.count <= resources.limits.providerTokenMax else {
             throw Failure.invalid(
@@ -89,7 +87,7 @@ extension IdentityProviders {
         _ providerID: Text, tenantID: Text, now: Timestamp, deadline: Instant
     ) async throws -> [ProviderTestStep] {
         guard providerID.byteCount <= 64, let configuration = try configuration(providerID, tenantID: tenantID) else {
-            throw Failure(.providerNotFound, "The tenant has no identity provider of this id.")
+            throw Failure.providerNotFound
         }
         return try await client.test(configuration, now: now, deadline: deadline)
     }
@@ -140,7 +138,7 @@ extension Failure {
     fileprivate static func providerNotEnabled(_ providerID: Text) -> Failure {
         Failure(
             .operationNotAllowed, "The provider \(providerID) is not enabled for this tenant; an admin can do that.",
-            metadata: [Entry("provider_id", providerID.string), Entry("required_role", Role.tenantAdmin.name)])
+            metadata: [Entry("provider_id", providerID.string), .requiredRole(.tenantAdmin)])
     }
 
     init(_ error: FederationError, providerID: Text) {

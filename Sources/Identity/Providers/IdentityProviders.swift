@@ -60,7 +60,7 @@ public final class IdentityProviders: Sendable {
         let providersMax = resources.limits.providersPerTenantMax
         return try await resources.store.write { transaction in
             _ = try transaction.reading.liveTenant(tenantID)
-            return try transaction.once(validateOnly ? .server : origin, now: now) {
+            return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 let key = TenantTextKey(tenantID, provider.providerID)
                 guard try !transaction.exists(Tables.providers, key) else {
                     throw Failure(
@@ -126,7 +126,7 @@ public final class IdentityProviders: Sendable {
     public func delete(_ providerID: Text, tenantID: Text, validateOnly: Bool, origin: Origin) async throws {
         let now = resources.clock.now()
         try await resources.store.write { transaction in
-            _ = try transaction.once(validateOnly ? .server : origin, now: now) {
+            _ = try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 let stored = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
                 if validateOnly { return ProvidersDeleteResponse() }
                 // Users of another issuer must not enter these accounts when the id is used again.
@@ -192,9 +192,11 @@ extension ReadTransaction {
     func storedProvider(_ providerID: Text, tenantID: Text) throws -> StoredProvider {
         // A string longer than any id would not even be a key.
         guard providerID.byteCount <= 64, let stored = try get(Tables.providers, TenantTextKey(tenantID, providerID))
-        else {
-            throw Failure(.providerNotFound, "The tenant has no identity provider of this id.")
-        }
+        else { throw Failure.providerNotFound }
         return stored
     }
+}
+
+extension Failure {
+    static let providerNotFound = Failure(.providerNotFound, "The tenant has no identity provider of this id.")
 }

@@ -4,7 +4,7 @@ public import Rules
 public import Store
 import Synchronization
 
-/// The use of the quotas of credentials and tenants: asked before any work, and told afterwards what was written.
+/// The use of the quotas of credentials and tenants. A call asks it before any work, and afterwards charges its writes.
 ///
 /// Rates live in memory: in a cluster each node keeps its own, so that n nodes together admit up to n times as much.
 /// Stored bytes are read from the store, where they are exact. Any thread.
@@ -92,18 +92,18 @@ public final class QuotaLedger: Sendable {
                 var account = account(rates, in: &state, now: now)
                 let (rate, hourly) = (rates.mutationsPerSecond, Double(rates.bytesPerHour))
                 // Debts go deeper than the reserve, or each moment of refilling would admit another call at its end.
-                account.mutations.spend(1, size: 2 * size(rate))
+                account.mutations.spend(1, size: 2 * burst(rate))
                 account.bytes.spend(Double(max(0, written.byteCount)), size: 2 * hourly)
                 account.meaningfulUntil = max(
-                    account.mutations.isFull(at: Double(rate), size: size(rate)),
-                    account.bytes.isFull(at: hourly / 3_600, size: hourly))
+                    account.mutations.fullAgain(perSecond: Double(rate), size: burst(rate)),
+                    account.bytes.fullAgain(perSecond: hourly / 3_600, size: hourly))
                 state.callers[rates.key] = account
             }
             guard !caller.has(.tenantAdmin) else { return }
             var tenant = tenantAccount(of: settings, in: &state, now: now)
             let tenantRate = limits.mutationsPerSecond(settings)
-            tenant.mutations.spend(1, size: size(tenantRate))
-            tenant.meaningfulUntil = tenant.mutations.isFull(at: Double(tenantRate), size: size(tenantRate))
+            tenant.mutations.spend(1, size: burst(tenantRate))
+            tenant.meaningfulUntil = tenant.mutations.fullAgain(perSecond: Double(tenantRate), size: burst(tenantRate))
             state.tenants[settings.tenantID] = tenant
         }
     }
@@ -209,16 +209,17 @@ extension QuotaLedger {
             floor: hasReserve ? -Double(hourly) : 0)
     }
 
-    private func size(_ rate: Int64) -> Double { Double(rate * QuotaLimits.burstSeconds) }
+    /// The size of the bucket that `rate` per second refills.
+    private func burst(_ rate: Int64) -> Double { Double(rate * QuotaLimits.burstSeconds) }
 
     private func account(_ rates: Rates, in state: inout State, now: Timestamp) -> CallerAccount {
         let (rate, hourly) = (rates.mutationsPerSecond, Double(rates.bytesPerHour))
         var account =
             state.callers[rates.key]
             ?? CallerAccount(
-                mutations: TokenBucket(size: size(rate), now: now), bytes: TokenBucket(size: hourly, now: now),
+                mutations: TokenBucket(size: burst(rate), now: now), bytes: TokenBucket(size: hourly, now: now),
                 meaningfulUntil: now)
-        account.mutations.refill(perSecond: Double(rate), size: size(rate), now: now)
+        account.mutations.refill(perSecond: Double(rate), size: burst(rate), now: now)
         account.bytes.refill(perSecond: hourly / 3_600, size: hourly, now: now)
         state.callers[rates.key] = account
         return account
@@ -228,8 +229,8 @@ extension QuotaLedger {
         let rate = limits.mutationsPerSecond(settings)
         var account =
             state.tenants[settings.tenantID]
-            ?? TenantAccount(mutations: TokenBucket(size: size(rate), now: now), meaningfulUntil: now)
-        account.mutations.refill(perSecond: Double(rate), size: size(rate), now: now)
+            ?? TenantAccount(mutations: TokenBucket(size: burst(rate), now: now), meaningfulUntil: now)
+        account.mutations.refill(perSecond: Double(rate), size: burst(rate), now: now)
         state.tenants[settings.tenantID] = account
         return account
     }

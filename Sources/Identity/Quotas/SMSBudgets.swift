@@ -18,6 +18,10 @@ public import Store
 /// | tenant | its quota, 1,000 an hour | QUOTA_EXCEEDED |
 /// | credential, over all tenants | its quota, 1,000 an hour | QUOTA_EXCEEDED |
 ///
+/// The last four are shared by many users, and strangers can spend them. A sign-in that waits for its second factor may
+/// overdraw each of them by as much again. Of such codes a user gets 5 an hour, and 5 more from addresses that its
+/// account knows; then TOO_MANY_ATTEMPTS_TRY_LATER.
+///
 /// The budgets are rows of the store, spent in the transaction that makes the code: an SMS costs money, so a restart or
 /// a second node must not refill them. A refused SMS is not charged.
 enum SMSBudgets {
@@ -28,9 +32,16 @@ enum SMSBudgets {
         let window: Duration
         /// Nil: attempts, not a quota.
         var quota: Quota?
+        /// Whether the budget may be overdrawn by as much again.
+        var mayBeOverdrawn = false
+        /// Whether the charge is due only where another budget is overdrawn by the same message.
+        var isForOverdrawing = false
 
         /// How long one unit takes to leak away.
         var cost: Int64 { Swift.max(1, window.microseconds / Swift.max(1, max)) }
+
+        /// How much may be spent at once, as the time that it takes to leak away. Proof: a window is at most a day.
+        var capacity: Int64 { mayBeOverdrawn ? 2 * window.microseconds : window.microseconds }
     }
 
     /// A quota that is spent; `QuotaLedger` makes its failure.
@@ -44,7 +55,7 @@ enum SMSBudgets {
     enum Name: UInt8 {
         case number = 1, numberByDay = 2, knownNumber = 3, subject = 4, address = 5, region = 6, tenant = 7, caller = 8
         case wrongTestCodes = 9, wrongFactorCodes = 10, wrongFactorCodesByDay = 11, enrollments = 12
-        case factorNumber = 13, factorNumberByDay = 14, knownFactorNumber = 15
+        case factorNumber = 13, factorNumberByDay = 14, knownFactorNumber = 15, overdrawing = 16
     }
 
     /// The budget of wrong codes of a test number: its code never changes, and would be found in the end.
@@ -68,6 +79,20 @@ extension ReadTransaction {
         try get(Tables.smsBudgets, charge.row)?.fill(now: now) ?? 0
     }
 
+    /// Whether one more unit overdraws the budget.
+    fileprivate func isOverdrawn(_ charge: SMSBudgets.Charge, now: Timestamp) throws -> Bool {
+        guard charge.mayBeOverdrawn else { return false }
+        return try fill(charge, now: now) + charge.cost > charge.window.microseconds
+    }
+
+    /// The charges that are due: those for overdrawing only if one of the others overdraws its budget.
+    fileprivate func due(_ charges: [SMSBudgets.Charge], now: Timestamp) throws -> [SMSBudgets.Charge] {
+        for charge in charges {
+            if try isOverdrawn(charge, now: now) { return charges }
+        }
+        return charges.filter { !$0.isForOverdrawing }
+    }
+
     /// How many units were spent and have not leaked away; a part of one counts as a whole.
     func spent(_ charge: SMSBudgets.Charge, now: Timestamp) throws -> Int64 {
         (try fill(charge, now: now) + charge.cost - 1) / charge.cost
@@ -77,12 +102,13 @@ extension ReadTransaction {
 extension WriteTransaction {
     /// How long until one more unit fits; nil when it fits now.
     func wait(_ charge: SMSBudgets.Charge, now: Timestamp) throws -> Duration? {
-        let excess = try reading.fill(charge, now: now) + charge.cost - charge.window.microseconds
+        let excess = try reading.fill(charge, now: now) + charge.cost - charge.capacity
         return excess > 0 ? .microseconds(excess) : nil
     }
 
     /// Spends one unit of each budget, or nothing: TOO_MANY_ATTEMPTS_TRY_LATER, `SMSBudgets.Refusal`.
     func spend(_ charges: [SMSBudgets.Charge], now: Timestamp) throws {
+        let charges = try reading.due(charges, now: now)
         for charge in charges {
             guard let wait = try wait(charge, now: now) else { continue }
             guard let quota = charge.quota else { throw Failure.tooManyAttempts(retryAfter: wait) }

@@ -26,7 +26,7 @@ extension CustomTokens {
         if validateOnly { return (.empty, expiresAt) }
         let key = try await builtIn.signingKey()
         try await resources.store.write { transaction in
-            try transaction.onceOnly(origin, now: now) {
+            try transaction.refusingRepeat(of: origin, now: now) {
                 try transaction.reading.requireLiveTenant(settings.tenantID)
                 try transaction.appendEvent(
                     .customTokenCreated, tenantID: settings.tenantID, uid: uid, origin: origin, now: now)

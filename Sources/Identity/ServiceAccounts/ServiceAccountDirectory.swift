@@ -75,7 +75,7 @@ public final class ServiceAccountDirectory: Sendable {
         let made = account
         return try await resources.store.write { transaction in
             if let maker { try transaction.reading.requireValid(maker, now: now) }
-            return try transaction.once(validateOnly ? .server : origin, now: now) {
+            return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 try transaction.reading.checkExists(made.scope)
                 guard try !transaction.exists(Tables.serviceAccounts, TextKey(id)) else {
                     throw Failure(
@@ -97,7 +97,7 @@ public final class ServiceAccountDirectory: Sendable {
         let limits = resources.limits
         return try await resources.store.write { transaction in
             if let maker { try transaction.reading.requireValid(maker, now: now) }
-            return try transaction.once(validateOnly ? .server : origin, now: now) {
+            return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 var account = try transaction.reading.changeableServiceAccount(id)
                 try change.apply(to: &account, limits: limits)
                 if change.scope != nil { try transaction.reading.checkExists(account.scope) }
@@ -111,7 +111,7 @@ public final class ServiceAccountDirectory: Sendable {
     public func delete(id: Text, validateOnly: Bool, origin: Origin) async throws {
         let now = resources.clock.now()
         _ = try await resources.store.write { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
+            try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 let account = try transaction.reading.changeableServiceAccount(id)
                 if validateOnly { return ProjectDeleteServiceAccountResponse() }
                 try transaction.put(

@@ -31,7 +31,7 @@ extension ServiceAccountDirectory {
         let stored = StoredServiceAccountKey(pair.publicKey, uploaded: false, expiresAt: expiresAt, now: now)
         try await resources.store.write { transaction in
             if let maker { try transaction.reading.requireValid(maker, now: now) }
-            try transaction.onceOnly(origin, now: now) {
+            try transaction.refusingRepeat(of: origin, now: now) {
                 _ = try transaction.reading.changeableServiceAccount(id)
                 try transaction.add(stored, to: id, limits: limits, origin: origin, now: now)
             }
@@ -52,7 +52,7 @@ extension ServiceAccountDirectory {
         let limits = resources.limits
         return try await resources.store.write { transaction in
             if let maker { try transaction.reading.requireValid(maker, now: now) }
-            return try transaction.once(validateOnly ? .server : origin, now: now) {
+            return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 _ = try transaction.reading.changeableServiceAccount(id)
                 guard try !transaction.exists(Tables.serviceAccountKeys, ServiceAccountKeyKey(id, key.keyID)) else {
                     throw Failure(

@@ -24,7 +24,7 @@ public struct UserKey: StoreKey, Hashable {
         key.append(contentsOf: uid.bytes)
     }
 
-    /// Of the stored key.
+    /// The length of the stored key.
     var byteCount: Int { tenant.byteCount + 1 + uid.byteCount }
 
     /// False for a key of a request that is longer than any user's, whose uid may be older than `uidMax`. The store

@@ -72,7 +72,7 @@ extension ReadTransaction {
         let rows = try page(
             of: Tables.settingsChanges, prefix: TenantPrefix(tenantID), from: start, reversed: true, bounds: bounds
         ) { row in
-            let sequence = row.value.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            let sequence = row.value.bigEndianNumber
             // Events older than this one were deleted by their age, too.
             guard let (event, record) = try event(tenant: tenantID, sequence: sequence) else { return .end }
             events.append(event)

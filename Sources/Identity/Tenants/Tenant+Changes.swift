@@ -42,7 +42,7 @@ extension Tenant {
         let wantedTenant = tenant
         let record = StoredTenant(tenant: tenant, secret: resources.random.bytes(32))
         return try await resources.store.write { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
+            try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 guard try !transaction.exists(Tables.tenants, TenantPrefix(tenantID)) else {
                     throw Failure(
                         .tenantIDExists,
@@ -90,7 +90,7 @@ extension Tenant {
         let now = resources.clock.now()
         let isDeleted = try await resources.store.write(for: .removal) { transaction in
             var isDeleted = false
-            _ = try transaction.once(validateOnly ? .server : origin, now: now) {
+            _ = try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 var record = try transaction.reading.tenantToDelete(tenantID)
                 if validateOnly { return TenantsDeleteResponse() }
                 record.deleted = true

@@ -173,9 +173,7 @@ public actor Tenant {
 
 extension HMACKey {
     /// The key by which the counts of an address are found, instead of the address itself.
-    fileprivate func hash(_ bytes: [UInt8]) -> UInt64 {
-        tag(of: bytes).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-    }
+    fileprivate func hash(_ bytes: [UInt8]) -> UInt64 { tag(of: bytes).prefix(8).bigEndianNumber }
 
     /// The key of the mails of one kind to a mailbox.
     fileprivate func hash(_ kind: OobRequestType, to mailbox: [UInt8]) -> UInt64 {

@@ -39,7 +39,7 @@ public final class TenantDirectory: Sendable {
         try datedSettings(of: tenantID, in: transaction).value
     }
 
-    /// The same for a caller that keeps the settings while `isCurrent`.
+    /// The present settings, or TENANT_NOT_FOUND, for a caller that keeps the settings while `isCurrent`.
     public func datedSettings(
         of tenantID: Text, in transaction: borrowing ReadTransaction
     ) throws -> Dated<TenantSettings> {

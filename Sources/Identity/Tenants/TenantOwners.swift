@@ -7,8 +7,8 @@ import Synchronization
 /// An owner is released when no call uses it and its counts no longer matter (`Tenant.isIdle`). It is made again when
 /// it is asked for.
 ///
-/// A call for an owner also checks two other owners, in turn, so that the last of many tenants costs what the first
-/// did. Any thread.
+/// A call for an owner also checks two other owners, in turn, and releases them if they are idle. So its cost does not
+/// grow with the number of tenants. Any thread.
 final class TenantOwners: Sendable {
     fileprivate struct Place {
         let tenantID: Text

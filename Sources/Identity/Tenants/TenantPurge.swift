@@ -35,7 +35,7 @@ extension Store {
     }
 }
 
-/// What one write of a purge did.
+/// The result of one write of a purge.
 private struct PurgedSlice: Sendable {
     let isMore: Bool
     // Not bytes: names of our own, of the tables whose rows were damaged.

@@ -11,7 +11,7 @@ public struct TenantQuotas: Message {
     /// Changes a second that end users make, over all credentials; four seconds' worth may come at once.
     public var mutationsPerSecond: Int64 = 0
     public var anonymousSignUpsPerHour: Int64 = 0
-    /// Codes sent by SMS.
+    /// Codes sent by SMS. Sign-ins that wait for their second factor may go beyond it by as much again.
     public var smsPerHour: Int64 = 0
 
     public init() {}
@@ -69,7 +69,7 @@ public struct CallerQuotas: Message {
     public var mutationsPerSecond: Int64 = 0
     /// Bytes its changes add to the store; an hour's worth may come at once.
     public var writtenBytesPerHour: Int64 = 0
-    /// Codes sent by SMS, over all tenants.
+    /// Codes sent by SMS, over all tenants; with second factors as above.
     public var smsPerHour: Int64 = 0
 
     public init() {}

@@ -2917,7 +2917,8 @@ extension UsersImportRequest: ConvertibleToC {
     }
 }
 
-/// The counts are of the whole stream so far; the rejections are of the batch that is answered.
+/// The counts are of the whole stream so far, so the last answer has the totals. The rejections are of the batch that is
+/// answered.
 public struct UsersImportResponse: Message {
     public var createdCount: Int64 = 0
     public var replacedCount: Int64 = 0
@@ -3200,7 +3201,8 @@ extension UsersExportRequest: ConvertibleToC {
 public struct UsersExportResponse: Message {
     /// Recovery codes are not exported. Without include_password_hashes passwords and authenticator apps are left out.
     public var users: [ImportUser] = []
-    /// How the passwords of these users were hashed: the specs that no earlier answer of the stream had.
+    /// How the passwords of these users were hashed: the specs that no earlier answer of the stream had. After 1,000
+    /// specs, which is as many as an import takes, earlier ones come again.
     public var hashSpecs: [NamedHashSpec] = []
     /// The cursor from which another stream can continue. Empty after the last user.
     public var cursor: Text = .empty

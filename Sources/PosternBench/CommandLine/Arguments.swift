@@ -35,6 +35,9 @@ struct Arguments {
         }
     }
 
+    /// Whether a flag is given that was not asked for yet.
+    func has(_ name: String) -> Bool { values[name] != nil }
+
     /// Whether a flag without a value is given.
     mutating func isSet(_ name: String) -> Bool { take(name, standard: nil) != nil }
 

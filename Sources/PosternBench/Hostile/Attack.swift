@@ -15,6 +15,10 @@ protocol Attack: Sendable {
 
 /// How often the server gave each answer to an attack. Any thread.
 final class Answers: Sendable {
+    /// What is noted when an attack did not get as far as the server.
+    static let notConnected = "not connected"
+    static let refusedOrClosed = "connection refused or closed"
+
     private let counts = Mutex<[String: Int]>([:])
 
     func note(_ answer: String) { counts.withLock { $0[answer, default: 0] += 1 } }
@@ -42,7 +46,7 @@ final class RunningAttack: Sendable {
                 do {
                     try attack.run(answers) { Instant.now >= end }
                 } catch {
-                    answers.note("connection refused or closed")
+                    answers.note(Answers.refusedOrClosed)
                     pause(microseconds: 10_000)
                 }
             }

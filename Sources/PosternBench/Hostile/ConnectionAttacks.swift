@@ -39,7 +39,7 @@ struct AnonymousConnections: Attack {
 
     private func open(_ index: Int, _ answers: Answers) -> Int32 {
         guard let socket = try? scene.address.connect(from: Self.sources[index % Self.sources.count]) else {
-            answers.note("not connected")
+            answers.note(Answers.notConnected)
             return -1
         }
         answers.note("connected")

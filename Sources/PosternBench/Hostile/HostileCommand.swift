@@ -47,6 +47,7 @@ struct HostileCommand {
         let all = attacks(scene)
         let names = try Self.chosen(attack, among: all.map(\.name))
         let chosen = all.filter { names.contains($0.name) }
+        tellOfSharedAddress()
         let begin = Instant.now.advanced(by: Self.warmup)
         let end = begin.advanced(by: .seconds(Int64(seconds)))
         let attacks = chosen.map { RunningAttack($0, until: end) }
@@ -76,6 +77,14 @@ struct HostileCommand {
             attacks: attacks.map { ($0.name, $0.answers.all) })
         try TextFile.printOut(report.printed(as: format))
         try report.check(slowestMilliseconds: slowestMilliseconds)
+    }
+
+    /// Only on the loopback does each attack have an address of its own.
+    private func tellOfSharedAddress() {
+        guard !target.address.isOfThisMachine else { return }
+        TextFile.printError(
+            "postern-bench hostile: all callers come from one address of this machine, so that limits for an address "
+                + "count the attacks and the canary's new connections together\n")
     }
 
     /// The names that have one of the parts in them; all names for an empty text. A part that no name has is an error:

@@ -19,6 +19,11 @@ struct HostileReport {
         let errorCount = canary.reduce(0) { $0 + $1.outcome.errorCount }
         guard errorCount == 0 else { throw BenchError(.regression, "\(errorCount) requests of the canary failed") }
         guard !total.isEmpty else { throw BenchError(.failed, "no request of the canary was answered") }
+        // Without attacks every server would pass. The server may refuse one of them altogether.
+        let unreached = [Answers.notConnected, Answers.refusedOrClosed]
+        guard !attacks.allSatisfy({ $0.answers.allSatisfy { unreached.contains($0.answer) } }) else {
+            throw BenchError(.failed, "no attack reached the server: this proves nothing")
+        }
         let p99 = total.value(atShare: 0.99)
         guard p99 <= UInt64(slowestMilliseconds) * 1_000_000 else {
             throw BenchError(

@@ -9,6 +9,8 @@ protocol Load: AnyObject, Sendable {
     var connectionsLost: Int { get }
     var sessions: [Session] { get }
     var live: LiveCounters { get }
+    /// CPUs that the thread used while the last run counted, up to its last whole slice; 0 before there is one.
+    var busyShare: Double { get }
 
     /// May be called again when it has returned: the connections are kept.
     func run(_ periods: RunPeriods, _ pacing: Pacing, isInterrupted: () -> Bool) throws(BenchError)

@@ -28,7 +28,9 @@ extension LoadLoop {
                 takeArrival()
                 continue
             }
-            if periods.counts(due) { recorder.wasOnItsOwn(from: max(due, roomSince), until: now) }
+            if periods.counts(due) {
+                recorder.wasOnItsOwn(from: max(due, roomSince), until: now, isInTime: now < periods.countUntil)
+            }
             startLater(slot, of: lane, intended: due, journey: Workload.noContext)
             takeArrival()
             try breathe(&sinceFlush)

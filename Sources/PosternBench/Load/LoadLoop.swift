@@ -15,6 +15,7 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
 
     var recorder = Recorder(operationCount: Operation.allCases.count, isPaced: false)
     private(set) var connectionsLost = 0
+    private(set) var busyShare = 0.0
     var sessions: [Session] { workload.sessions }
     let live = LiveCounters()
 
@@ -43,6 +44,8 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
     var unflushed: [Int] = []
     private var openLanes: Int
     private var sliceEnd: Instant
+    /// When counting began, and the processor time that the thread had used until then.
+    private var busyFrom: (time: Instant, nanoseconds: Int64)?
 
     /// `slotsPerLane`: how many requests each connection may have on its way.
     init(_ workload: Workload, over network: Network, slotsPerLane: Int) throws(BenchError) {
@@ -87,7 +90,11 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
                 try turn(lanes[index], index)
             }
         }
+        let hasEndedEarly = isClosed && openLanes > 0 && !isStopping
         end()
+        guard !hasEndedEarly else {
+            throw BenchError(.failed, "the run ended early: no connection took further requests (GOAWAY)")
+        }
     }
 
     private func begin(_ periods: RunPeriods, _ pacing: Pacing) {
@@ -99,6 +106,7 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
         isFull = false
         roomSince = periods.begin
         sliceEnd = periods.countFrom.advanced(by: periods.slice)
+        (busyFrom, busyShare) = (nil, 0)
         switch pacing {
         case .closed(_, let think):
             isClosed = true
@@ -140,11 +148,20 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
     }
 
     private func endSlices() {
+        if busyFrom == nil, now >= periods.countFrom { busyFrom = (now, OSThread.processorNanoseconds) }
         while now >= sliceEnd, sliceEnd <= periods.drainUntil {
             recorder.endSlice(inFlight: requestsInFlight)
             if let slice = recorder.slices.last { live.publish(slice, number: recorder.slices.count) }
+            if sliceEnd <= periods.countUntil { noteBusyShare() }
             sliceEnd = sliceEnd.advanced(by: periods.slice)
         }
+    }
+
+    private func noteBusyShare() {
+        guard let busyFrom else { return }
+        let passed = now.nanoseconds(since: busyFrom.time)
+        guard passed > 0 else { return }
+        busyShare = Double(OSThread.processorNanoseconds - busyFrom.nanoseconds) / Double(passed)
     }
 
     /// Counts the requests that are left at the end: they were not answered, or not even sent.

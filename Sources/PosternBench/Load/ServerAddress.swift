@@ -24,8 +24,8 @@ struct ServerAddress: Sendable, CustomStringConvertible {
 
     var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// A connected socket, without Nagle's delay. `source` is the numeric IPv4 address it comes from; nil leaves that
-    /// to the system.
+    /// A connected socket, without Nagle's delay. `source` is the numeric IPv4 address of the loopback it comes from.
+    /// If the server is not on the loopback, or without `source`, the system chooses.
     func connect(from source: String? = nil) throws(BenchError) -> Int32 {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -38,7 +38,7 @@ struct ServerAddress: Sendable, CustomStringConvertible {
         let descriptor = socket(
             address.ai_family, address.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), address.ai_protocol)
         guard descriptor >= 0 else { throw .system(.notReady, "socket") }
-        if let source, !Self.bind(descriptor, to: source) {
+        if let source, Self.isLoopback(address), !Self.bind(descriptor, to: source) {
             let error = BenchError.system(.notReady, "bind to \(source)")
             close(descriptor)
             throw error
@@ -58,6 +58,51 @@ struct ServerAddress: Sendable, CustomStringConvertible {
         var on: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
         return descriptor
+    }
+
+    /// Whether the address is one of this machine: then the system's own end of a connection has it, too. Nothing is
+    /// sent to find out, because connect(2) of a datagram socket only chooses the addresses.
+    var isOfThisMachine: Bool {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_DGRAM.rawValue)
+        var found: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, String(port), &hints, &found) == 0, let address = found?.pointee else { return false }
+        defer { freeaddrinfo(found) }
+        let descriptor = socket(
+            address.ai_family, address.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), address.ai_protocol)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        guard Glibc.connect(descriptor, address.ai_addr, address.ai_addrlen) == 0,
+            let peer = Self.numericHost(of: descriptor, isPeer: true),
+            let own = Self.numericHost(of: descriptor, isPeer: false)
+        else { return false }
+        // All of 127.0.0.0/8 is this machine, and the system's own end is 127.0.0.1.
+        return own == peer || peer.hasPrefix("127.")
+    }
+
+    /// The address of one end of a socket, as numbers.
+    private static func numericHost(of descriptor: Int32, isPeer: Bool) -> String? {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        var name = [CChar](repeating: 0, count: 128)
+        let isKnown = withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                let code =
+                    isPeer ? getpeername(descriptor, address, &length) : getsockname(descriptor, address, &length)
+                return code == 0
+                    && getnameinfo(address, length, &name, socklen_t(name.count), nil, 0, Int32(NI_NUMERICHOST)) == 0
+            }
+        }
+        guard isKnown else { return nil }
+        return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Whether it is an address of 127.0.0.0/8.
+    private static func isLoopback(_ address: addrinfo) -> Bool {
+        guard address.ai_family == AF_INET, let name = address.ai_addr else { return false }
+        return name.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+            UInt32(bigEndian: $0.pointee.sin_addr.s_addr) >> 24 == 127
+        }
     }
 
     private static func bind(_ descriptor: Int32, to source: String) -> Bool {

@@ -1,4 +1,5 @@
 import Base
+import PosternClient
 import TLS
 
 /// The flags of every command that talks to a server.
@@ -7,6 +8,8 @@ struct Target: Sendable {
     let address: ServerAddress
     /// The address for gRPC, which has its own protocol name inside of TLS.
     let grpcAddress: ServerAddress
+    /// The same settings for a channel of the client library. Nil: plain text.
+    let channelTLS: TLSOptions?
     /// The credential as HELLO carries it.
     let authorization: Text
     private let pid: Int?
@@ -25,6 +28,9 @@ struct Target: Sendable {
             let credential = try certificate.map { try Self.credential($0, certificateKey ?? $0) }
             address.tls = try Self.context(.native, trusting: caFile, credential)
             grpcAddress.tls = try Self.context(.http2, trusting: caFile, credential)
+        }
+        channelTLS = caFile.map {
+            TLSOptions(caFile: $0, certificateFile: certificate ?? "", keyFile: certificateKey ?? "")
         }
         self.address = address
         self.grpcAddress = grpcAddress
@@ -63,6 +69,10 @@ struct Target: Sendable {
         }
     }
 
-    /// The server's process: given, or found by its port when it runs on this machine.
-    var process: ServerProcess? { pid.map { ServerProcess(pid: $0) } ?? ServerProcess(listeningOn: address.port) }
+    /// The server's process: given, or found by its port when it runs on this machine. If the server is on another one,
+    /// a process here that listens on the same port is not the server.
+    var process: ServerProcess? {
+        if let pid { return ServerProcess(pid: pid) }
+        return address.isOfThisMachine ? ServerProcess(listeningOn: address.port) : nil
+    }
 }

@@ -10,6 +10,9 @@ struct Workload {
     /// The part of the workload's data that a request used, given back with its answer.
     typealias Context = Int32
     static let noContext: Context = -1
+    /// The new users that one driver can make before it comes to the numbers of the next one: those of an hour at more
+    /// than 25,000 a second. The numbers of 100 drivers have ten digits.
+    static let freshNumbersMax = 100_000_000
 
     let mix: Mix
     /// The sessions, each with its newest refresh token.
@@ -55,7 +58,7 @@ struct Workload {
         let tenantID = population.templateTenantID
         random = SeededGenerator(seed: seed &+ UInt64(driver))
         journeys = mix.scenario.map { Journeys($0, population) }
-        nextFreshNumber = driver * 10_000_000
+        nextFreshNumber = driver * Self.freshNumbersMax
         restingSessions = (0..<Context(sessions.count)).map { $0 }
         restingCount = sessions.count
 

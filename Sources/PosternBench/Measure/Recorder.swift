@@ -64,6 +64,8 @@ struct Recorder: Sendable {
     /// sent, in nanoseconds.
     private(set) var ownLag = Histogram()
     private(set) var lateCount = 0
+    /// Requests of a schedule that were sent before the run ended, of those that were due in it.
+    private(set) var begunCount = 0
     /// Requests that were due and never sent, by reason.
     private(set) var unsent: [String: Int] = [:]
     private(set) var sentCount = 0
@@ -96,8 +98,10 @@ struct Recorder: Sendable {
         operations[operation].failures[reason, default: Histogram()].record(Self.nanoseconds(from: intended, to: now))
     }
 
-    /// A request was due at `due`, there was room for it from then on, and it was sent at `now`.
-    mutating func wasOnItsOwn(from due: Instant, until now: Instant) {
+    /// A request was due at `due`, there was room for it from then on, and it was sent at `now`. `isInTime`: the run
+    /// was not over by then.
+    mutating func wasOnItsOwn(from due: Instant, until now: Instant, isInTime: Bool) {
+        if isInTime { begunCount += 1 }
         let nanoseconds = Self.nanoseconds(from: due, to: now)
         ownLag.record(nanoseconds)
         if nanoseconds > UInt64(clamping: Self.lateness.microseconds * 1_000) { lateCount += 1 }

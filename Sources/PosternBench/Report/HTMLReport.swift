@@ -34,7 +34,10 @@ struct HTMLReport {
 
     private var runTiles: [(String, String)] {
         var tiles = [("\(decimal(result.achieved, places: 0))/s", "answered well")]
-        if let target = result.target { tiles.append(("\(decimal(target, places: 0))/s", "asked for on average")) }
+        if let target = result.target {
+            let what = result.journeysBegun == nil ? "asked for on average" : "journeys asked for on average"
+            tiles.append(("\(decimal(target, places: 0))/s", what))
+        }
         let total = result.total(\.response)
         tiles.append((Self.milliseconds(total, 0.5), "p50 response"))
         tiles.append((Self.milliseconds(total, 0.99), "p99 response"))

@@ -88,8 +88,9 @@ struct Saturation {
     /// A server keeps up with a rate when the slices of that rate answered 97 % of what was asked for.
     static let keptUpShare = 0.97
 
-    /// Nil when there is one rate only.
+    /// Nil when there is one rate only, and for a scenario: its rate is of journeys, and not of requests.
     init?(_ result: RunResult) {
+        guard result.journeysBegun == nil else { return nil }
         let rates = RateFigures.all(of: result)
         guard rates.count > 1 else { return nil }
         let kept = rates.prefix { $0.answered >= Self.keptUpShare * $0.rate }

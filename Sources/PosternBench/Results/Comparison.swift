@@ -119,6 +119,14 @@ struct Comparison {
             remarks.append("the load tool was the bottleneck of a result")
         }
         if results.contains(where: \.isInterrupted) { remarks.append("a result is of an interrupted run") }
+        if results.contains(where: { $0.connectionsLost > 0 || $0.failure != nil }) {
+            remarks.append("a result is of a run that ended early, or lost connections")
+        }
+        if let most = results.map(\.errorShare).max(), most > 0 {
+            remarks.append(
+                "up to \(decimal(most * 100, places: 2)) % of a result's requests failed or were not sent: a failure "
+                    + "may be faster than an answer")
+        }
         return remarks
     }
 }

@@ -32,12 +32,9 @@ struct ResultReader {
         result.target = json["target_per_second"]?.double
         result.isOpenLoop = result.target != nil
         result.connectionsLost = Int(try count(json, "connections_lost"))
-        result.sentLate = Int(json["sent_late"]?.integer ?? 0)
-        result.ownLag = try histogram(json["own_lag_histogram"])
         result.notSent = try counts(json["not_sent_reasons"] ?? [:])
         result.sliceSeconds = max(1, Int(try count(json, "slice_seconds")))
-        result.generatorCPUMicroseconds = try microseconds(json, "generator_cpu_share", result.seconds)
-        result.generatorThreads = Int(try count(json, "generator_threads"))
+        try readGenerator(json, into: &result)
         result.operations = try (json["operations"]?.array ?? []).map { json throws(BenchError) in
             try operation(json, result.seconds)
         }
@@ -53,6 +50,18 @@ struct ResultReader {
             + (result.server?.cpuMicroseconds ?? 0)
         result.verdicts = (json["verdicts"]?.array ?? []).compactMap(Objective.Verdict.init(json:))
         return result
+    }
+
+    /// The figures of the load tool itself.
+    private func readGenerator(_ json: JSONValue, into result: inout RunResult) throws(BenchError) {
+        result.sentLate = Int(json["sent_late"]?.integer ?? 0)
+        result.ownLag = try histogram(json["own_lag_histogram"])
+        result.generatorCPUMicroseconds = try microseconds(json, "generator_cpu_share", result.seconds)
+        result.generatorThreads = Int(try count(json, "generator_threads"))
+        if json["busiest_thread_cpu_share"] != nil {
+            result.busiestThreadShare = try number(json, "busiest_thread_cpu_share")
+        }
+        if json["journeys_begun"] != nil { result.journeysBegun = Int(try count(json, "journeys_begun")) }
     }
 
     private func operation(_ json: JSONValue, _ seconds: Double) throws(BenchError) -> RunResult.Operation {
@@ -91,7 +100,8 @@ struct ResultReader {
         guard let json else { return Histogram() }
         guard let text = json["hdr"]?.text, let bytes = Base64.standard.decode(text.bytes),
             let maximum = json["max"]?.integer, maximum >= 0, let mean = json["mean"]?.double,
-            let histogram = Histogram(encoded: bytes, maximum: UInt64(maximum), mean: mean)
+            let histogram = Histogram(encoded: bytes, maximum: UInt64(maximum), mean: mean),
+            histogram.count <= 1 << 53
         else { throw malformed("a histogram") }
         return histogram
     }

@@ -20,8 +20,10 @@ extension RunResult {
             .init("connections_lost", .integer(Int64(connectionsLost))),
             .init("generator_cpu_share", .double(generatorCPUShare)),
             .init("generator_threads", .integer(Int64(generatorThreads))),
+            .init("busiest_thread_cpu_share", .double(busiestThreadShare)),
             .init("other_cpu_share", .double(otherCPUShare)),
         ]
+        if let journeysBegun { members.append(.init("journeys_begun", .integer(Int64(journeysBegun)))) }
         if isOpenLoop {
             members.append(.init("sent_late", .integer(Int64(sentLate))))
             members.append(.init("not_sent", .integer(Int64(notSentCount))))

@@ -33,7 +33,7 @@ struct RunResult: Sendable {
         var allocationCount: Int?
 
         func allocationsPerRequest(_ result: RunResult) -> Double? {
-            allocationCount.map { Double($0) / Double(max(1, result.answerCount)) }
+            allocationCount.map { Double($0) / Double(max(1, result.costedCount)) }
         }
     }
 
@@ -57,6 +57,9 @@ struct RunResult: Sendable {
     var isOpenLoop = false
     /// The average rate that was asked for; nil for a closed loop.
     var target: Double?
+    /// A scenario's journeys that began before the end of the run, of those that a schedule had due in it. Nil: the
+    /// load is no scenario, or has no schedule.
+    var journeysBegun: Int?
     /// Requests that were due and not sent, by reason.
     var notSent: [String: Int] = [:]
     /// How late the generator sent by its own fault, in nanoseconds.
@@ -66,6 +69,8 @@ struct RunResult: Sendable {
     var generatorCPUMicroseconds = 0
     var machineCPUMicroseconds = 0
     var generatorThreads = 1
+    /// CPUs that the busiest thread of the load used; 0 when that is not known.
+    var busiestThreadShare = 0.0
     /// The processors of the machines that the generators ran on.
     var processorCount = 1
     var server: ServerFigures?
@@ -78,6 +83,11 @@ struct RunResult: Sendable {
     var answerCount: Int { operations.reduce(0) { $0 + $1.record.okCount + $1.record.errorCount } }
     var errorCount: Int { operations.reduce(0) { $0 + $1.record.errorCount } }
     var notSentCount: Int { notSent.values.reduce(0, +) }
+    /// The answers for which the counted CPU time was spent. Answers that came after the end are not among them: after
+    /// a schedule that was too much for the server there are many.
+    var costedCount: Int { operations.reduce(0) { $0 + $1.record.inTimeCount + $1.record.errorCount } }
+    /// Requests, or a scenario's journeys, that a schedule had due while the run counted.
+    var dueCount: Int { Int(clamping: ownLag.count) + notSentCount }
     /// Failed and unsent requests among all that were due.
     var errorShare: Double {
         let lost = errorCount + notSentCount
@@ -85,16 +95,23 @@ struct RunResult: Sendable {
     }
     /// Answers a second that went well.
     var achieved: Double { operations.reduce(0) { $0 + rate(of: $1) } }
-    /// The share of the target that was achieved; nil for a closed loop.
-    var achievedShare: Double? { target.map { $0 > 0 ? achieved / $0 : 1 } }
+    /// The achieved share of what was due; nil for a closed loop. With arrivals by chance, what was due is seldom
+    /// exactly what the rate says. For a scenario it is the share of journeys that began, because each has several
+    /// requests.
+    var achievedShare: Double? {
+        guard let target else { return nil }
+        let due = Double(dueCount)
+        if let journeysBegun, due > 0 { return Double(journeysBegun) / due }
+        return due > 0 ? achieved * seconds / due : target > 0 ? achieved / target : 1
+    }
 
     /// True for a result of `saturate`, which tries one rate after the other.
     var isSearch: Bool { configuration.contains { $0.name == "saturation_per_second" } }
 
     var generatorCPUShare: Double { Double(generatorCPUMicroseconds) / 1e6 / seconds }
     var serverCPUShare: Double? { server.map { Double($0.cpuMicroseconds) / 1e6 / seconds } }
-    var cpuMicrosecondsPerRequest: Double? { server.map { Double($0.cpuMicroseconds) / Double(max(1, answerCount)) } }
-    var loadMicrosecondsPerRequest: Double { Double(generatorCPUMicroseconds) / Double(max(1, answerCount)) }
+    var cpuMicrosecondsPerRequest: Double? { server.map { Double($0.cpuMicroseconds) / Double(max(1, costedCount)) } }
+    var loadMicrosecondsPerRequest: Double { Double(generatorCPUMicroseconds) / Double(max(1, costedCount)) }
     /// The CPUs that other programs used, beside server and load. The server's own share counts here when its process
     /// is not known.
     var otherCPUShare: Double {
@@ -134,7 +151,7 @@ extension RunResult {
     /// The load tool was too late, or its threads were busy: the figures are not the server's alone.
     var isGeneratorLimited: Bool { ownLag.value(atShare: 0.99) > Self.ownLagMax || isGeneratorBusy }
     private var isGeneratorBusy: Bool {
-        generatorCPUShare / Double(max(1, generatorThreads)) > Self.generatorShareMax
+        max(busiestThreadShare, generatorCPUShare / Double(max(1, generatorThreads))) > Self.generatorShareMax
     }
     private var isMachineBusy: Bool {
         Double(machineCPUMicroseconds) / 1e6 / seconds >= Self.machineShareMax * Double(processorCount)
@@ -161,12 +178,14 @@ extension RunResult {
         case .loadTool:
             warnings.append(
                 "the load tool was the bottleneck: it \(late) by its own fault, and \(generatorThreads) threads used "
-                    + "\(used) CPUs: use more --threads, or another machine")
+                    + "\(used) CPUs, the busiest \(decimal(busiestThreadShare, places: 2)): use more --threads, or "
+                    + "another machine")
         }
         if !isSearch, let share = achievedShare, share < 0.99 {
             warnings.append(
-                "\(decimal(achieved, places: 0)) a second were achieved of \(decimal(target ?? 0, places: 0)) asked for"
-            )
+                journeysBegun.map { "\($0) of \(dueCount) journeys that were due began in time" }
+                    ?? "\(decimal(achieved, places: 0)) a second were achieved of "
+                    + "\(decimal(target ?? 0, places: 0)) asked for")
         }
         if otherCPUShare > 0.1, server != nil {
             warnings.append(

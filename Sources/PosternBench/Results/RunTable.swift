@@ -26,7 +26,10 @@ struct RunTable {
         var text = result.connectionsLost > 0 ? "connections lost: \(result.connectionsLost)\n" : ""
         guard result.isOpenLoop else { return text }
         let lag = decimal(Double(result.ownLag.value(atShare: 0.99)) / 1000, places: 0)
-        text += "open loop: \(decimal(result.achieved, places: 0))/s of \(decimal(result.target ?? 0, places: 0))/s, "
+        text += "open loop: \(decimal(result.achieved, places: 0))/s "
+        text +=
+            result.journeysBegun.map { "in \($0) of \(result.dueCount) journeys that were due, " }
+            ?? "of \(decimal(result.target ?? 0, places: 0))/s, "
         text += "\(result.sentLate) sent late (own delay p99 \(lag) µs), \(result.notSentCount) not sent\n"
         for (reason, count) in result.notSent.sorted(by: { $0.key < $1.key }) { text += "  \(reason) \(count)\n" }
         return text

@@ -1,4 +1,5 @@
-/// The series of a result as comma-separated values (RFC 4180): a line for each slice and operation.
+/// The series of a result as comma-separated values (RFC 4180): a line for each slice and operation, also where nothing
+/// was answered. The latencies are empty there.
 struct SeriesCSV {
     let result: RunResult
 
@@ -9,14 +10,17 @@ struct SeriesCSV {
 
     var text: String {
         var text = Self.columns.joined(separator: ",") + "\r\n"
+        let all = result.operations.map(\.name)
         for (number, slice) in result.series.enumerated() {
-            for (name, record) in slice.operations.sorted(by: { $0.key < $1.key }) {
+            for name in Set(all + slice.operations.keys).sorted() {
+                let record = slice.operations[name] ?? SliceRecord()
                 var cells = [
                     "\((number + 1) * result.sliceSeconds)", Self.quoted(name), "\(record.response.count)",
                     "\(record.errorCount)",
                 ]
                 cells += RunResult.shares.map {
-                    decimal(Double(record.response.value(atShare: $0.share)) / 1000, places: 1)
+                    record.response.isEmpty
+                        ? "" : decimal(Double(record.response.value(atShare: $0.share)) / 1000, places: 1)
                 }
                 cells += [
                     "\(slice.sentCount)", "\(slice.inFlight)", slice.target.map { decimal($0, places: 1) } ?? "",

@@ -35,6 +35,7 @@ struct LoadOptions {
         federatedUserCount = try arguments.number("--idp-users", default: 4_000, in: 1...100_000)
         ownsTenant = arguments.isSet("--i-own-this")
         showsProgress = try arguments.choice("--progress", default: Switch.on) == .on
+        guard threads <= tokensMax else { throw UsageError("--threads: at most as many as --repeat-tokens") }
         guard threads <= federatedUserCount else { throw UsageError("--threads: at most as many as --idp-users") }
         guard threads <= connections else { throw UsageError("--threads: at most as many as --connections") }
     }

@@ -25,8 +25,7 @@ final class LoadSession {
         let connection = try Connection(to: options.target.address, authorization: options.target.authorization)
         serverSoftware = connection.server.software.string
         population = try Self.population(options, over: connection)
-        let requestsMax = options.connections * slotsPerLane
-        try Self.check(population, options, requestsMax: requestsMax)
+        try Self.check(population, options, slotsPerLane: slotsPerLane)
         hashes = try Self.permission(population, options, over: connection)
         raiseFileLimit()
         process = options.target.process
@@ -142,7 +141,7 @@ extension LoadSession {
     }
 
     /// Checks that the data that the mix needs was seeded.
-    private static func check(_ population: Population, _ options: LoadOptions, requestsMax: Int) throws {
+    private static func check(_ population: Population, _ options: LoadOptions, slotsPerLane: Int) throws {
         func require(_ operations: [Operation], _ holds: Bool, _ flag: String) throws {
             guard !holds, let operation = operations.first(where: { options.mix.usesSeeded($0) }) else { return }
             throw BenchError(.notReady, "\(operation.name) needs a --state file of `postern-bench seed` with \(flag)")
@@ -157,7 +156,9 @@ extension LoadSession {
             throw BenchError(.notReady, "sign-in needs a --state file of `postern-bench seed` with --password-users")
         }
         try require([.lookup, .verify], population.sessions.count >= options.threads, "--sessions")
-        let refreshes = requestsMax + options.threads
+        // Sessions are shared out evenly among the threads; connections are too, but some threads may have one more.
+        let lanesMax = (options.connections + options.threads - 1) / options.threads
+        let refreshes = options.threads * lanesMax * slotsPerLane
         try require([.refresh], population.sessions.count >= refreshes, "--sessions \(refreshes) or more")
     }
 

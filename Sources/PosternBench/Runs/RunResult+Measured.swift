@@ -23,7 +23,9 @@ extension RunResult {
             sentLate += loop.recorder.lateCount
             notSent.merge(loop.recorder.unsent, uniquingKeysWith: +)
         }
+        busiestThreadShare = loops.map(\.busyShare).max() ?? 0
         if case .open(let schedule, _, _, _) = plan.loop { target = schedule.average(from: 0, to: seconds) }
+        if plan.isOpen, mix.scenario != nil { journeysBegun = loops.reduce(0) { $0 + $1.recorder.begunCount } }
         series = Self.series(loops, mix)
         for index in series.indices {
             if case .open(let schedule, _, _, _) = plan.loop, index * sliceSeconds < plan.seconds {

@@ -24,6 +24,8 @@ struct StartCommand {
     }
 
     func run() throws {
+        // So that a signal does not leave a server behind.
+        Interruption.listen()
         guard ServerProcess(listeningOn: target.address.port) == nil else {
             throw BenchError(.notReady, "a server listens on port \(target.address.port): stop it first")
         }
@@ -39,6 +41,7 @@ struct StartCommand {
                 ])
             defer { server.kill() }
             try waitForAnswer(server)
+            try Self.stopIfAsked()
             latency.record(UInt64(Instant.now.nanoseconds(since: start)))
             let process = ServerProcess(pid: server.pid)
             anonymousByteCount = max(anonymousByteCount, try process.usage().anonymousByteCount)
@@ -52,6 +55,7 @@ struct StartCommand {
     /// Tries every millisecond until a health check is answered.
     private func waitForAnswer(_ server: StartedServer) throws {
         for _ in 0..<Self.startSecondsMax * 1_000 {
+            try Self.stopIfAsked()
             if server.checkEnded() { throw BenchError(.failed, "\(program) ended before it served: run it to see why") }
             if let connection = try? Connection(to: target.address, authorization: target.authorization) {
                 try connection.call(
@@ -64,6 +68,11 @@ struct StartCommand {
             pause(microseconds: 1_000)
         }
         throw BenchError(.failed, "\(program) did not answer within \(Self.startSecondsMax) s")
+    }
+
+    /// The caller ends its server.
+    private static func stopIfAsked() throws {
+        if Interruption.isAsked { throw BenchError(.interrupted, "interrupted: not all starts were measured") }
     }
 
     private func report(_ latency: Histogram, _ anonymousByteCount: Int) throws {

@@ -9,6 +9,8 @@ struct UsersCommand {
     private let userCount: Int
     private let lookupCount: Int
     private let seed: Int
+    /// The caller may put users into a tenant with users of others.
+    private let ownsTenant: Bool
     private let format: OutputFormat
 
     init(_ arguments: inout Arguments) throws {
@@ -17,6 +19,7 @@ struct UsersCommand {
         userCount = try arguments.number("--users", default: 1_000_000, in: 1...10_000_000)
         lookupCount = try arguments.number("--lookups", default: 2_000, in: 1...1_000_000)
         seed = try arguments.number("--seed", default: 1, in: 0...Int.max)
+        ownsTenant = arguments.isSet("--i-own-this")
         format = try arguments.choice("-o", default: OutputFormat.table)
         try arguments.finish()
     }
@@ -26,6 +29,7 @@ struct UsersCommand {
         try connection.callEach(
             [TenantsCreateRequest(tenantID: tenantID)], service: "postern.v1.Tenants", method: "Create",
             tolerating: Reason.tenantIDExists.name, inFlight: 1)
+        if !ownsTenant { try connection.refuseTenantOfOthers(tenantID) }
         let imported = try importUsers(connection)
         let lookups = UserLookups(
             tenantID: tenantID, userCount: userCount, seed: seed, connection: connection)

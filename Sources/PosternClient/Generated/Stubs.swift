@@ -420,8 +420,8 @@ public struct AuditClient: Sendable {
         try await channel.unary("postern.v1.Audit", "ListEvents", request, idempotent: true, options: options)
     }
 
-    /// Streams the events that fulfil the conditions: first those after `after_sequence`, then each new one when it is
-    /// committed. Refusals: PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE.
+    /// Streams the events that fulfil the conditions: first those after `after_sequence`, unless it is 0, then each new
+    /// one when it is committed. Refusals: PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE.
     public func watchEvents(_ request: AuditWatchEventsRequest, options: CallOptions = .init()) async throws(Failure)
         -> ServerStream<AuditWatchEventsResponse>
     {
@@ -1149,7 +1149,8 @@ public struct AccountsClient: Sendable {
     /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, INVALID_MFA_PENDING_CREDENTIAL (its form),
     /// MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE, INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, then
     /// OPERATION_NOT_ALLOWED, TOKEN_EXPIRED and INVALID_MFA_PENDING_CREDENTIAL as in FinalizeMfaSignIn,
-    /// MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then those of SendVerificationCode.
+    /// MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then those of SendVerificationCode. The budgets of an end user's
+    /// address, the region, the tenant and the caller allow twice as much here, because strangers can spend them.
     public func startMfaSignIn(_ request: AccountsStartMfaSignInRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsStartMfaSignInResponse
     {
@@ -1378,8 +1379,9 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "AddSecondFactor", request, idempotent: false, options: options)
     }
 
-    /// Removes one second factor of a user, or all, with the recovery codes. Sessions go on, also those that showed the
-    /// factor (RevokeTokens ends them). Refusals: MISSING_MFA_ENROLLMENT_ID, USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
+    /// Removes one second factor of a user, or all, with the recovery codes. Sessions that showed the factor end; with the
+    /// last factor, all that showed any factor or a recovery code. Other sessions go on (RevokeTokens ends them). Refusals:
+    /// MISSING_MFA_ENROLLMENT_ID, USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
     public func removeSecondFactor(_ request: UsersRemoveSecondFactorRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersRemoveSecondFactorResponse
     {
@@ -1410,7 +1412,8 @@ public struct UsersClient: Sendable {
     /// Imports users with the password hashes they have. Each request is one batch and gets one answer, in order, with
     /// counts, the rows that were refused and a checkpoint to resume from. A row whose password hash costs too much to
     /// check is refused with PASSWORD_HASH_TOO_COSTLY; see Tenant.allow_costly_hashes. Refusals of the stream:
-    /// INVALID_HASH_SPEC, TENANT_ID_MISMATCH (a later batch names another tenant), IMPORT_BATCH_TOO_LARGE.
+    /// INVALID_HASH_SPEC, SERVER_OVERLOADED (all imports together hold too many hash_specs), TENANT_ID_MISMATCH (a later
+    /// batch names another tenant), IMPORT_BATCH_TOO_LARGE.
     public func `import`(options: CallOptions = .init()) async throws(Failure)
         -> BidirectionalStream<UsersImportRequest, UsersImportResponse>
     {

@@ -4,7 +4,7 @@ public import Messages
 
 /// The rules for second factors. Pure.
 public enum SecondFactorRules {
-    /// What a sign-in needs besides its first factor.
+    /// The step that a sign-in needs after its first factor.
     public enum Need: Sendable, Equatable {
         case nothing
         /// One of the user's factors.
@@ -16,8 +16,8 @@ public enum SecondFactorRules {
     public static let factorsMax = 5
     static let displayNameByteCountMax = 64
 
-    /// What a sign-in needs. The kinds that a tenant allows limit enrolment only: a factor that a user has is always
-    /// asked for.
+    /// The step that a sign-in of `user` needs. The kinds that a tenant allows limit enrolment only: a factor that a
+    /// user has is always asked for.
     public static func need(of user: User, settings: TenantSettings) -> Need {
         switch settings.secondFactorState {
         case .unspecified, .disabled: .nothing

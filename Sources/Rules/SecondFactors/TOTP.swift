@@ -45,25 +45,11 @@ public enum TOTP {
 
     /// The URI that an authenticator app reads from a QR code (Google's key URI format).
     public static func uri(secret: Secret, issuer: Text, account: Text) -> Secret {
-        let label = percentEncoded(issuer) + [UInt8]("%3A".utf8) + percentEncoded(account)
+        let label = PercentEncoding.encode(issuer) + [UInt8]("%3A".utf8) + PercentEncoding.encode(account)
         let key = secret.withBytes { Base32.encode($0) }
         let parameters = [UInt8]("&algorithm=SHA1&digits=\(digitCount)&period=\(periodSeconds)".utf8)
         return Secret(
             [UInt8]("otpauth://totp/".utf8) + label + [UInt8]("?secret=".utf8) + key + [UInt8]("&issuer=".utf8)
-                + percentEncoded(issuer) + parameters)
-    }
-
-    /// RFC 3986 §2.3: everything but the unreserved characters is written as its bytes.
-    private static func percentEncoded(_ text: Text) -> [UInt8] {
-        let digits = [UInt8]("0123456789ABCDEF".utf8)
-        return text.bytes.flatMap { byte -> [UInt8] in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                [byte]
-            default: [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
+                + PercentEncoding.encode(issuer) + parameters)
     }
 }

@@ -263,8 +263,8 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Streams the events that fulfil the conditions: first those after `after_sequence`, then each new one when it is
-    /// committed. Refusals: PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE.
+    /// Streams the events that fulfil the conditions: first those after `after_sequence`, unless it is 0, then each new
+    /// one when it is committed. Refusals: PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE.
     static let auditWatchEvents = MethodDescriptor(
         service: "postern.v1.Audit", method: "WatchEvents", requestStreaming: false, responseStreaming: true,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,
@@ -859,7 +859,8 @@ extension MethodDescriptor {
     /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, INVALID_MFA_PENDING_CREDENTIAL (its form),
     /// MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE, INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, then
     /// OPERATION_NOT_ALLOWED, TOKEN_EXPIRED and INVALID_MFA_PENDING_CREDENTIAL as in FinalizeMfaSignIn,
-    /// MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then those of SendVerificationCode.
+    /// MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then those of SendVerificationCode. The budgets of an end user's
+    /// address, the region, the tenant and the caller allow twice as much here, because strangers can spend them.
     static let accountsStartMfaSignIn = MethodDescriptor(
         service: "postern.v1.Accounts", method: "StartMfaSignIn", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -1050,8 +1051,9 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Removes one second factor of a user, or all, with the recovery codes. Sessions go on, also those that showed the
-    /// factor (RevokeTokens ends them). Refusals: MISSING_MFA_ENROLLMENT_ID, USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
+    /// Removes one second factor of a user, or all, with the recovery codes. Sessions that showed the factor end; with the
+    /// last factor, all that showed any factor or a recovery code. Other sessions go on (RevokeTokens ends them). Refusals:
+    /// MISSING_MFA_ENROLLMENT_ID, USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
     static let usersRemoveSecondFactor = MethodDescriptor(
         service: "postern.v1.Users", method: "RemoveSecondFactor", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -1079,7 +1081,8 @@ extension MethodDescriptor {
     /// Imports users with the password hashes they have. Each request is one batch and gets one answer, in order, with
     /// counts, the rows that were refused and a checkpoint to resume from. A row whose password hash costs too much to
     /// check is refused with PASSWORD_HASH_TOO_COSTLY; see Tenant.allow_costly_hashes. Refusals of the stream:
-    /// INVALID_HASH_SPEC, TENANT_ID_MISMATCH (a later batch names another tenant), IMPORT_BATCH_TOO_LARGE.
+    /// INVALID_HASH_SPEC, SERVER_OVERLOADED (all imports together hold too many hash_specs), TENANT_ID_MISMATCH (a later
+    /// batch names another tenant), IMPORT_BATCH_TOO_LARGE.
     static let usersImport = MethodDescriptor(
         service: "postern.v1.Users", method: "Import", requestStreaming: true, responseStreaming: true,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: false, mutation: true,

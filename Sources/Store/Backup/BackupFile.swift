@@ -48,13 +48,13 @@ public final class BackupFile: Sendable {
             guard byteCount - dataOffset >= BackupFormat.trailerByteCount else { throw .cut }
             let end = byteCount - BackupFormat.trailerByteCount
             let trailer = try Self.bytes(of: file, at: end, count: BackupFormat.trailerByteCount)
-            let stated = trailer[..<8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-            guard stated > 0, stated == end - dataOffset else { throw .cut }
+            let dataByteCount = UInt64(bigEndianBytes: trailer[..<8])
+            guard dataByteCount > 0, dataByteCount == end - dataOffset else { throw .cut }
             let digest = try Self.digest(of: file, byteCount: end)
             guard Array(trailer[8..<8 + Digest.byteCount]) == digest else { throw .altered }
             guard header.masterKeyID == masterKeyID else { throw .otherMasterKey }
             guard key.isValid(tag: Array(trailer[(8 + Digest.byteCount)...]), of: digest) else { throw .altered }
-            (self.header, self.dataByteCount) = (header, stated)
+            (self.header, self.dataByteCount) = (header, dataByteCount)
             (self.file, self.dataOffset) = (file, dataOffset)
         } catch {
             close(file)
@@ -72,8 +72,7 @@ public final class BackupFile: Sendable {
         var offset = dataOffset
         let end = dataOffset + dataByteCount
         while offset < end {
-            let chunk = try Self.bytes(
-                of: file, at: offset, count: min(end - offset, Self.chunkByteCount))
+            let chunk = try Self.bytes(of: file, at: offset, count: min(end - offset, Self.chunkByteCount))
             do {
                 try PrivateFile.writeAll(chunk, to: output, path: path)
             } catch {
@@ -101,12 +100,11 @@ extension BackupFile {
         guard byteCount >= BackupFormat.prefixByteCount else { throw .notABackup }
         let prefix = try bytes(of: file, at: 0, count: BackupFormat.prefixByteCount)
         guard prefix.starts(with: BackupFormat.magic) else { throw .notABackup }
-        let count = prefix[BackupFormat.magic.count...].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        let count = UInt64(bigEndianBytes: prefix[BackupFormat.magic.count...])
         guard count <= BackupFormat.headerByteCountMax else { throw .altered }
         let dataOffset = BackupFormat.prefixByteCount + count
         guard dataOffset <= byteCount else { throw .cut }
-        let encoded = try bytes(
-            of: file, at: BackupFormat.prefixByteCount, count: count)
+        let encoded = try bytes(of: file, at: BackupFormat.prefixByteCount, count: count)
         guard let header = try? BackupHeader(decoding: encoded, limits: MessageLimits()) else { throw .altered }
         guard header.formatVersion <= BackupFormat.version else { throw .newerFormat(header.formatVersion) }
         return (header, dataOffset)
@@ -116,8 +114,7 @@ extension BackupFile {
         var digest = RunningDigest()
         var offset: UInt64 = 0
         while offset < byteCount {
-            let chunk = try bytes(
-                of: file, at: offset, count: min(byteCount - offset, chunkByteCount))
+            let chunk = try bytes(of: file, at: offset, count: min(byteCount - offset, chunkByteCount))
             digest.update(chunk)
             offset += UInt64(chunk.count)
         }

@@ -36,7 +36,8 @@ public final class BackupStream: @unchecked Sendable {
         self.state = .beginning(BackupFormat.prefix(header: header))
     }
 
-    /// The next piece: not empty, and at most `pieceByteCount` and a trailer. Nil after the last piece.
+    /// The next piece, which is not empty. It has at most `pieceByteCount` bytes; the trailer is added to the last one.
+    /// Nil after the last piece.
     @available(*, noasync, message: "blocks the thread")
     public func next() throws(StoreError) -> [UInt8]? {
         var taken = State.ended

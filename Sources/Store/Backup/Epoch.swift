@@ -11,7 +11,7 @@ enum Epoch {
 extension Store {
     /// Empty for a store that was never restored.
     public func epoch() throws(StoreError) -> [UInt8] {
-        try atStart { try read { try $0.epoch() } }
+        try Self.throwingStoreErrors { try read { try $0.epoch() } }
     }
 }
 

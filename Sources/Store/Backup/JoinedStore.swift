@@ -18,10 +18,7 @@ extension Store {
         defer { environment.close() }
         try environment.openTables(makingMissing: true)
         let storeID = configuration.random.bytes(Witness.storeIDByteCount)
-        var begun: OpaquePointer?
-        try StoreError.check(mdb_txn_begin(environment.raw, nil, 0, &begun), "mdb_txn_begin")
-        // Proof: LMDB sets it when it reports success.
-        guard let raw = begun else { preconditionFailure("mdb_txn_begin made nothing") }
+        let raw = try LMDB.beginTransaction(in: environment.raw)
         let (place, event): (JournalPlace, UInt64)
         do throws(StoreError) {
             (place, event) = try rename(raw, environment, to: storeID)

@@ -12,7 +12,7 @@ public final class StoreCopy: Sendable {
     private let readEnd: Int32
     private let outcome: Outcome
 
-    /// Set before the pipe's end is seen.
+    /// The result of the copy. The copying thread sets it before it closes its end of the pipe.
     private final class Outcome: Sendable {
         let error = Mutex<StoreError?>(nil)
     }

@@ -7,7 +7,7 @@ extension Store {
         _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash,
         _ body: (borrowing ReadTransaction) throws -> Result
     ) throws -> Result? {
-        guard try DataFile(path: configuration.directory + "/data.mdb") != nil else { return nil }
+        guard try DataFile(path: DataFile.path(in: configuration.directory)) != nil else { return nil }
         guard
             let environment = try Environment.forInspection(
                 configuration, authenticator: authenticator, eventHash: eventHash)

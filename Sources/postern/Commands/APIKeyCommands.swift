@@ -47,7 +47,7 @@ enum APIKeyCommands {
             trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly,
             quotas: try CallerQuotaFlags(arguments).given,
             exportPasswordHashes: arguments.isSet("export-password-hashes"),
-            expiresAtMicros: try expiry(arguments) ?? 0, allowedAddresses: addresses(arguments) ?? [])
+            expiresAtMicros: try expiry(arguments) ?? 0, allowedAddresses: arguments.list("allow-address") ?? [])
         let client = ProjectClient(channel: try session.channel())
         let options = try session.callOptions()
         try await handOut(
@@ -86,10 +86,6 @@ enum APIKeyCommands {
     private static func expiry(_ arguments: Arguments) throws(CommandError) -> Int64? {
         if arguments.value("expires-in") == "never" { return 0 }
         return try arguments.duration("expires-in").map { (Clock.system.now() + $0).microseconds }
-    }
-
-    private static func addresses(_ arguments: Arguments) -> [Text]? {
-        arguments.value("allow-address").map { $0.split(separator: ",").map { Text(String($0)) } }
     }
 
     static let rotate = Command(
@@ -178,7 +174,7 @@ enum APIKeyCommands {
             request.expiresAtMicros = expiresAt
             paths.append("expires_at_micros")
         }
-        if let addresses = addresses(session.arguments) {
+        if let addresses = session.arguments.list("allow-address") {
             request.allowedAddresses = addresses
             paths.append("allowed_addresses")
         }

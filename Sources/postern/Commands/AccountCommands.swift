@@ -68,7 +68,7 @@ enum AccountCommands {
         var request = AccountsCreateAuthUriRequest(
             tenantID: try session.tenantID(), providerID: Text(arguments.operands[0]),
             continueURI: arguments.text("continue-uri") ?? .empty)
-        request.scopes = (arguments.value("scopes") ?? "").split(separator: ",").map { Text(String($0)) }
+        request.scopes = arguments.list("scopes") ?? []
         request.customParameters = try (arguments.value("parameters") ?? "").split(separator: ",").map { pair in
             let parts = pair.split(separator: "=", maxSplits: 1).map { Text(String($0)) }
             guard parts.count == 2 else { throw CommandError.usage("--parameters is NAME=VALUE,…, not \"\(pair)\"") }

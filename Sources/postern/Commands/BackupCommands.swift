@@ -1,5 +1,4 @@
 import Base
-import Glibc
 import JSON
 import Messages
 import PosternClient
@@ -18,25 +17,10 @@ enum BackupCommands {
         guard !File.exists(path) else {
             throw CommandError.usage("\(path): exists already", hint: "a backup is not overwritten: name another file")
         }
-        // An incomplete backup has another name.
-        let unfinished = path + ".unfinished"
-        unlink(unfinished)
-        let descriptor = try File.open(unfinished, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
-        defer { close(descriptor) }
-        let byteCount: Int64
-        do {
+        let byteCount = try await File.create(path) { put in
             let client = ProjectClient(channel: try session.channel())
             let backup = try await client.backup(ProjectBackupRequest(), options: session.streamOptions)
-            byteCount = try await backup.forEachPiece {
-                try File.write($0, to: descriptor, name: unfinished)
-            }
-            guard fsync(descriptor) == 0 else {
-                throw CommandError("\(path): \(String(cString: strerror(errno)))")
-            }
-            try File.giveName(path, to: unfinished)
-        } catch {
-            unlink(unfinished)
-            throw error
+            return try await backup.forEachPiece { try put($0) }
         }
         session.say("\(path): \(byteCount) bytes")
     }

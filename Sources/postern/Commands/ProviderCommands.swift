@@ -159,7 +159,7 @@ struct ProviderSettings {
         note("client_id", arguments.text("client-id")) { $0.clientID = $1 }
         note("display_name", arguments.text("display-name")) { $0.displayName = $1 }
         note("enabled", try arguments.bool("enabled")) { $0.enabled = $1 }
-        note("additional_audiences", Self.list(arguments.value("audiences"))) { $0.additionalAudiences = $1 }
+        note("additional_audiences", arguments.list("audiences")) { $0.additionalAudiences = $1 }
         note("issuer", arguments.text("issuer")) { $0.issuer = $1 }
         noteEndpoint("endpoints.discovery", arguments.text("discovery-url"), \.discovery)
         noteEndpoint("endpoints.jwks", arguments.text("jwks-url"), \.jwks)
@@ -197,7 +197,7 @@ struct ProviderSettings {
 
     /// The trust is replaced as a whole.
     private static func trust(_ arguments: Arguments) throws(CommandError) -> ProviderTrust? {
-        let domains = list(arguments.value("trust-domains"))
+        let domains = arguments.list("trust-domains")
         let claim = arguments.value("require-claim")
         guard let level = try arguments.choice("trust", of: levels) else {
             guard domains == nil, claim == nil else {
@@ -214,10 +214,6 @@ struct ProviderSettings {
             trust.requiredClaim = RequiredClaim(name: Text(parts[0]), value: Text(parts[1]))
         }
         return trust
-    }
-
-    private static func list(_ text: String?) -> [Text]? {
-        text.map { $0.split(separator: ",").map { Text(String($0)) } }
     }
 }
 

@@ -32,7 +32,7 @@ enum TenantManyCommands {
         let operands = session.arguments.operands
         let request = TenantsCopySettingsRequest(
             tenantID: Text(operands[1]), templateTenantID: Text(operands[0]),
-            paths: session.arguments.value("settings")?.split(separator: ",").map { Text(String($0)) } ?? [],
+            paths: session.arguments.list("settings") ?? [],
             validateOnly: session.isValidatingOnly)
         let client = TenantsClient(channel: try session.channel())
         session.output.print(

@@ -184,9 +184,7 @@ struct TenantSettings {
 
     /// "a,b"; "none" is an empty list.
     private static func list(_ flag: String, _ arguments: Arguments) -> [Text]? {
-        arguments.value(flag).map { value in
-            value == "none" ? [] : value.split(separator: ",").map { Text(String($0)) }
-        }
+        arguments.value(flag) == "none" ? [] : arguments.list(flag)
     }
 
     private static func passwordPolicy(_ arguments: Arguments) throws(CommandError) -> PasswordPolicy? {

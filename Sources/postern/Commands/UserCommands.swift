@@ -123,9 +123,7 @@ enum UserCommands {
         note("password", try session.passwordFromFile(), \.password)
         note("custom_claims_json", arguments.text("claims").map { $0 == "{}" ? [] : $0.bytes }, \.customClaimsJSON)
         note("link_providers", try arguments.value("link").map(identities), \.linkProviders)
-        note(
-            "unlink_provider_ids", arguments.value("unlink").map { $0.split(separator: ",").map { Text(String($0)) } },
-            \.unlinkProviderIDs)
+        note("unlink_provider_ids", arguments.list("unlink"), \.unlinkProviderIDs)
         note("revoke_tokens", arguments.isSet("revoke-tokens") ? true : nil, \.revokeTokens)
         guard !paths.isEmpty else { throw CommandError.usage("nothing to change", hint: "postern \(update.example)") }
         request.updateMask = ProtobufFieldMask(paths: paths)

@@ -96,9 +96,7 @@ struct ExportRun {
         descriptor = try File.open(path, O_WRONLY)
         // The bytes after the place were written, but not noted.
         guard ftruncate(descriptor, Int(place.byteCount)) == 0, lseek(descriptor, 0, SEEK_END) == Int(place.byteCount)
-        else {
-            throw CommandError("\(path): \(String(cString: strerror(errno)))")
-        }
+        else { throw CommandError.system(path) }
     }
 
     private static func resumePath(_ path: String) -> String { "\(path).resume" }
@@ -149,20 +147,18 @@ struct ExportRun {
         place.cursor = message.cursor
         place.writer = writer.state
         if path != "-", !message.cursor.isEmpty { try note() }
-        if session.console.messagesAreForTerminal, !session.output.isQuiet {
-            session.console.writeMessage([UInt8]("\r\(place.userCount) users".utf8))
-        }
+        session.showProgress("\(place.userCount) users")
     }
 
     private mutating func finish() throws {
         try write(writer.end(userCount: place.userCount))
         if path != "-" {
             guard fsync(descriptor) == 0 || errno == EINVAL, Glibc.close(descriptor) == 0 else {
-                throw CommandError("\(path): \(String(cString: strerror(errno)))")
+                throw CommandError.system(path)
             }
             unlink(Self.resumePath(path))
         }
-        if session.console.messagesAreForTerminal { session.console.writeMessage([UInt8]("\r\u{1B}[K".utf8)) }
+        session.showProgress("")
         for note in writer.notes { session.say(note) }
         session.say("\(place.userCount) users exported")
     }
@@ -179,9 +175,7 @@ struct ExportRun {
 
     /// Syncs the users first, so that a place that is noted is in the file even after the machine stopped.
     private mutating func note() throws {
-        guard fdatasync(descriptor) == 0 || errno == EINVAL else {
-            throw CommandError("\(path): \(String(cString: strerror(errno)))")
-        }
+        guard fdatasync(descriptor) == 0 || errno == EINVAL else { throw CommandError.system(path) }
         try File.replace(Self.resumePath(path), with: place.encoded())
         hasNotedPlace = true
     }

@@ -48,7 +48,8 @@ enum UserMFACommands {
         }
         let tenantID = try session.tenantID()
         let what = factorID.map { "second factor \($0)" } ?? "all second factors"
-        try session.confirm("Remove \(what) of user \(name)? The user may then sign in without.")
+        try session.confirm(
+            "Remove \(what) of user \(name)? Sessions that showed it end, and the user may then sign in without.")
         let request = UsersRemoveSecondFactorRequest(
             tenantID: tenantID, uid: try await session.uid(named: name), factorID: factorID.map { Text($0) } ?? .empty,
             all: isAll,

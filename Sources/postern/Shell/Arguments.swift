@@ -2,37 +2,6 @@
 
 import Base
 
-/// `--name VALUE`, `--name=VALUE` or, without a placeholder, `--name` alone.
-struct Flag: Sendable {
-    let name: String
-    let short: Character?
-    /// The word for the value in help. Nil: the flag is a switch.
-    let placeholder: String?
-    let help: String
-    /// Another name, for users who know the flag by it.
-    var alias: String?
-
-    /// A switch.
-    init(_ name: String, short: Character? = nil, _ help: String) {
-        self.init(name: name, short: short, placeholder: nil, help: help)
-    }
-
-    init(_ name: String, short: Character? = nil, _ placeholder: String, _ help: String) {
-        self.init(name: name, short: short, placeholder: placeholder, help: help)
-    }
-
-    private init(name: String, short: Character?, placeholder: String?, help: String) {
-        self.name = name
-        self.short = short
-        self.placeholder = placeholder
-        self.help = help
-    }
-
-    var usage: String {
-        (short.map { "-\($0), " } ?? "    ") + "--\(name)" + (placeholder.map { " \($0)" } ?? "")
-    }
-}
-
 /// The operands and flags of one invocation.
 struct Arguments: Sendable, Equatable {
     var operands: [String] = []
@@ -44,6 +13,9 @@ struct Arguments: Sendable, Equatable {
     func value(_ name: String) -> String? { values[name] }
 
     func text(_ name: String) -> Text? { values[name].map { Text($0) } }
+
+    /// A list with commas between its elements.
+    func list(_ name: String) -> [Text]? { values[name]?.split(separator: ",").map { Text(String($0)) } }
 
     func isSet(_ name: String) -> Bool { switches.contains(name) }
 
@@ -117,30 +89,4 @@ func parseDuration(_ text: String) -> Duration? {
     case "d": return .days(number)
     default: return nil
     }
-}
-
-/// The candidate that a typo most likely meant; nil when none is near.
-func nearest(to word: String, in candidates: some Sequence<String>) -> String? {
-    let ranked = candidates.map { ($0, editDistance(word, $0)) }
-    guard let best = ranked.min(by: { $0.1 < $1.1 }), best.1 <= max(1, word.count / 3) else { return nil }
-    return best.0
-}
-
-/// The Levenshtein distance, in which a swap of neighbours counts as one.
-private func editDistance(_ left: String, _ right: String) -> Int {
-    let (left, right) = ([UInt8](left.utf8), [UInt8](right.utf8))
-    var rows = [Array(0...right.count)]
-    for row in 1..<(left.count + 1) {
-        var current = [row]
-        for column in 1..<(right.count + 1) {
-            let cost = left[row - 1] == right[column - 1] ? 0 : 1
-            var best = min(rows[row - 1][column] + 1, current[column - 1] + 1, rows[row - 1][column - 1] + cost)
-            if row > 1, column > 1, left[row - 1] == right[column - 2], left[row - 2] == right[column - 1] {
-                best = min(best, rows[row - 2][column - 2] + 1)
-            }
-            current.append(best)
-        }
-        rows.append(current)
-    }
-    return rows[left.count][right.count]
 }

@@ -21,21 +21,8 @@ struct AuditExport {
     }
 
     func run() async throws {
-        let unfinished = path + ".unfinished"
-        unlink(unfinished)
-        let descriptor = try File.open(unfinished, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
-        defer { close(descriptor) }
-        do {
-            let count = try await write { try File.write($0, to: descriptor, name: unfinished) }
-            guard fsync(descriptor) == 0 else {
-                throw CommandError("\(path): \(String(cString: strerror(errno)))")
-            }
-            try File.giveName(path, to: unfinished)
-            session.say("\(path): \(count) events")
-        } catch {
-            unlink(unfinished)
-            throw error
-        }
+        let count = try await File.create(path) { put in try await write(put) }
+        session.say("\(path): \(count) events")
     }
 
     private func write(_ put: ([UInt8]) throws -> Void) async throws -> Int {

@@ -4,7 +4,7 @@ import PosternClient
 /// The server, tenant and key of a command, and their source: a flag, the context that --context names, the
 /// environment, the current context, or none of these.
 ///
-/// That is the order of precedence, and one rule stands above it: the tenant and the key that were set for one server
+/// The sources are listed by precedence. One rule stands above it: the tenant and the key that were set for one server
 /// never go to another. So a context is used as a whole or, when a higher source names another server, not at all.
 ///
 ///     --server b, current context (a, tenant acme, key k):   b, the default pool, no key
@@ -124,10 +124,13 @@ struct Destination: Sendable, Equatable {
     /// two servers, and nothing is shared between them.
     static func isSame(_ left: String, _ right: String) -> Bool { addresses(left) == addresses(right) }
 
-    /// The servers of a list, each in the one form that it is compared in.
-    private static func addresses(_ servers: String) -> Set<String> {
-        Set(servers.split(separator: ",").map { canonical(String($0.drop { $0 == " " })) })
+    /// The addresses in a list with commas between them.
+    static func servers(in list: String) -> [String] {
+        list.split(separator: ",").map { String($0.drop { $0 == " " }) }
     }
+
+    /// The addresses in a list, each in the one form in which addresses are compared.
+    private static func addresses(_ list: String) -> Set<String> { Set(servers(in: list).map { canonical($0) }) }
 
     private static func canonical(_ server: String) -> String {
         // Paths distinguish upper and lower case.

@@ -44,21 +44,3 @@ enum ExitCode: Int32, CaseIterable {
         }
     }
 }
-
-/// The reason why a command stops, other than a refusal of the server.
-struct CommandError: Error, Equatable {
-    var exitCode: ExitCode
-    var message: String
-    /// Advice on the error.
-    var hint: String?
-
-    init(_ message: String, hint: String? = nil, exitCode: ExitCode = .general) {
-        self.message = message
-        self.hint = hint
-        self.exitCode = exitCode
-    }
-
-    static func usage(_ message: String, hint: String? = nil) -> CommandError {
-        CommandError(message, hint: hint, exitCode: .usage)
-    }
-}

@@ -93,6 +93,13 @@ struct FailureReport {
         return hints
     }
 
+    /// The words of the refused certificate are those of `ClientStream`.
+    private var hintOnConnecting: String {
+        failure.message.contains("certificate was refused")
+            ? "--ca-file FILE names the authorities to trust, --server-name NAME the name to expect"
+            : "is posternd running there? --server HOST:PORT says where"
+    }
+
     /// Advice on a refusal.
     private var hints: [String] {
         var hints = hintsOnLostAnswer
@@ -125,7 +132,7 @@ struct FailureReport {
         case .secondFactorEnrollmentRequired:
             hints.append("the user adds a second factor in an application first (docs/client.md)")
         case .tenantNotFound: hints.append("postern tenant list shows the tenants there are")
-        case .connectionFailed: hints.append("is posternd running there? --server HOST:PORT says where")
+        case .connectionFailed: hints.append(hintOnConnecting)
         default: break
         }
         if failure.violations.contains(where: { $0.description.contains("allow_http_loopback") }) {

@@ -40,7 +40,7 @@ enum File {
         return bytes
     }
 
-    /// Nil at the end.
+    /// Nil at the end of the file.
     static func readChunk(descriptor: Int32, name: String) throws(CommandError) -> [UInt8]? {
         while true {
             var count = 0
@@ -50,7 +50,7 @@ enum File {
             }
             if count > 0 { return chunk }
             if count == 0 { return nil }
-            if errno != EINTR { throw CommandError("\(name): \(String(cString: strerror(errno)))") }
+            if errno != EINTR { throw CommandError.system(name) }
         }
     }
 
@@ -70,11 +70,28 @@ enum File {
         defer { close(descriptor) }
         do throws(CommandError) {
             try write(bytes, to: descriptor, name: temporary)
-            guard rename(temporary, path) == 0 else {
-                throw CommandError("\(path): \(String(cString: strerror(errno)))")
-            }
+            guard rename(temporary, path) == 0 else { throw CommandError.system(path) }
         } catch {
             unlink(temporary)
+            throw error
+        }
+    }
+
+    /// Makes a file that gets its name only when it is complete and on the disk. `content` writes it piece by piece.
+    static func create<Value>(
+        _ path: String, _ content: (_ put: ([UInt8]) throws -> Void) async throws -> Value
+    ) async throws -> Value {
+        let unfinished = path + ".unfinished"
+        unlink(unfinished)
+        let descriptor = try open(unfinished, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+        defer { close(descriptor) }
+        do {
+            let value = try await content { try write($0, to: descriptor, name: unfinished) }
+            guard fsync(descriptor) == 0 else { throw CommandError.system(path) }
+            try giveName(path, to: unfinished)
+            return value
+        } catch {
+            unlink(unfinished)
             throw error
         }
     }
@@ -90,12 +107,10 @@ enum File {
             unlink(unfinished)
             return
         }
-        guard [EPERM, EOPNOTSUPP, ENOSYS].contains(errno) else {
-            throw CommandError("\(path): \(String(cString: strerror(errno)))")
-        }
+        guard [EPERM, EOPNOTSUPP, ENOSYS].contains(errno) else { throw CommandError.system(path) }
         close(try open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600))
         guard rename(unfinished, path) == 0 else {
-            let error = CommandError("\(path): \(String(cString: strerror(errno)))")
+            let error = CommandError.system(path)
             unlink(path)
             throw error
         }

@@ -25,7 +25,7 @@ struct FirebaseUser {
         do throws(JSONError) {
             json = try JSONValue(parsing: bytes)
         } catch {
-            throw Rejection(uid: .empty, reason: "MALFORMED_ROW", message: "\(error)")
+            throw .malformed("\(error)")
         }
         let fields = Fields(json: json, uid: json["localId"]?.text ?? .empty)
         var user = ImportUser()
@@ -53,7 +53,7 @@ struct FirebaseUser {
         let uid: Text
 
         func wrong(_ name: Text, _ expected: String) -> Rejection {
-            Rejection(uid: uid, reason: "MALFORMED_ROW", message: "\(name) is no \(expected)")
+            .malformed("\(name) is no \(expected)", uid: uid)
         }
 
         /// Nil when it is absent or null.

@@ -72,7 +72,7 @@ struct ImportCheckpoint {
                     pread(source, buffer.baseAddress.map { $0 + filled }, buffer.count - filled, off_t(offset + filled))
                 }
                 if count < 0, errno == EINTR { continue }
-                guard count >= 0 else { throw CommandError("the users' file: \(String(cString: strerror(errno)))") }
+                guard count >= 0 else { throw CommandError.system("the users' file") }
                 if count == 0 { break }
                 filled += count
             }

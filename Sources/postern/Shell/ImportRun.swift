@@ -167,11 +167,9 @@ struct ImportRun {
         for name in totals.newIgnoredClaims(answer) {
             session.say("the custom claim \(name) is kept and goes into no token: only the server says it")
         }
-        if session.console.messagesAreForTerminal, !session.output.isQuiet {
-            let line = progress.line(
-                settled: totals.settled.rowCount, settledNow: totals.checkpoint, readByteCount: readByteCount)
-            session.console.writeMessage([UInt8]("\r\(line)\u{1B}[K".utf8))
-        }
+        session.showProgress(
+            progress.line(
+                settled: totals.settled.rowCount, settledNow: totals.checkpoint, readByteCount: readByteCount))
     }
 
     /// The position in the users' file. 0 for a pipe.
@@ -183,9 +181,7 @@ struct ImportRun {
         stream.finish()
         while unanswered > 0 { try await receive() }
         _ = try await answers.next()
-        if session.console.messagesAreForTerminal, !session.output.isQuiet {
-            session.console.writeMessage([UInt8]("\r\u{1B}[K".utf8))
-        }
+        session.showProgress("")
     }
 
     private func tellWhereItStopped() {

@@ -37,9 +37,7 @@ struct NewFile: Sendable {
         defer { close(descriptor) }
         do throws(CommandError) {
             try File.write(secret, to: descriptor, name: path)
-            guard fsync(descriptor) == 0 || errno == EINVAL else {
-                throw CommandError("\(path): \(String(cString: strerror(errno)))")
-            }
+            guard fsync(descriptor) == 0 || errno == EINVAL else { throw CommandError.system(path) }
         } catch {
             throw CommandError(error.message, hint: advice)
         }

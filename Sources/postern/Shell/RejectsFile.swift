@@ -31,9 +31,7 @@ struct RejectsFile {
         descriptor = try File.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
         do throws(CommandError) {
             if let source { try Self.copyLines(of: source, named: path, upToRow: settledRowCount, to: descriptor) }
-            guard rename(temporary, path) == 0 else {
-                throw CommandError("\(path): \(String(cString: strerror(errno)))")
-            }
+            guard rename(temporary, path) == 0 else { throw CommandError.system(path) }
         } catch {
             close(descriptor)
             unlink(temporary)

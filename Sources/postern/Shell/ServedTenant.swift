@@ -11,7 +11,7 @@ struct ServedTenant: Equatable {
     /// The words for the tenant.
     var name: String { tenantID.isEmpty ? "the default pool, or the key's own tenant" : "tenant \(tenantID)" }
 
-    /// What the file holds of it.
+    /// The members that name the tenant in a file.
     var members: [JSONValue.Member] {
         [.init("server", .string(Text(server))), .init("tenant", .string(tenantID))]
     }

@@ -34,7 +34,7 @@ struct ServerProgram {
     }
 }
 
-/// What posternd says of a store or a backup.
+/// The report of posternd on a store or a backup.
 struct ServerReport: Record {
     static let columns = ["sound", "lines"]
 

@@ -76,8 +76,7 @@ final class Session: Sendable {
     /// A channel to each server that `--server` names, for calls to every one of them.
     func channelToEachServer() throws -> [(address: String, channel: Channel)] {
         let destination = try destination()
-        return try destination.server.split(separator: ",").map { part in
-            let address = String(part.drop { $0 == " " })
+        return try Destination.servers(in: destination.server).map { address in
             let channel = try makeChannel(to: address, of: destination)
             otherChannels.withLock { $0.append(channel) }
             return (address, channel)
@@ -137,6 +136,12 @@ final class Session: Sendable {
         if !output.isQuiet { console.say(isValidatingOnly ? "without --dry-run: \(message)" : message) }
     }
 
+    /// Shows the progress on a terminal, in the place of the line before. An empty line removes it.
+    func showProgress(_ line: String) {
+        guard console.messagesAreForTerminal, !output.isQuiet else { return }
+        console.writeMessage([UInt8]("\r\(line)\u{1B}[K".utf8))
+    }
+
     /// False if nobody reads messages: with -q, or for a program that reads JSON from standard error.
     private var saysWhatItDoes: Bool {
         !output.isQuiet && (!output.format.isForPrograms || console.messagesAreForTerminal)
@@ -170,7 +175,7 @@ final class Session: Sendable {
         guard let answer = console.ask("\(consequence)\nType \(context) to go on: ", false) else {
             throw .usage("there is no terminal to ask on", hint: "\(consequence) Add --production if you mean it.")
         }
-        guard answer == [UInt8](context.utf8) else { throw CommandError("nothing was changed", exitCode: .declined) }
+        guard answer == [UInt8](context.utf8) else { throw .declined }
     }
 
     // Questions
@@ -183,7 +188,7 @@ final class Session: Sendable {
             throw .usage("there is no terminal to ask on", hint: "add --yes if you are sure: \(question)")
         }
         let words = String(decoding: answer, as: UTF8.self).lowercased()
-        guard words == "y" || words == "yes" else { throw CommandError("nothing was changed", exitCode: .declined) }
+        guard words == "y" || words == "yes" else { throw .declined }
     }
 
     /// Confirms a change that cannot be undone: the name has to be typed, or given with --confirm.
@@ -201,7 +206,7 @@ final class Session: Sendable {
             throw .usage(
                 "there is no terminal to ask on", hint: "\(consequence) Add --confirm=\(value) if you are sure.")
         }
-        guard answer == [UInt8](name.utf8) else { throw CommandError("nothing was changed", exitCode: .declined) }
+        guard answer == [UInt8](name.utf8) else { throw .declined }
     }
 
     // Values that must not stand on the command line

@@ -204,8 +204,9 @@ import Testing
             #expect(directory.adminKeys.ids == Array(keys.map(\.apiKeyID).reversed().prefix(16)))
             func limit(_ key: ApiKey, to addresses: [Text], validateOnly: Bool = false) async throws {
                 _ = try await directory.update(
-                    id: key.apiKeyID, displayName: nil, quotas: nil, use: KeyUse(allowedAddresses: addresses),
-                    validateOnly: validateOnly, origin: .server)
+                    id: key.apiKeyID, displayName: nil, quotas: nil,
+                    restrictions: KeyRestrictions(allowedAddresses: addresses), validateOnly: validateOnly,
+                    origin: .server)
             }
             try await limit(keys[17], to: ["192.0.2.0/24"], validateOnly: true)
             #expect(directory.adminKeys.ids.first == keys[17].apiKeyID)
@@ -213,7 +214,7 @@ import Testing
             #expect(directory.adminKeys.ids.first == keys[16].apiKeyID)
             try await limit(keys[17], to: [])
             #expect(directory.adminKeys.ids.first == keys[17].apiKeyID)
-            // A start finds them again.
+            // The first sweep after a start finds them again.
             let restarted = CallerDirectory(resources: fixture.resources)
             try await restarted.indexOldKeys()
             #expect(restarted.adminKeys.ids.count == 16)

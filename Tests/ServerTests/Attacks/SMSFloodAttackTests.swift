@@ -90,6 +90,43 @@ import Testing
         }
     }
 
+    @Test func `Strangers who spend what all users share do not keep them from the second factor`() async throws {
+        try await withServer(configure: { $0.limits.smsPerRegionAndHour = 10 }) { server in
+            let client = try IdentityClient(server)
+            try client.allowPhones()
+            try client.setFactors(.enabled)
+            func enroll(_ email: Text, _ places: [Int]) throws -> [Text] {
+                var idToken = try client.verifiedUser(email).idToken
+                return try places.map { place in
+                    let done = try client.enrollPhone(Self.number(place), idToken)
+                    idToken = try #require(done.tokens?.idToken)
+                    return done.factorID
+                }
+            }
+            func ask(_ email: Text, _ factorID: Text) -> Failure {
+                failure {
+                    let pending = try client.pending { _ = try client.signIn(email) }
+                    _ = try client.startSMS(pending, factorID)
+                }
+            }
+            let ada = try enroll("ada@example.com", [100, 101])
+            let bob = try enroll("bob@example.com", [102])
+            let eve = try enroll("eve@example.com", [103])
+            let strangers = try server.client(as: .app, of: nil)
+            func isRefused(_ failure: Failure) -> Bool { failure.metadata("quota") == "region_sms" }
+            for place in 0..<6 { #expect(Self.send(strangers, to: Self.number(place)).reason.isEmpty) }
+            #expect(isRefused(Self.send(strangers, to: Self.number(6))))
+
+            // The bound for one user, whatever the number of phones is, leaves something for others.
+            for _ in 0..<5 { #expect(ask("ada@example.com", ada[0]).reason == "") }
+            #expect(ask("ada@example.com", ada[1]).reason == Self.tooMany)
+            for _ in 0..<5 { #expect(ask("bob@example.com", bob[0]).reason == "") }
+            // As much again is spent.
+            #expect(isRefused(ask("eve@example.com", eve[0])))
+            #expect(isRefused(Self.send(strangers, to: Self.number(7))))
+        }
+    }
+
     @Test func `An address, a tenant, a credential and a region have budgets of their own`() async throws {
         try await withServer(configure: {
             $0.limits.smsPerAddressAndHour = 3

@@ -51,6 +51,37 @@ import Testing
         }
     }
 
+    /// An admin removes the factor because its phone was stolen. The thief has the password, too, and has signed in.
+    @Test func `Sessions that showed a removed factor end, and others go on`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let user = try client.appUser()
+            let withPhone = try #require(try client.enrollPhone(Self.number, user.tokens.idToken).tokens)
+            let withApp = try #require(try client.finish(try client.pending(user), user).tokens)
+            let paper = AccountsFinalizeMfaSignInRequest.Proof.recoveryCode(user.recoveryCodes[0])
+            let withPaper = try #require(try client.finish(try client.pending(user), "", paper).tokens)
+            try client.setFactors(.disabled)
+            let without = try #require(try client.signIn(user.email).tokens)
+            func remove(_ factorID: Text, all: Bool = false) throws {
+                let _: UsersRemoveSecondFactorResponse = try client.client.call(
+                    "postern.v1.Users/RemoveSecondFactor",
+                    UsersRemoveSecondFactorRequest(uid: user.uid, factorID: factorID, all: all))
+            }
+            func expectEnded(_ tokens: TokenPair) {
+                expectRefusal("TOKEN_EXPIRED", cause: "ADMIN") { _ = try client.lookup(tokens.idToken) }
+                expectRefusal("TOKEN_EXPIRED", cause: "ADMIN") { _ = try client.refresh(tokens.refreshToken) }
+            }
+            try remove(user.factorID)
+            expectEnded(withApp)
+            for tokens in [withPhone, withPaper, without] { _ = try client.lookup(tokens.idToken) }
+            try remove("", all: true)
+            expectEnded(withPhone)
+            expectEnded(withPaper)
+            _ = try client.lookup(without.idToken)
+        }
+    }
+
     /// Somebody who has the password alone wants to have another email in the account before it has a factor.
     @Test func `A change of the email that was asked for before ends when an admin adds a factor`() async throws {
         try await withServer { server in

@@ -17,8 +17,11 @@ extension SMSBudgets {
             quota: Quota? = nil
         ) {
             charges.append(
-                Charge(row: row(name, value, tenantID ?? settings.tenantID), max: max, window: window, quota: quota))
+                Charge(
+                    row: row(name, value, tenantID ?? settings.tenantID), max: max, window: window, quota: quota,
+                    mayBeOverdrawn: name.isShared && order.isForSecondFactorSignIn))
         }
+        if let ofUser = chargeForOverdrawing(order, settings, server) { charges.append(ofUser) }
         if let address = order.address {
             charge(.address, address.network, Int64(server.smsPerAddressAndHour * (isTest ? 10 : 1)))
         }
@@ -44,6 +47,18 @@ extension SMSBudgets {
         return charges
     }
 
+    /// The budget of the codes by which a user overdraws shared budgets: an attacker may have accounts with factors,
+    /// too. Known addresses are counted apart, because somebody who has only the password asks from elsewhere.
+    private static func chargeForOverdrawing(
+        _ order: VerificationOrder, _ settings: TenantSettings, _ limits: Limits
+    ) -> Charge? {
+        guard case .secondFactorSignIn(_, let uid) = order.use else { return nil }
+        let source: UInt8 = order.isFromKnownAddress ? 1 : 0
+        return Charge(
+            row: row(.overdrawing, uid.bytes + [0, source], settings.tenantID), max: Int64(limits.smsPerNumberAndHour),
+            window: .hours(1), isForOverdrawing: true)
+    }
+
     /// The budgets of a number. Anybody may ask for codes to sign in with a number, and anybody with an account for
     /// codes to add it. So a sign-in that waits for its second factor has budgets apart: strangers who know the number
     /// cannot spend these, and the number was proved when it became a factor.
@@ -52,5 +67,24 @@ extension SMSBudgets {
         case .secondFactorSignIn: (.factorNumber, .factorNumberByDay, .knownFactorNumber)
         case .signIn, .link, .secondFactorEnrollment: (.number, .numberByDay, .knownNumber)
         }
+    }
+}
+
+extension SMSBudgets.Name {
+    /// Whether codes for different users and numbers are charged to the budget, so that strangers can spend it.
+    fileprivate var isShared: Bool {
+        switch self {
+        case .address, .region, .tenant, .caller: true
+        case .number, .numberByDay, .knownNumber, .subject, .factorNumber, .factorNumberByDay, .knownFactorNumber,
+            .wrongTestCodes, .wrongFactorCodes, .wrongFactorCodesByDay, .enrollments, .overdrawing:
+            false
+        }
+    }
+}
+
+extension VerificationOrder {
+    /// Whether the code is for somebody who has shown the first factor of an account.
+    fileprivate var isForSecondFactorSignIn: Bool {
+        if case .secondFactorSignIn = use { true } else { false }
     }
 }

@@ -6,8 +6,8 @@ import Store
 
 /// The use of a code that was sent to a phone number, and the user that it is for.
 ///
-/// `.signIn` is for whoever holds the session_info: to enter the number's account, or, signed in, to add the number or
-/// to prove oneself again. Each other use is for one user or one pending sign-in, and for nothing else.
+/// A code for `.signIn` may be used by any holder of the session_info: to enter the number's account, or, signed in, to
+/// add the number or to reauthenticate. A code for another use may be used by one user or one pending sign-in only.
 public enum VerificationUse: Sendable, Equatable {
     case signIn
     /// Adding the number to the user's account, or changing it.
@@ -25,7 +25,7 @@ public enum VerificationUse: Sendable, Equatable {
         }
     }
 
-    /// Who may use the code; empty for whoever holds the session_info.
+    /// The user or the pending sign-in that may use the code; empty if any holder of the session_info may.
     var subject: [UInt8] {
         switch self {
         case .signIn: []
@@ -77,9 +77,10 @@ public struct ProvedNumber: Sendable {
 
 /// Makes six-digit codes, sends them to phone numbers, and judges the codes that callers show.
 ///
-/// A code is good for one use by those it was made for, for five minutes and five tries, and only together with the
-/// session_info that the requester was given. The store has an HMAC of it. The number of codes is bounded by the number
-/// of messages that may be sent (`SMSBudgets`): five codes an hour to a number are at most 25 guesses at a million.
+/// A code is good for one use (`VerificationUse`), for five minutes and five tries, and only together with the
+/// session_info that the requester was given. The store holds an HMAC of the code. The number of codes is bounded by
+/// the number of messages that may be sent (`SMSBudgets`): five codes an hour to a number are at most 25 guesses at a
+/// million.
 ///
 ///     let sent = try await codes.send(VerificationOrder(to: number, for: .link(uid: uid)), request)
 ///     let proved = try await codes.judge(
@@ -136,7 +137,7 @@ public struct VerificationCodes: Sendable {
         let charges = SMSBudgets.charges(for: order, request, isTest: test != nil, limits: quotas.limits)
         try await quotas.refusing(settings) {
             try await resources.store.write { transaction in
-                try transaction.onceOnly(request.origin, now: now) {
+                try transaction.refusingRepeat(of: request.origin, now: now) {
                     // Once a deleted tenant's rows are purged, nothing would remove a new one again.
                     try transaction.reading.requireLiveTenant(settings.tenantID)
                     try transaction.spend(charges, now: now)

@@ -57,7 +57,7 @@ extension WriteTransaction {
         try put(Tables.verificationCodes, key, stored)
         if isTest { try spend([budget], now: now) }
         if case .secondFactorSignIn = use {
-            // Whoever tries it knows the user's first factor.
+            // An event, because the caller of this sign-in knows the user's first factor.
             try appendEvent(
                 .secondFactorFailed, tenantID: settings.tenantID, uid: use.uid, origin: origin, now: now)
         }

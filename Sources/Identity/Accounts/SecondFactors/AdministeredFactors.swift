@@ -17,7 +17,7 @@ extension SecondFactorEnrollments {
             factorID: resources.random.alphanumeric(20), kind: .phone, displayName: displayName,
             phoneNumber: number.text, enrolledAtMicros: now.microseconds)
         return try await users.session(key).write { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
+            try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 guard let current = try transaction.reading.account(key) else { throw Failure.userNotFound }
                 try SecondFactorRules.checkNew(number, for: current.user)
                 try SecondFactorRules.checkRoom(current.user)
@@ -35,13 +35,14 @@ extension SecondFactorEnrollments {
         }
     }
 
-    /// Removes one factor of a user, or all (nil). For the refusals see Users.RemoveSecondFactor.
+    /// Removes one factor of a user, or all (nil), and ends the sessions that showed it. For the refusals see
+    /// Users.RemoveSecondFactor.
     public func remove(
         _ factorID: Text?, of key: UserKey, origin: Origin, validateOnly: Bool
     ) async throws -> User {
         let now = resources.clock.now()
         return try await users.session(key).write(for: .removal) { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
+            try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 guard let current = try transaction.reading.account(key) else { throw Failure.userNotFound }
                 let factor = try factorID.map { id throws(Failure) in try current.user.secondFactor(id) }
                 if validateOnly { return current.user }
@@ -54,6 +55,7 @@ extension SecondFactorEnrollments {
                 try transaction.replace(
                     current, by: changed, origin: origin, kind: .secondFactorRemoved,
                     detail: factor?.eventDetail ?? "all", now: now)
+                try transaction.endSessions(thatShowed: factor, of: changed, origin: origin, now: now)
                 return changed.user
             }
         }
@@ -111,6 +113,21 @@ extension SecondFactorEnrollments {
 }
 
 extension WriteTransaction {
+    /// Ends the sessions that showed a removed factor; nil: any factor. The factor may have been removed because its
+    /// phone was stolen. `account` has lost the factor already. If it has none left, the recovery codes are gone, too,
+    /// and every session that showed anything ends.
+    fileprivate func endSessions(
+        thatShowed factor: SecondFactor?, of account: Account, origin: Origin, now: Timestamp
+    ) throws {
+        let removedID = account.user.secondFactors.isEmpty ? nil : factor?.factorID
+        for id in try reading.sessionIDs(of: account.key) {
+            guard let session = try get(Tables.sessions, SessionKey(id)), !session.secondFactor.isEmpty,
+                removedID == nil || session.secondFactorID == removedID
+            else { continue }
+            _ = try endSession(id, of: account.key, .admin, origin: origin, now: now)
+        }
+    }
+
     fileprivate func endSessionsWithoutFactor(
         of key: UserKey, settings: TenantSettings, origin: Origin, now: Timestamp
     ) throws -> Int64 {

@@ -44,7 +44,7 @@ extension GuessThrottle {
     ///
     /// A device counts as known if its token was issued to a session that had shown a second factor: an attacker who
     /// has only the password or the mailbox can collect any number of other tokens. The token ends with the account's
-    /// factors, not with the password: whoever resets the password must not make the owner's devices unknown.
+    /// factors, not with the password: a thief who resets the password must not make the owner's devices unknown.
     ///
     /// An address has no such mark. The account forgot those of before its first factor (`Account.add`).
     func knownSource(of account: Account, _ request: EndUserRequest, address: EndUserAddress?, now: Timestamp)

@@ -135,7 +135,7 @@ extension UserSession {
             issue = try await write { transaction in
                 switch proof {
                 case .token(let token):
-                    try transaction.onceIssuing(session: token.sessionID, request.origin, now: now) {
+                    try transaction.issuingUnlessRepeated(session: token.sessionID, request.origin, now: now) {
                         let (current, session) = try transaction.reading.changingFactors(
                             token, settings: request.settings, now: now)
                         return try transaction.enroll(enrollment, in: current, request, now: now) { account in
@@ -243,7 +243,7 @@ extension WriteTransaction {
         let tenantID = request.settings.tenantID
         let (pending, current) = try reading.pendingSignIn(id, .enrollment, tenantID: tenantID, now: now)
         let sessionID = pending.sessionID.isEmpty ? newID : pending.sessionID
-        return try onceIssuing(session: sessionID, request.origin, now: now) {
+        return try issuingUnlessRepeated(session: sessionID, request.origin, now: now) {
             try enroll(enrollment, in: current, request, now: now) { account in
                 try removePendingSignIn(id, pending, tenantID: tenantID)
                 // The change may have been asked for with another enrollment credential, which showed no factor.

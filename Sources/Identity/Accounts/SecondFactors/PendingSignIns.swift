@@ -89,9 +89,9 @@ extension ReadTransaction {
         }
         try settings.requireAllowed(methodSwitch)
         guard !pending.sessionID.isEmpty else { return }
-        guard let session = try get(Tables.sessions, SessionKey(pending.sessionID)), session.uid == pending.uid,
-            session.tenantID == tenantID
-        else { throw Failure.invalidPendingSignIn }
+        guard let session = try storedSession(pending.sessionID, of: UserKey(tenantID, pending.uid)) else {
+            throw Failure.invalidPendingSignIn
+        }
         if let cause = session.refusedCause(settings: settings, now: now) {
             throw Failure.tokenExpired(cause: cause)
         }

@@ -45,10 +45,11 @@ public struct SecondFactorEnrollments: Sendable {
         let address = try request.address()
         try SecondFactorRules.checkOpen(request.settings)
         if let wanted { try SecondFactorRules.checkAllowed(wanted.kind, settings: request.settings) }
-        let account = try mayEnroll(request).account
+        let user = try mayEnroll(request)
+        let account = user.account
         switch wanted {
         case nil: throw Failure.invalid(.missingCredential, field: "factor", "is required")
-        case .totp: return try await startTOTP(account, request)
+        case .totp: return try await startTOTP(user, request)
         case .phone(let typed, let locale):
             let number = try PhoneNumber.read(typed)
             try Values.checkLocale(locale, limits: resources.limits)
@@ -74,8 +75,8 @@ public struct SecondFactorEnrollments: Sendable {
         return user
     }
 
-    private func startTOTP(_ account: Account, _ request: EndUserRequest) async throws -> Started {
-        let (now, key) = (resources.clock.now(), account.key)
+    private func startTOTP(_ user: EnrollingUser, _ request: EndUserRequest) async throws -> Started {
+        let (now, key) = (resources.clock.now(), user.account.key)
         let secret = Secret(resources.random.bytes(TOTP.secretByteCount))
         let sessionInfo = Secret(Base64.url.encode(resources.random.bytes(32)))
         let expiresAt = now + Self.totpLifetime
@@ -83,8 +84,9 @@ public struct SecondFactorEnrollments: Sendable {
             sessionHash: sessionInfo.withBytes { Digest.sha256($0) },
             sealedSecret: try secrets.seal(secret, of: key), expiresAtMicros: expiresAt.microseconds)
         try await users.session(key).write { transaction in
-            try transaction.onceOnly(request.origin, now: now) {
-                guard try transaction.reading.account(key) != nil else { throw Failure.userNotFound }
+            try transaction.refusingRepeat(of: request.origin, now: now) {
+                // It takes the place of an enrolment that the user has begun.
+                try user.requireStillProved(settings: request.settings, now: now, in: transaction.reading)
                 var stored = try transaction.get(Tables.secondFactors, key) ?? StoredSecondFactors()
                 stored.enrollment = enrollment
                 try transaction.put(Tables.secondFactors, key, stored)
@@ -94,7 +96,7 @@ public struct SecondFactorEnrollments: Sendable {
         let totp = TotpSecret(
             sharedSecret: Secret(secret.withBytes { Base32.encode($0) }),
             uri: TOTP.uri(
-                secret: secret, issuer: name.isEmpty ? projectID : name, account: account.user.email),
+                secret: secret, issuer: name.isEmpty ? projectID : name, account: user.account.user.email),
             // Proof: both are constants, 6 and 30.
             codeLength: Int32(TOTP.digitCount), periodSeconds: Int32(TOTP.periodSeconds), algorithm: "SHA1")
         return .totp(totp, sessionInfo: sessionInfo, expiresAt: expiresAt)
@@ -126,7 +128,7 @@ public struct SecondFactorEnrollments: Sendable {
         let key = user.account.key
         let made = secrets.makeRecoveryCodes(of: key)
         try await users.session(key).write { transaction in
-            try transaction.onceOnly(request.origin, now: now) {
+            try transaction.refusingRepeat(of: request.origin, now: now) {
                 let current = try transaction.reading.changingFactors(user.token, settings: settings, now: now).account
                 guard !current.user.secondFactors.isEmpty else { throw Failure.factorNotFound }
                 var stored = try transaction.get(Tables.secondFactors, key) ?? StoredSecondFactors()

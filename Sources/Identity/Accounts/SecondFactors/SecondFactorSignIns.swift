@@ -152,7 +152,7 @@ extension UserSession {
                     try transaction.countTry(&pending, id: id, tenantID: tenantID)
                 }
                 let sessionID = pending.sessionID.isEmpty ? newID : pending.sessionID
-                return try transaction.onceIssuing(session: sessionID, origin, now: now) {
+                return try transaction.issuingUnlessRepeated(session: sessionID, origin, now: now) {
                     guard let proved = try transaction.judge(claim, of: &account, secrets: secrets, now: now) else {
                         try transaction.noteWrong(pending, id: id, budget, request, now: now)
                         return .refused(.invalidVerificationCode)
@@ -196,17 +196,18 @@ extension WriteTransaction {
     ) throws -> FinishedSignIn {
         let (settings, origin) = (request.settings, request.origin)
         let login = ProvedLogin(finishing: pending, with: factor)
-        let isAgain = !pending.sessionID.isEmpty
-        let plain = AccountEffect(
-            account, kind: isAgain ? .reauthenticated : .signedIn, detail: isAgain ? pending.signInProvider : .empty)
+        let isReauthentication = !pending.sessionID.isEmpty
+        let unchanged =
+            isReauthentication
+            ? AccountEffect(account, kind: .reauthenticated, detail: pending.signInProvider) : AccountEffect(account)
         let proof = try reading.emailProof(keptBy: pending, current, now: now)
-        var effect = try pending.change?.effect(on: current, shown: account, proof) ?? plain
+        var effect = try pending.change?.effect(on: current, shown: account, proof) ?? unchanged
         if pending.signInProvider == SessionStart.customToken { effect.account.noteCustomToken() }
         if factor.id.isEmpty {
             try appendEvent(
                 .recoveryCodeUsed, tenantID: current.key.tenant, uid: current.key.uid, origin: origin, now: now)
         }
-        guard isAgain else {
+        guard isReauthentication else {
             let entry = SignInEntry(key: current.key, current: current, effect: effect)
             let address = pending.addressHash == 0 ? nil : pending.addressHash
             let entered = try enter(entry, address: address, origin: origin, now: now)
@@ -215,9 +216,9 @@ extension WriteTransaction {
             return FinishedSignIn(
                 grant: SessionGrant(beginning: session, of: entered.user), isNewUser: pending.isNewUser)
         }
-        guard var session = try get(Tables.sessions, SessionKey(sessionID)), session.uid == current.key.uid,
-            session.tenantID == current.key.tenant
-        else { throw Failure.invalidPendingSignIn }
+        guard var session = try reading.storedSession(sessionID, of: current.key) else {
+            throw Failure.invalidPendingSignIn
+        }
         session.goOn(effect, origin: origin, now: now)
         session.move(to: login, now: now)
         let changed = try apply(effect, to: current, keeping: sessionID, origin: origin, now: now)

@@ -33,10 +33,10 @@ extension SignInIssue {
 }
 
 extension WriteTransaction {
-    /// Like `once`, for an answer of tokens, those of the session as `body` leaves it: the second time throws
-    /// `RepeatedSession`. For a sign-in that waits for a second factor the record names the pending sign-in; a refusal
-    /// has no record.
-    func onceIssuing<Value>(
+    /// Runs `body`, whose answer has tokens of the session. Throws `RepeatedSession` if the same request was done
+    /// before: tokens are not kept, so the caller issues new ones of the same session. For a sign-in that waits for a
+    /// second factor the record names the pending sign-in; a refusal has no record.
+    func issuingUnlessRepeated<Value>(
         session sessionID: [UInt8], _ origin: Origin, now: Timestamp, _ body: () throws -> SignInIssue<Value>
     ) throws -> SignInIssue<Value> {
         guard let idempotency = origin.idempotency else { return try body() }

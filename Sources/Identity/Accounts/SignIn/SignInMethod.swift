@@ -6,7 +6,8 @@ public import Store
 // A way to sign in is written as a type in Methods/, in a file of the type's name. The type conforms to `SignInMethod`
 // and to one protocol for each use of the method. docs/adding-a-sign-in-method.md goes through an example.
 
-/// A way to prove who somebody is. The `SignInPipeline` does everything that is the same for all methods, in one order.
+/// A way in which an end user proves an identity. The `SignInPipeline` does everything that is the same for all
+/// methods, in one order.
 ///
 /// No requirement has a default: a method says what it does in each step, even if that is nothing.
 public protocol SignInMethod: Sendable {
@@ -57,7 +58,7 @@ public protocol SignInProof: Sendable {
 public protocol EnteringMethod: SignInMethod {
     associatedtype Choice: AccountChoice
 
-    /// Chooses the account, over what is committed. The pipeline asks before the transaction and again inside it; when
+    /// Chooses the account by the committed records. The pipeline asks before the transaction and again inside it; if
     /// the second choice differs, the pipeline begins again. `known`: the chosen account, where it was read already.
     func choose(
         _ proof: Proof, known: Account?, settings: TenantSettings, now: Timestamp,
@@ -70,8 +71,8 @@ public protocol EnteringMethod: SignInMethod {
         _ proof: Proof, _ choice: Choice, on account: Account?, _ moment: SignInMoment
     ) throws -> AccountEffect
 
-    /// Decides the effect on the account, and uses up what the proof came from (a code, an id). `account` is nil when
-    /// it is to be made.
+    /// Decides the effect on the account, and uses up the code or the id behind the proof. `account` is nil when it is
+    /// to be made.
     func decide(
         _ proof: Proof, _ choice: Choice, on account: Account?, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction

@@ -16,7 +16,7 @@ struct FirstFactor: Sendable {
         self.method = method
     }
 
-    /// The same proof, for a session that has the claims of a hook as well.
+    /// This proof, for a session that has the claims of the tenant's hooks as well.
     func adding(_ hooks: HookAnswer) -> FirstFactor {
         var start = start
         start.hookClaims = hooks.sessionClaims ?? []
@@ -89,10 +89,10 @@ struct SignInProver: Sendable {
         }
     }
 
-    /// Runs the use of a proof; charges it where the answer tells whether an email has an account. Nothing has looked
-    /// for the email yet, so that a free and a taken email are refused alike. It cannot be charged before the proof:
-    /// whoever has an account enters it for nothing, and only the proof shows that. TOO_MANY_ATTEMPTS_TRY_LATER,
-    /// SERVER_OVERLOADED.
+    /// Runs `body`, which uses the proof, and charges the attempt if its answer tells whether an email has an account.
+    /// The charge comes before the email is looked for, so that a free and a taken email are refused alike. It comes
+    /// after the proof, which alone shows whether the user owns the email: an owner is not charged.
+    /// TOO_MANY_ATTEMPTS_TRY_LATER, SERVER_OVERLOADED.
     private func charged<Method: SignInMethod>(
         _ method: Method, _ credential: Method.Credential, _ proof: Method.Proof, _ attempt: SignInAttempt,
         _ body: () async throws -> (signedIn: SignedIn, proof: Method.Proof)

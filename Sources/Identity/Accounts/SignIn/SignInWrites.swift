@@ -5,7 +5,7 @@ import Rules
 import Store
 import Tokens
 
-// What a sign-in does to the account and to the session, inside of its transaction.
+// The writes of a sign-in to the account and to the session, inside of its transaction.
 
 /// A sign-in whose first factor is proved: its account, and the effect on that account.
 struct SignInEntry {
@@ -63,9 +63,7 @@ extension ReadTransaction {
     ) throws -> (account: Account, session: StoredSession) {
         guard let account = try account(key) else { throw Failure.userNotFound }
         if account.user.disabled { throw Failure.userDisabled }
-        guard let session = try get(Tables.sessions, SessionKey(token.sessionID)), session.uid == key.uid,
-            session.tenantID == key.tenant
-        else { throw Failure.invalidIDToken }
+        guard let session = try storedSession(token.sessionID, of: key) else { throw Failure.invalidIDToken }
         if let cause = session.refusedCause(settings: settings, now: now) {
             throw Failure.tokenExpired(cause: cause)
         }
@@ -77,8 +75,8 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// The tenant's present settings, for whoever enters a session, or goes on with one, by this proof. Every sign-in,
-    /// sign-up, link and reauthentication reads them here, before it changes anything.
+    /// The tenant's present settings, if they allow an end user to enter a session, or to go on with a session, by this
+    /// first factor. Every sign-in, sign-up, link and reauthentication reads them here, before it changes anything.
     ///
     /// TENANT_NOT_FOUND, TENANT_SUSPENDED, PROJECT_DISABLED, and the refusal of `SignInMethod.checkOpen`: an admin may
     /// have closed the tenant or switched the method off since the call was admitted.
@@ -91,8 +89,8 @@ extension WriteTransaction {
 
     /// Decides what a sign-in does to the account, and changes nothing of it yet. USER_DISABLED, `SelfServiceRefusal`.
     ///
-    /// `confirm` throws where the account is not the one that the sign-in enters. `decide` comes after every refusal
-    /// here, because it uses up the credential, and a write that throws after a change has others run again.
+    /// `confirm` throws if the account is not the one that the sign-in enters. `decide` is called after every check
+    /// here, because it uses up the credential: a body that throws after a change makes its whole batch run again.
     ///
     /// `settings` are the call's, `present` those of this transaction. An account is made only where end users may sign
     /// up by both: no hook was asked about a sign-up that the call's settings refuse.

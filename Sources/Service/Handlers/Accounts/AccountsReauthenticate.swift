@@ -34,6 +34,11 @@ enum AccountsReauthenticate: SlowMethod {
         NamedEndUser(idToken: request.idToken)
     }
 
+    static func isLong(_ request: AccountsReauthenticateRequest) -> Bool {
+        guard case .customToken(let token) = request.credential else { return false }
+        return CustomTokenSignIn.triesKeys(token)
+    }
+
     private static func federated(_ credential: IdpCredential?, _ project: Project) -> FederatedSignIn {
         FederatedSignIn(credential, providers: project.providers, pendingCredentials: project.pendingCredentials)
     }

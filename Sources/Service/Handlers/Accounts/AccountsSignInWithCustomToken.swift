@@ -3,6 +3,10 @@ import Messages
 
 /// postern.v1.Accounts/SignInWithCustomToken
 enum AccountsSignInWithCustomToken: SlowMethod {
+    static func isLong(_ request: AccountsSignInWithCustomTokenRequest) -> Bool {
+        CustomTokenSignIn.triesKeys(request.token)
+    }
+
     static func handle(
         _ request: AccountsSignInWithCustomTokenRequest, _ call: Call
     ) async throws -> AccountsSignInWithCustomTokenResponse {

@@ -29,30 +29,38 @@ enum AuditWatchEvents: ServerStreamMethod {
         let watch = call.watch([.events(tenantID), .tenant(tenantID)], on: replies.loop)
         defer { watch.end() }
         let bounds = PageBounds(itemMax: batchMax, byteMax: batchByteMax, limits: call.limits)
+        let filter = withoutRepeatedKinds(request.filter ?? EventFilter())
         var mayBeBehind = true
         while true {
             let (behind, isBehind) = (last, mayBeBehind)
             (last, mayBeBehind) = try await replies.send(inTurn: isBehind) {
                 _ = try call.stillAdmitted()
-                return try messages(request, after: behind, bounds, call)
+                let few = PageBounds(bounds, rowsReadMax: StreamCall.wokenRowsMax)
+                return try messages(filter, request.includeProof, after: behind, isBehind ? bounds : few, call)
             }
             if !mayBeBehind { try await watch.next(timeout: lookEvery) }
         }
     }
 
+    /// The request may repeat a kind thousands of times, and each look at the log goes through all of them.
+    private static func withoutRepeatedKinds(_ filter: EventFilter) -> EventFilter {
+        var filter = filter
+        filter.kinds = Array(Set(filter.kinds))
+        return filter
+    }
+
     /// The events after `last`, the sequence to go on from, and whether there may be more by now.
     @inline(never)
     private static func messages(
-        _ request: AuditWatchEventsRequest, after last: UInt64, _ bounds: PageBounds, _ call: StreamCall
+        _ filter: EventFilter, _ includesProof: Bool, after last: UInt64, _ bounds: PageBounds, _ call: StreamCall
     ) throws -> ([AuditWatchEventsResponse], (last: UInt64, mayBeBehind: Bool)) {
         let (page, newest) = try call.project.store.read { transaction in
             let page = try transaction.events(
-                request.filter ?? EventFilter(), tenantID: call.tenantID, from: .after(last), reversed: false,
-                bounds: bounds)
+                filter, tenantID: call.tenantID, from: .after(last), reversed: false, bounds: bounds)
             return (page, try transaction.newestEventSequence(tenantID: call.tenantID))
         }
         let messages = try page.events.map {
-            AuditWatchEventsResponse(event: try AuditEvent($0, includesProof: request.includeProof))
+            AuditWatchEventsResponse(event: try AuditEvent($0, includesProof: includesProof))
         }
         return (messages, (page.last ?? max(last, newest), page.last != nil))
     }

@@ -4,7 +4,7 @@ import Rules
 
 /// postern.v1.EmailConfigs/Update
 enum EmailConfigsUpdate: SlowMethod {
-    static let isLong = true
+    static func isLong(_ request: EmailConfigsUpdateRequest) -> Bool { true }
 
     static func handle(_ request: EmailConfigsUpdateRequest, _ call: Call) async throws -> EmailConfigsUpdateResponse {
         let config = try await call.project.emailConfigs.update(

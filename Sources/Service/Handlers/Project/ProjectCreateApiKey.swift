@@ -10,7 +10,8 @@ enum ProjectCreateApiKey: SlowMethod {
             role: request.role, scope: request.scope, displayName: request.displayName,
             trustsEndUserIP: request.trustedEndUserIP, exportsPasswordHashes: request.exportPasswordHashes,
             quotas: request.quotas,
-            use: KeyUse(expiresAtMicros: request.expiresAtMicros, allowedAddresses: request.allowedAddresses),
+            restrictions: KeyRestrictions(
+                expiresAtMicros: request.expiresAtMicros, allowedAddresses: request.allowedAddresses),
             by: call.caller, validateOnly: request.validateOnly, origin: call.origin)
         return ProjectCreateApiKeyResponse(apiKey: key, secretKey: request.validateOnly ? .empty : secret)
     }

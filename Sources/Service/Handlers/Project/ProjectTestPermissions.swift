@@ -6,8 +6,8 @@ import Store
 
 /// postern.v1.Project/TestPermissions
 ///
-/// It makes the gate's checks of a call, by the same functions.
-enum ProjectTestPermissions: FastMethod {
+/// It makes the gate's checks of a call, by the same functions. To check all methods takes as long as a page of a list.
+enum ProjectTestPermissions: PageMethod {
     private static let methods = {
         var registry = Registry()
         registerAll(&registry)

@@ -11,7 +11,7 @@ enum ProjectUpdateApiKey: SlowMethod {
         let key = try await call.project.callers.update(
             id: request.apiKeyID, displayName: mask.contains(.displayName) ? request.displayName : nil,
             quotas: CallerQuotasChange(request.quotas, mask, at: .quotas),
-            use: KeyUse(
+            restrictions: KeyRestrictions(
                 expiresAtMicros: mask.contains(.expiresAtMicros) ? request.expiresAtMicros : nil,
                 allowedAddresses: mask.contains(.allowedAddresses) ? request.allowedAddresses : nil,
                 previousSecretUntilMicros: mask.contains(.previousSecretUntilMicros)

@@ -6,6 +6,8 @@ import Store
 
 /// postern.v1.Tenants/UpdateMany
 enum TenantsUpdateMany: SlowMethod {
+    static func isLong(_ request: TenantsUpdateManyRequest) -> Bool { true }
+
     static func purpose(of request: TenantsUpdateManyRequest, _ rule: MethodDescriptor) -> WritePurpose {
         .ofSettings(request.updateMask?.paths)
     }

@@ -29,9 +29,10 @@ enum TenantsWatchDenials: ServerStreamMethod {
             let (behind, isBehind) = (last, mayBeBehind)
             (last, mayBeBehind) = try await replies.send(inTurn: isBehind) {
                 _ = try call.stillAdmitted()
-                let denials = try store.read { try $0.denials(tenantID: tenantID, after: behind, limit: batchMax) }
+                let limit = isBehind ? batchMax : StreamCall.wokenRowsMax
+                let denials = try store.read { try $0.denials(tenantID: tenantID, after: behind, limit: limit) }
                 let messages = denials.map { TenantsWatchDenialsResponse(denial: $0) }
-                return (messages, (denials.last?.sequence ?? behind, denials.count == batchMax))
+                return (messages, (denials.last?.sequence ?? behind, denials.count == limit))
             }
             if !mayBeBehind { try await watch.next(timeout: lookEvery) }
         }

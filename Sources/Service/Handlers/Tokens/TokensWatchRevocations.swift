@@ -24,8 +24,9 @@ enum TokensWatchRevocations: ServerStreamMethod {
         var place = try await start(request.cursor, feed, call, replies)
         var mayBeBehind = true
         while true {
+            let limit = mayBeBehind ? batchMax : StreamCall.wokenRowsMax
             (place, mayBeBehind) = try await replies.send(inTurn: mayBeBehind) { [place] in
-                try batch(feed, after: place, call)
+                try batch(feed, after: place, limit: limit, call)
             }
             if !mayBeBehind { try await watch.next(timeout: heartbeat) }
         }
@@ -35,19 +36,19 @@ enum TokensWatchRevocations: ServerStreamMethod {
     // 12 KB that the allocator does not get back in one piece.
     @inline(never)
     private static func batch(
-        _ feed: RevocationFeed, after place: RevocationPlace, _ call: StreamCall
+        _ feed: RevocationFeed, after place: RevocationPlace, limit: Int, _ call: StreamCall
     ) throws -> (TokensWatchRevocationsResponse?, (last: RevocationPlace, isFull: Bool)) {
         try call.project.requireFresh()
         let time = knownUntil(call)
         let batch = try call.project.store.read { transaction in
             try call.checkCaller(in: transaction)
-            return try feed.revocations(in: transaction, after: place.sequence, limit: batchMax)
+            return try feed.revocations(in: transaction, after: place.sequence, limit: limit)
         }
         let last = batch.last?.place ?? place
         let message = TokensWatchRevocationsResponse(
             revocations: batch.map(\.revocation), cursor: feed.cursor(last), timeMicros: time.microseconds,
-            continues: batch.count == batchMax)
-        return (message, (last, batch.count == batchMax))
+            continues: batch.count == limit)
+        return (message, (last, batch.count == limit))
     }
 
     /// The time up to which this node knows all revocations: of other nodes of a cluster, it may have missed the latest

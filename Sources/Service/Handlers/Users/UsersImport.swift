@@ -47,7 +47,8 @@ enum UsersImport: BidirectionalMethod {
         return answer
     }
 
-    /// What the first batch says of the hashes may be kept: a write, which counts as a change of the caller.
+    /// Begins the import with its first batch. The hash spec of the batch may be stored: this counts as a change of the
+    /// caller.
     private static func begin(_ first: UsersImportRequest, _ call: StreamCall) async throws -> Begun {
         let importer = try await call.charging {
             try await call.project.imports.begin(first, settings: call.settings, origin: call.origin)

@@ -6,7 +6,7 @@ import Store
 
 /// postern.v1.Users/UpdateMany
 enum UsersUpdateMany: SlowMethod {
-    static let isLong = true
+    static func isLong(_ request: UsersUpdateManyRequest) -> Bool { true }
 
     /// Disabling users and ending sessions go on in a full store; longer claims do not.
     static func purpose(of request: UsersUpdateManyRequest, _ rule: MethodDescriptor) -> WritePurpose {

@@ -2,6 +2,7 @@ public import Base
 import Messages
 public import Rules
 public import Store
+import Tokens
 
 /// Signing in a user whom a back end names in a token that it signed; a new user has the uid and nothing else.
 ///
@@ -17,6 +18,10 @@ public struct CustomTokenSignIn: EnteringMethod, ReauthenticatingMethod {
         self.token = token
         self.customTokens = customTokens
     }
+
+    /// Whether the token is tried with each of its signer's keys. That may take as long as a page of a list: a forged
+    /// token is tried with all of them.
+    public static func triesKeys(_ token: Secret) -> Bool { token.withBytes { JWT.namesNoKey($0) } }
 
     /// There is no switch: an admin gives or takes the service account that may sign custom tokens.
     public func checkOpen(_ settings: TenantSettings) {}

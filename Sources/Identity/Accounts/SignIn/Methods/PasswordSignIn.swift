@@ -102,7 +102,7 @@ extension PasswordSignIn {
         let (settings, deadline, check) = (attempt.settings, attempt.deadline, attempt.passwordCheck)
         let isPrivate = settings.hasEmailPrivacy
         // No account has a password of more than `passwordMax` bytes. A longer one is answered as a wrong password and
-        // costs as much, but a stand-in is hashed: the work over what was sent would have no bound.
+        // costs as much. A stand-in is hashed for it, because the work for the sent password would have no bound.
         let isTooLong = password.byteCount > attempt.limits.passwordMax
         let password = isTooLong ? Secret(attempt.resources.random.alphanumeric(32).bytes) : password
         let account = try attempt.resources.store.read { try $0.account(email: email, tenantID: attempt.tenantID) }
@@ -115,7 +115,7 @@ extension PasswordSignIn {
         let found = try await passwords.verify(
             password, stored: account.passwordHash, settings: settings, deadline: deadline, check: check)
         let outcome = isTooLong ? .wrong : found
-        // Only whoever knows the password learns that the account is disabled.
+        // Only a caller who knows the password learns that the account is disabled.
         if outcome != .wrong, account.user.disabled { throw Failure.userDisabled }
         switch outcome {
         case .wrong: throw isPrivate ? Failure.invalidLoginCredentials : Failure.invalidPassword

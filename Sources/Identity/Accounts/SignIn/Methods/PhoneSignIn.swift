@@ -13,7 +13,7 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
     public static let name = SignInMethodName.phoneSignIn
     public static let methodSwitch = MethodSwitch.phone
 
-    /// What the end user shows, as the request has it.
+    /// The credential of the end user, as the request has it.
     public enum Shown: Sendable {
         case code(Secret, sessionInfo: Secret)
         case temporaryProof(Secret, phoneNumber: Text)
@@ -38,7 +38,7 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
         public var start: SessionStart { SessionStart(ProviderInfo.phone) }
     }
 
-    /// What the end user shows, with its form checked.
+    /// The credential of the end user, with its form checked.
     public enum Credential: Sendable {
         case code(Secret, sessionInfo: Secret)
         case temporaryProof(Secret, PhoneNumber)

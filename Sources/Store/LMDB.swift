@@ -1,0 +1,25 @@
+internal import CLMDB
+
+/// LMDB's functions that return a new object through a pointer.
+enum LMDB {
+    /// A new environment, which is not open yet. The caller closes it with mdb_env_close.
+    static func makeEnvironment() throws(StoreError) -> OpaquePointer {
+        var made: OpaquePointer?
+        try StoreError.check(mdb_env_create(&made), "mdb_env_create")
+        // Proof: LMDB sets it whenever it returns MDB_SUCCESS.
+        guard let environment = made else { preconditionFailure("mdb_env_create made nothing") }
+        return environment
+    }
+
+    /// A new transaction, which the caller commits or aborts.
+    static func beginTransaction(
+        in environment: OpaquePointer, isReadOnly: Bool = false
+    ) throws(StoreError) -> OpaquePointer {
+        var made: OpaquePointer?
+        let flags = isReadOnly ? UInt32(MDB_RDONLY) : 0
+        try StoreError.check(mdb_txn_begin(environment, nil, flags, &made), "mdb_txn_begin")
+        // Proof: LMDB sets it whenever it returns MDB_SUCCESS.
+        guard let transaction = made else { preconditionFailure("mdb_txn_begin made nothing") }
+        return transaction
+    }
+}
