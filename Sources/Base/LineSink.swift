@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Writes lines to a file or a pipe through a bounded buffer and a thread of its own, so that `append` never waits
-/// for the disk.
+/// for the disk. The access log and the server's `Log` are such sinks.
 ///
 /// If the buffer is full, lines are dropped and counted, and their number is written as an extra line when there is
 /// room again. The same applies to lines that could not be written.
@@ -34,18 +34,19 @@ public final class LineSink: Sendable {
     /// How long `close` waits for the last lines to be taken.
     private static let closeTimeout = Duration.seconds(1)
 
-    /// Opens the destination. `noteOfDropped` makes the line that says how many were lost. `onTrouble` is called on the
-    /// sink's thread when writing or opening begins to fail, and with nil when it works again.
+    /// Opens the destination and starts the thread. `noteOfDropped` makes the line that says how many were lost.
+    /// `onTrouble` is called on the sink's thread when writing or opening begins to fail, and with nil when it works
+    /// again.
     public init(
-        _ destination: Destination, byteCountMax: Int, noteOfDropped: @escaping @Sendable (Int) -> [UInt8],
-        onTrouble: @escaping @Sendable (FileError?) -> Void
+        _ destination: Destination, byteCountMax: Int, threadName: String = "lines",
+        noteOfDropped: @escaping @Sendable (Int) -> [UInt8], onTrouble: @escaping @Sendable (FileError?) -> Void
     ) throws(FileError) {
         self.byteCountMax = byteCountMax
         let output = try LineOutput(destination)
         let writer = LineWriter(output: output, noteOfDropped: noteOfDropped, onTrouble: onTrouble)
         // The thread is not joined: it may hang in a write for as long as nobody reads.
         do throws(ThreadError) {
-            try OSThread.startDetached(name: "lines") { [self] in
+            try OSThread.startDetached(name: threadName) { [self] in
                 drainUntilClosed(writer)
                 writerEnded.signal()
             }

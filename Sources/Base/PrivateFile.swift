@@ -29,8 +29,13 @@ public enum PrivateFile {
         try syncDirectory(of: path)
     }
 
-    /// Removes the temporary file that a crash in `create` left. The file itself exists.
-    public static func removeLeftover(of path: String) { unlink(path + ".new") }
+    /// Removes the temporary file that a crash in `create` left: another name of the file itself. Any other file of
+    /// that name stays, because it may be somebody's next key.
+    public static func removeLeftover(of path: String) {
+        var (file, leftover) = (stat(), stat())
+        guard lstat(path, &file) == 0, lstat(path + ".new", &leftover) == 0 else { return }
+        if file.st_dev == leftover.st_dev, file.st_ino == leftover.st_ino { unlink(path + ".new") }
+    }
 
     /// Makes the names in the directory of `path` durable.
     public static func syncDirectory(of path: String) throws(FileError) {

@@ -282,9 +282,10 @@ static const PosternField postern__v1__email_configs_update_request__fields[] = 
     [2] = {"config", &postern__v1__email_config__table, 0, 10, 2, 0, 1, 0, 0},
     [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
     [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
+    [5] = {"expected_revision", 0, 0, 1, 0, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__email_configs_update_request__table = {
-    &postern__v1__email_configs_update_request__descriptor, postern__v1__email_configs_update_request__fields, 5, 1, 0,
+    &postern__v1__email_configs_update_request__descriptor, postern__v1__email_configs_update_request__fields, 6, 1, 0,
 };
 
 static const PosternField postern__v1__email_configs_update_response__fields[] = {
@@ -371,9 +372,10 @@ static const PosternField postern__v1__hook_configs_update_request__fields[] = {
     [2] = {"config", &postern__v1__hook_config__table, 0, 10, 2, 0, 1, 0, 0},
     [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
     [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
+    [5] = {"expected_revision", 0, 0, 1, 0, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__hook_configs_update_request__table = {
-    &postern__v1__hook_configs_update_request__descriptor, postern__v1__hook_configs_update_request__fields, 5, 1, 0,
+    &postern__v1__hook_configs_update_request__descriptor, postern__v1__hook_configs_update_request__fields, 6, 1, 0,
 };
 
 static const PosternField postern__v1__hook_configs_update_response__fields[] = {
@@ -464,9 +466,10 @@ static const PosternField postern__v1__sms_configs_update_request__fields[] = {
     [2] = {"config", &postern__v1__sms_config__table, 0, 10, 2, 0, 1, 0, 0},
     [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
     [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
+    [5] = {"expected_revision", 0, 0, 1, 0, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__sms_configs_update_request__table = {
-    &postern__v1__sms_configs_update_request__descriptor, postern__v1__sms_configs_update_request__fields, 5, 1, 0,
+    &postern__v1__sms_configs_update_request__descriptor, postern__v1__sms_configs_update_request__fields, 6, 1, 0,
 };
 
 static const PosternField postern__v1__sms_configs_update_response__fields[] = {

@@ -35,6 +35,15 @@ static inline long thread_set_turn(uint64_t nanoseconds) {
 // PR_SET_DUMPABLE of prctl(2), off: the memory of the process is for root only, and is never dumped.
 static inline int process_hide_memory(void) { return prctl(PR_SET_DUMPABLE, 0UL, 0UL, 0UL, 0UL); }
 
+// The number of processors on which the calling thread may run; 0 if the system does not tell. glibc's function for
+// sched_getaffinity(2), and its macros, need _GNU_SOURCE. The system call returns the bytes that it wrote.
+static inline long thread_processor_count(void) {
+    unsigned long mask[128] = {0};
+    long byte_count = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask), count = 0;
+    for (long word = 0; word < byte_count / (long)sizeof mask[0]; word++) count += __builtin_popcountl(mask[word]);
+    return count;
+}
+
 // How often the calling thread was interrupted so that another thread could run. RUSAGE_THREAD of getrusage(2), which
 // needs _GNU_SOURCE, is 1.
 static inline long thread_interruptions(void) {

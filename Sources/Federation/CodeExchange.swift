@@ -17,14 +17,12 @@ struct CodeExchange: Sendable {
     private static let verifierByteCountRange = 43...128
 
     func exchange(
-        _ code: Secret, redirectURI: Text, verifier: Secret, _ configuration: ProviderConfiguration, now: Timestamp,
-        deadline: Instant
+        _ code: Secret, redirectURI: Text, verifier: Secret, _ call: ProviderCall
     ) async throws -> TokenAnswer.Tokens {
         guard redirectURI.byteCount <= Self.redirectURIByteCountMax, Self.isVerifier(verifier) else {
             throw FederationError.rejected
         }
-        let answer = try await ask(
-            code, redirectURI: redirectURI, verifier: verifier, configuration, now: now, deadline: deadline)
+        let answer = try await ask(code, redirectURI: redirectURI, verifier: verifier, call)
         if answer.status == 401 || answer.refusal == .client { throw FederationError.misconfigured(.clientRefused) }
         if (400...499).contains(answer.status) && answer.status != 429 { throw FederationError.rejected }
         guard answer.isSuccess, answer.isObject else { throw FederationError.unavailable(.badAnswer) }
@@ -36,14 +34,14 @@ struct CodeExchange: Sendable {
 
     /// The token endpoint's answer, whatever its status. OVERLOADED if the tenant's processor time is spent.
     func ask(
-        _ code: Secret, redirectURI: Text, verifier: Secret, _ configuration: ProviderConfiguration, now: Timestamp,
-        deadline: Instant
+        _ code: Secret, redirectURI: Text, verifier: Secret, _ call: ProviderCall
     ) async throws -> TokenAnswer {
-        let (url, authentication) = try await endpoint(of: configuration, now: now)
+        let configuration = call.configuration
+        let (url, authentication) = try await endpoint(for: call)
         var members: [(name: Text, value: Secret)] = [("grant_type", Secret("authorization_code")), ("code", code)]
         if !redirectURI.isEmpty { members.append(("redirect_uri", Secret(redirectURI.bytes))) }
         if !verifier.isEmpty { members.append(("code_verifier", verifier)) }
-        let secret = try AppleClientSecret.make(configuration, now: now) ?? configuration.clientSecret
+        let secret = try AppleClientSecret.make(configuration, now: call.now) ?? configuration.clientSecret
         let clientID = configuration.provider.clientID
         var fields = [ProviderRequests.json]
         if authentication == .basic && !secret.isEmpty {
@@ -54,20 +52,17 @@ struct CodeExchange: Sendable {
         }
         var request = HTTPRequest.form(url, members, fields: fields, policy: configuration.policy)
         request.bodyByteCountMax = Self.answerByteCountMax
-        return try await requests.send(
-            request, tenant: configuration.tenantID, now: now, deadline: deadline
-        ) { [tokenByteCountMax] answer in
+        return try await requests.send(request, for: call) { [tokenByteCountMax] answer in
             try TokenAnswer(answer, tokenByteCountMax: tokenByteCountMax)
         }
     }
 
-    private func endpoint(
-        of configuration: ProviderConfiguration, now: Timestamp
-    ) async throws -> (HTTPURL, KnownProvider.ClientAuthentication) {
+    private func endpoint(for call: ProviderCall) async throws -> (HTTPURL, KnownProvider.ClientAuthentication) {
+        let configuration = call.configuration
         var location = configuration.endpoints.token
         var authentication = configuration.known.clientAuthentication
         if location.isEmpty || (authentication == .discovered && configuration.discoveryURL != nil) {
-            let document = try await metadata.document(of: configuration, now: now)
+            let document = try await metadata.document(of: configuration, now: call.now)
             if location.isEmpty { location = document.token }
             if authentication == .discovered { authentication = document.acceptsPostedSecrets ? .post : .basic }
         }

@@ -50,7 +50,8 @@ public final class ProviderClient: Sendable {
     public func prove(
         _ proof: ProviderProof, nonce: Text, _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
     ) async throws -> (profile: ProviderProfile, isEmailTrusted: Bool) {
-        let profile = try await profile(proof, nonce, configuration, now, deadline)
+        let call = ProviderCall(configuration, now: now, deadline: deadline)
+        let profile = try await profile(proof, nonce, call)
         return (profile, configuration.trust.isTrusted(profile))
     }
 
@@ -63,44 +64,40 @@ public final class ProviderClient: Sendable {
     }
 
     private func profile(
-        _ proof: ProviderProof, _ nonce: Text, _ configuration: ProviderConfiguration, _ now: Timestamp,
-        _ deadline: Instant
+        _ proof: ProviderProof, _ nonce: Text, _ call: ProviderCall
     ) async throws -> ProviderProfile {
         switch proof {
         case .idToken(let token):
-            return try await verify(token, nonce, isFromProvider: false, configuration, now, deadline)
+            return try await verify(token, nonce, isFromProvider: false, call)
         case .accessToken(let token):
             try checkSize(token)
             guard nonce.isEmpty else { throw FederationError.flawed(.wrongNonce) }
-            let owner = try await binding.check(token, configuration, now: now, deadline: deadline)
-            let profile = try await userInfo.profile(token, configuration, now: now, deadline: deadline)
+            let owner = try await binding.check(token, call)
+            let profile = try await userInfo.profile(token, call)
             // Both answers are about one token. If they name different users, neither is believed.
             if let owner, owner != profile.subject { throw FederationError.rejected }
             return profile
         case .code(let code, let redirectURI, let verifier):
             try checkSize(code)
-            let tokens = try await exchange.exchange(
-                code, redirectURI: redirectURI, verifier: verifier, configuration, now: now, deadline: deadline)
+            let tokens = try await exchange.exchange(code, redirectURI: redirectURI, verifier: verifier, call)
             if let idToken = tokens.idToken {
-                return try await verify(idToken, nonce, isFromProvider: true, configuration, now, deadline)
+                return try await verify(idToken, nonce, isFromProvider: true, call)
             }
             guard nonce.isEmpty else { throw FederationError.flawed(.wrongNonce) }
             guard let accessToken = tokens.accessToken else { throw FederationError.unavailable(.badAnswer) }
             // The token was issued to us, because we hold the client secret for the code.
-            return try await userInfo.profile(accessToken, configuration, now: now, deadline: deadline)
+            return try await userInfo.profile(accessToken, call)
         }
     }
 
     private func verify(
-        _ secret: Secret, _ nonce: Text, isFromProvider: Bool, _ configuration: ProviderConfiguration, _ now: Timestamp,
-        _ deadline: Instant
+        _ secret: Secret, _ nonce: Text, isFromProvider: Bool, _ call: ProviderCall
     ) async throws -> ProviderProfile {
         let token = try ProviderToken(secret, byteCountMax: tokenByteCountMax)
         func checkSignature(isEnough: @escaping @Sendable (ProviderKeySet) -> Bool) async throws {
-            let keys = try await metadata.keys(of: configuration, now: now, isEnough: isEnough)
+            let keys = try await metadata.keys(of: call.configuration, now: call.now, isEnough: isEnough)
             let candidates = try token.candidates(in: keys)
-            try token.checkSignature(
-                try await metadata.usableKeys(candidates, of: keys, configuration, now: now, deadline: deadline))
+            try token.checkSignature(try await metadata.usableKeys(candidates, of: keys, for: call))
         }
         do {
             try await checkSignature { $0.has(token.jwt.keyID ?? .empty) }
@@ -108,7 +105,7 @@ public final class ProviderClient: Sendable {
             // Without a key id, nothing shows that the provider has a new key.
             try await checkSignature { _ in false }
         }
-        try token.checkClaims(configuration, nonce: nonce, isFromProvider: isFromProvider, now: now)
+        try token.checkClaims(call.configuration, nonce: nonce, isFromProvider: isFromProvider, now: call.now)
         return try ProviderProfile(openID: token.claims)
     }
 

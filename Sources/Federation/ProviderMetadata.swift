@@ -66,12 +66,10 @@ final class ProviderMetadata: Sendable {
 
     /// The keys at these places that may be used. Keys that were not checked yet are checked now. OVERLOADED.
     func usableKeys(
-        _ places: [Int], of keys: ProviderKeySet, _ configuration: ProviderConfiguration, now: Timestamp,
-        deadline: Instant
+        _ places: [Int], of keys: ProviderKeySet, for call: ProviderCall
     ) async throws -> [VerificationKey] {
-        let tenantID = configuration.tenantID
-        try await keys.checkOnce(places, tenant: tenantID) {
-            try await requests.compute(tenant: tenantID, now: now, deadline: deadline) { [checkedKeys] in
+        try await keys.checkOnce(places, tenant: call.tenantID) {
+            try await requests.compute(for: call) { [checkedKeys] in
                 checkedKeys.add(UInt64(clamping: keys.check(places)))
             }
         }
@@ -86,9 +84,8 @@ final class ProviderMetadata: Sendable {
     ) async throws -> FetchCache<Source, Value>.Fetched {
         let request = HTTPRequest(
             try configuration.url(source.location), fields: [ProviderRequests.json], policy: source.policy)
-        return try await requests.send(
-            request, tenant: configuration.tenantID, now: now, deadline: Self.deadline
-        ) { answer in
+        let call = ProviderCall(configuration, now: now, deadline: Self.deadline)
+        return try await requests.send(request, for: call) { answer in
             guard answer.isSuccess, let value = parse(answer.body) else {
                 throw FederationError.unavailable(.badAnswer)
             }

@@ -38,13 +38,13 @@ struct ProviderRequests: Sendable {
     /// OVERLOADED before anything is sent if the tenant's processor time is spent; `CancellationError`, and the error
     /// of a full or closing pool.
     func send<Value: Sendable>(
-        _ request: HTTPRequest, tenant: Text, now: Timestamp, deadline: Instant,
-        _ read: @escaping @Sendable (HTTPAnswer) throws -> Value
+        _ request: HTTPRequest, for call: ProviderCall, _ read: @escaping @Sendable (HTTPAnswer) throws -> Value
     ) async throws -> Value {
+        let (tenant, now) = (call.tenantID, call.now)
         try time.require(tenant, now: now)
         let start = Instant.now
         do {
-            let value = try await client.send(request, tenant: tenant, deadline: deadline) { [time] answer in
+            let value = try await client.send(request, tenant: tenant, deadline: call.deadline) { [time] answer in
                 try time.spend(tenant, now: now) { try read(answer) }
             }
             counts.note(.success(()), nanoseconds: Instant.now.nanoseconds(since: start))
@@ -57,12 +57,11 @@ struct ProviderRequests: Sendable {
     }
 
     /// Runs `work` where answers are read, at the expense of the tenant. Throws as `send` does.
-    func compute(
-        tenant: Text, now: Timestamp, deadline: Instant, _ work: @escaping @Sendable () -> Void
-    ) async throws {
+    func compute(for call: ProviderCall, _ work: @escaping @Sendable () -> Void) async throws {
+        let (tenant, now) = (call.tenantID, call.now)
         try time.require(tenant, now: now)
         do {
-            try await client.compute(tenant: tenant, deadline: deadline) { [time] in
+            try await client.compute(tenant: tenant, deadline: call.deadline) { [time] in
                 time.spend(tenant, now: now, work)
             }
         } catch let error as OutboundError {
@@ -73,10 +72,9 @@ struct ProviderRequests: Sendable {
     /// What `read` takes from an object that only the provider can have made for this token. A refusal of the token is
     /// `rejected`; any other failure is an outage.
     func object<Value: Sendable>(
-        _ request: HTTPRequest, tenant: Text, now: Timestamp, deadline: Instant,
-        _ read: @escaping @Sendable (JSONValue) throws -> Value
+        _ request: HTTPRequest, for call: ProviderCall, _ read: @escaping @Sendable (JSONValue) throws -> Value
     ) async throws -> Value {
-        try await send(request, tenant: tenant, now: now, deadline: deadline) { answer in
+        try await send(request, for: call) { answer in
             if [400, 401, 403, 404, 422].contains(answer.status) { throw FederationError.rejected }
             return try read(try Self.object(answer))
         }

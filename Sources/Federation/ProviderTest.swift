@@ -9,6 +9,7 @@ extension ProviderClient {
     public func test(
         _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
     ) async throws -> [ProviderTestStep] {
+        let call = ProviderCall(configuration, now: now, deadline: deadline)
         var steps: [ProviderTestStep] = []
         steps.append(
             try await step("discovery") {
@@ -29,7 +30,7 @@ extension ProviderClient {
         steps.append(
             try await step("user_info") {
                 do {
-                    return try await self.testUserInfo(configuration, now, deadline)
+                    return try await self.testUserInfo(call)
                 } catch FederationError.misconfigured(.noUserInfoEndpoint) {
                     return (.skipped, "there is no user-info endpoint: only ID tokens can be used")
                 }
@@ -39,23 +40,19 @@ extension ProviderClient {
                 guard configuration.hasClientSecret else {
                     return (.skipped, "there is no client secret: authorization codes cannot be exchanged")
                 }
-                return try await self.testExchange(configuration, now, deadline)
+                return try await self.testExchange(call)
             })
         return steps
     }
 
     /// Sends a string that cannot be a token: if the endpoint refuses it, the endpoint works. A sign-in treats a 404 as
     /// a refusal too, because some providers answer so; here it is more likely that the URL is wrong.
-    private func testUserInfo(
-        _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
-    ) async throws -> (ProviderTestResult, String) {
-        let url = try configuration.url(try await userInfo.endpoint(of: configuration, now: now))
+    private func testUserInfo(_ call: ProviderCall) async throws -> (ProviderTestResult, String) {
+        let url = try call.configuration.url(try await userInfo.endpoint(for: call))
         let request = HTTPRequest(
             url, fields: [ProviderRequests.json, try ProviderRequests.bearer(Secret("postern-test"))],
-            policy: configuration.policy)
-        let (status, isObject) = try await userInfo.requests.send(
-            request, tenant: configuration.tenantID, now: now, deadline: deadline
-        ) { answer in
+            policy: call.configuration.policy)
+        let (status, isObject) = try await userInfo.requests.send(request, for: call) { answer in
             (answer.status, (try? ProviderRequests.object(answer)) != nil)
         }
         switch status {
@@ -68,11 +65,8 @@ extension ProviderClient {
     }
 
     /// Sends a string that cannot be a code. RFC 6749 §5.2: a token endpoint names its error in JSON.
-    private func testExchange(
-        _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
-    ) async throws -> (ProviderTestResult, String) {
-        let answer = try await exchange.ask(
-            Secret("postern-test"), redirectURI: .empty, verifier: .empty, configuration, now: now, deadline: deadline)
+    private func testExchange(_ call: ProviderCall) async throws -> (ProviderTestResult, String) {
+        let answer = try await exchange.ask(Secret("postern-test"), redirectURI: .empty, verifier: .empty, call)
         if answer.status == 401 || answer.refusal == .client {
             throw FederationError.misconfigured(.clientRefused)
         }

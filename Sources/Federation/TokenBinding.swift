@@ -12,25 +12,25 @@ struct TokenBinding: Sendable {
 
     /// Returns the user to whom the token belongs, if the provider says so. Throws `otherClient`, `rejected`, or
     /// `unboundToken` if the client cannot be found out and the configuration does not accept that.
-    func check(
-        _ token: Secret, _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
-    ) async throws -> Text? {
-        guard let endpoint = try await endpoint(of: configuration, now: now) else {
+    func check(_ token: Secret, _ call: ProviderCall) async throws -> Text? {
+        let configuration = call.configuration
+        guard let endpoint = try await endpoint(for: call) else {
             guard configuration.provider.acceptUnboundAccessTokens else { throw FederationError.unboundToken }
             return nil
         }
         let url = try configuration.url(endpoint)
         switch configuration.known.tokenCheck {
         case .none: throw FederationError.unboundToken
-        case .googleTokenInfo: return try await google(url, token, configuration, now, deadline)
-        case .facebookDebug: return try await facebook(url, token, configuration, now, deadline)
-        case .gitHubApplication: return try await gitHub(url, token, configuration, now, deadline)
-        case .introspection: return try await introspect(url, token, configuration, now, deadline)
+        case .googleTokenInfo: return try await google(url, token, call)
+        case .facebookDebug: return try await facebook(url, token, call)
+        case .gitHubApplication: return try await gitHub(url, token, call)
+        case .introspection: return try await introspect(url, token, call)
         }
     }
 
     /// Nil if the provider has no way to tell, or if its way needs a client secret and there is none.
-    func endpoint(of configuration: ProviderConfiguration, now: Timestamp) async throws -> Text? {
+    private func endpoint(for call: ProviderCall) async throws -> Text? {
+        let configuration = call.configuration
         let kind = configuration.known.tokenCheck
         if kind == .none { return nil }
         if kind == .introspection && !configuration.hasClientSecret { return nil }
@@ -41,19 +41,16 @@ struct TokenBinding: Sendable {
                 with: Text(unchecked: PercentEncoding.encode(configuration.provider.clientID)))
         }
         guard kind == .introspection, configuration.discoveryURL != nil else { return nil }
-        let discovered = try await metadata.document(of: configuration, now: now).introspection
+        let discovered = try await metadata.document(of: configuration, now: call.now).introspection
         return discovered.isEmpty ? nil : discovered
     }
 
     /// developers.google.com/identity/protocols/oauth2: `aud` is the client, `sub` the user.
-    private func google(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
-    ) async throws -> Text? {
+    private func google(_ url: HTTPURL, _ token: Secret, _ call: ProviderCall) async throws -> Text? {
+        let configuration = call.configuration
         let request = HTTPRequest.form(
             url, [("access_token", token)], fields: [ProviderRequests.json], policy: configuration.policy)
-        return try await requests.object(
-            request, tenant: configuration.tenantID, now: now, deadline: deadline
-        ) { answer -> Text? in
+        return try await requests.object(request, for: call) { answer -> Text? in
             guard let audience = answer["aud"]?.text, configuration.audiences.contains(audience) else {
                 throw FederationError.otherClient
             }
@@ -62,9 +59,8 @@ struct TokenBinding: Sendable {
     }
 
     /// developers.facebook.com/docs/facebook-login/guides/access-tokens/debugging, with the app's own access token.
-    private func facebook(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
-    ) async throws -> Text? {
+    private func facebook(_ url: HTTPURL, _ token: Secret, _ call: ProviderCall) async throws -> Text? {
+        let (configuration, now) = (call.configuration, call.now)
         guard configuration.hasClientSecret else { throw FederationError.misconfigured(.noClientSecret) }
         let appToken = try configuration.clientSecret.withBytes {
             Secret(configuration.provider.clientID.bytes + [UInt8(ascii: "|")] + [UInt8]($0))
@@ -74,9 +70,7 @@ struct TokenBinding: Sendable {
         }
         let request = HTTPRequest(
             full, fields: [ProviderRequests.json, try ProviderRequests.bearer(appToken)], policy: configuration.policy)
-        return try await requests.object(
-            request, tenant: configuration.tenantID, now: now, deadline: deadline
-        ) { answer -> Text? in
+        return try await requests.object(request, for: call) { answer -> Text? in
             guard let data = answer["data"], data["is_valid"] == true else { throw FederationError.rejected }
             let application = try UserInfo.subject(data["app_id"])
             guard configuration.audiences.contains(application) else { throw FederationError.otherClient }
@@ -89,9 +83,8 @@ struct TokenBinding: Sendable {
     }
 
     /// docs.github.com/rest/apps/oauth-applications#check-a-token: 404 for a token of another application.
-    private func gitHub(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
-    ) async throws -> Text? {
+    private func gitHub(_ url: HTTPURL, _ token: Secret, _ call: ProviderCall) async throws -> Text? {
+        let configuration = call.configuration
         guard configuration.hasClientSecret else { throw FederationError.misconfigured(.noClientSecret) }
         var body = JSONWriter()
         body.beginObject()
@@ -103,9 +96,7 @@ struct TokenBinding: Sendable {
                 ProviderRequests.json, HTTPRequest.Field("Content-Type", "application/json"),
                 ProviderRequests.basic(configuration.provider.clientID, try configuration.clientSecret),
             ], policy: configuration.policy)
-        return try await requests.send(
-            request, tenant: configuration.tenantID, now: now, deadline: deadline
-        ) { answer -> Text? in
+        return try await requests.send(request, for: call) { answer -> Text? in
             switch answer.status {
             case 401: throw FederationError.misconfigured(.clientRefused)
             case 404, 422: throw FederationError.otherClient
@@ -115,18 +106,15 @@ struct TokenBinding: Sendable {
     }
 
     /// RFC 7662.
-    private func introspect(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
-    ) async throws -> Text? {
+    private func introspect(_ url: HTTPURL, _ token: Secret, _ call: ProviderCall) async throws -> Text? {
+        let configuration = call.configuration
         let request = HTTPRequest.form(
             url,
             [
                 ("token", token), ("client_id", Secret(configuration.provider.clientID.bytes)),
                 ("client_secret", try configuration.clientSecret),
             ], fields: [ProviderRequests.json], policy: configuration.policy)
-        return try await requests.send(
-            request, tenant: configuration.tenantID, now: now, deadline: deadline
-        ) { answer -> Text? in
+        return try await requests.send(request, for: call) { answer -> Text? in
             if answer.status == 401 { throw FederationError.misconfigured(.clientRefused) }
             let said = try ProviderRequests.object(answer)
             guard said["active"] == true else { throw FederationError.rejected }

@@ -16,39 +16,36 @@ struct UserInfo: Sendable {
     }
 
     /// The profile. Of the claims, it has only those that the configuration's trust looks at.
-    func profile(
-        _ token: Secret, _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
-    ) async throws -> ProviderProfile {
-        let url = try configuration.url(try await endpoint(of: configuration, now: now))
-        switch configuration.known.userInfoShape {
-        case .oidc:
-            return try await ask(url, token, configuration, now, deadline) { try ProviderProfile(openID: $0) }
-        case .facebook: return try await facebook(url, token, configuration, now, deadline)
-        case .gitHub: return try await gitHub(url, token, configuration, now, deadline)
-        case .twitter: return try await twitter(url, token, configuration, now, deadline)
+    func profile(_ token: Secret, _ call: ProviderCall) async throws -> ProviderProfile {
+        let url = try call.configuration.url(try await endpoint(for: call))
+        switch call.configuration.known.userInfoShape {
+        case .oidc: return try await ask(url, token, call) { try ProviderProfile(openID: $0) }
+        case .facebook: return try await facebook(url, token, call)
+        case .gitHub: return try await gitHub(url, token, call)
+        case .twitter: return try await twitter(url, token, call)
         }
     }
 
-    func endpoint(of configuration: ProviderConfiguration, now: Timestamp) async throws -> Text {
+    func endpoint(for call: ProviderCall) async throws -> Text {
+        let configuration = call.configuration
         if !configuration.endpoints.userInfo.isEmpty { return configuration.endpoints.userInfo }
         // If a known provider has no such endpoint, there is none to discover, unless the issuer is another.
         guard configuration.known.issuer.isEmpty || !configuration.provider.issuer.isEmpty else {
             throw FederationError.misconfigured(.noUserInfoEndpoint)
         }
-        let discovered = try await metadata.document(of: configuration, now: now).userInfo
+        let discovered = try await metadata.document(of: configuration, now: call.now).userInfo
         guard !discovered.isEmpty else { throw FederationError.misconfigured(.noUserInfoEndpoint) }
         return discovered
     }
 
     private func ask(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant,
+        _ url: HTTPURL, _ token: Secret, _ call: ProviderCall,
         _ read: @escaping @Sendable (JSONValue) throws -> ProviderProfile
     ) async throws -> ProviderProfile {
+        let configuration = call.configuration
         let request = HTTPRequest(
             url, fields: [ProviderRequests.json, try ProviderRequests.bearer(token)], policy: configuration.policy)
-        return try await requests.object(
-            request, tenant: configuration.tenantID, now: now, deadline: deadline
-        ) { claims -> ProviderProfile in
+        return try await requests.object(request, for: call) { claims -> ProviderProfile in
             var profile = try read(claims)
             profile.claims = configuration.trust.claimsInUse(of: profile.claims)
             return profile
@@ -56,15 +53,13 @@ struct UserInfo: Sendable {
     }
 
     /// developers.facebook.com/docs/graph-api/guides/secure-requests: the proof shows that the caller has the secret.
-    private func facebook(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
-    ) async throws -> ProviderProfile {
-        let proof = HMACKey(try configuration.clientSecret).tag(of: try ProviderRequests.text(of: token).bytes)
+    private func facebook(_ url: HTTPURL, _ token: Secret, _ call: ProviderCall) async throws -> ProviderProfile {
+        let proof = HMACKey(try call.configuration.clientSecret).tag(of: try ProviderRequests.text(of: token).bytes)
         let withFields = url.with(query: "fields", "id,name,email,picture")
         guard let full = withFields?.with(query: "appsecret_proof", Hex.encode(proof)) else {
             throw FederationError.misconfigured(.badEndpoint)
         }
-        return try await ask(full, token, configuration, now, deadline) { claims in
+        return try await ask(full, token, call) { claims in
             var profile = ProviderProfile(subject: try Self.subject(claims["id"]), claims: claims)
             profile.email = claims["email"]?.text ?? .empty
             profile.displayName = claims["name"]?.text ?? .empty
@@ -75,10 +70,8 @@ struct UserInfo: Sendable {
 
     /// docs.github.com/rest/users/emails: the profile's email is the one that its owner shows, verified or not. Only
     /// the list tells whether an email is verified, and a token without the scope user:email gets no list.
-    private func gitHub(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
-    ) async throws -> ProviderProfile {
-        var profile = try await ask(url, token, configuration, now, deadline) { claims in
+    private func gitHub(_ url: HTTPURL, _ token: Secret, _ call: ProviderCall) async throws -> ProviderProfile {
+        var profile = try await ask(url, token, call) { claims in
             var profile = ProviderProfile(subject: try Self.subject(claims["id"]), claims: claims)
             profile.displayName = claims["name"]?.text ?? claims["login"]?.text ?? .empty
             profile.photoURL = claims["avatar_url"]?.text ?? .empty
@@ -87,11 +80,11 @@ struct UserInfo: Sendable {
             return profile
         }
         let request = HTTPRequest(
-            try configuration.url(Text(unchecked: url.text.bytes + Array("/emails".utf8))),
-            fields: [ProviderRequests.json, try ProviderRequests.bearer(token)], policy: configuration.policy)
-        let primary = try await requests.send(
-            request, tenant: configuration.tenantID, now: now, deadline: deadline
-        ) { answer -> GitHubEmail? in try Self.primaryEmail(in: answer) }
+            try call.configuration.url(Text(unchecked: url.text.bytes + Array("/emails".utf8))),
+            fields: [ProviderRequests.json, try ProviderRequests.bearer(token)], policy: call.configuration.policy)
+        let primary = try await requests.send(request, for: call) { answer -> GitHubEmail? in
+            try Self.primaryEmail(in: answer)
+        }
         if let primary {
             profile.email = primary.address
             profile.isEmailVerified = primary.isVerified
@@ -112,13 +105,11 @@ struct UserInfo: Sendable {
     }
 
     /// docs.x.com/x-api/users/user-lookup-me
-    private func twitter(
-        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
-    ) async throws -> ProviderProfile {
+    private func twitter(_ url: HTTPURL, _ token: Secret, _ call: ProviderCall) async throws -> ProviderProfile {
         guard let full = url.with(query: "user.fields", "profile_image_url") else {
             throw FederationError.misconfigured(.badEndpoint)
         }
-        return try await ask(full, token, configuration, now, deadline) { answer in
+        return try await ask(full, token, call) { answer in
             guard let claims = answer["data"], claims.object != nil else {
                 throw FederationError.unavailable(.badAnswer)
             }

@@ -19,40 +19,25 @@ public struct DenialFeed: AsyncSequence, Sendable {
     /// The server's refusal, or the reason why the feed cannot go on.
     public typealias Failure = Base.Failure
 
-    let admin: TenantAdmin
-    let after: Int64?
-    let options: CallOptions
+    private let records: ResumedFeed<TenantsWatchDenialsResponse, Denial>
 
     init(admin: TenantAdmin, after: Int64?, options: CallOptions) {
-        self.admin = admin
-        self.after = after
-        // A feed waits for the server.
-        var waiting = options
-        waiting.waitsForConnection = true
-        self.options = waiting
+        records = ResumedFeed(
+            after: after, options: options,
+            list: { admin.listDenials(pageSize: 1, options: $0) },
+            open: { after, options throws(Base.Failure) in
+                let request = TenantsWatchDenialsRequest(tenantID: admin.tenantID, afterSequence: after)
+                return try await admin.tenants.watchDenials(request, options: options)
+            },
+            read: { $0.denial })
     }
 
     /// Begins to read. Each iterator reads the whole feed.
-    public func makeAsyncIterator() -> Iterator { Iterator(feed: self) }
+    public func makeAsyncIterator() -> Iterator { Iterator(records: records.makeIterator()) }
 
     /// Reads the feed for one task.
     public struct Iterator: AsyncIteratorProtocol {
-        private var feed: ResumedFeed<TenantsWatchDenialsResponse, Denial>
-
-        fileprivate init(feed: DenialFeed) {
-            let (admin, options) = (feed.admin, feed.options)
-            self.feed = ResumedFeed(
-                after: feed.after,
-                newest: { () throws(Base.Failure) in
-                    var newest = admin.listDenials(pageSize: 1, options: options).makeAsyncIterator()
-                    return try await newest.next()?.sequence ?? 0
-                },
-                open: { after throws(Base.Failure) in
-                    let request = TenantsWatchDenialsRequest(tenantID: admin.tenantID, afterSequence: after)
-                    return try await admin.tenants.watchDenials(request, options: options).makeAsyncIterator()
-                },
-                read: { message in message.denial.map { ($0, $0.sequence) } })
-        }
+        fileprivate var records: ResumedFeed<TenantsWatchDenialsResponse, Denial>.Iterator
 
         /// The next refusal, called by `for try await`.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> Denial? {
@@ -60,6 +45,6 @@ public struct DenialFeed: AsyncSequence, Sendable {
         }
 
         /// The next refusal, when there is one. Runs on the caller's actor, unlike the protocol's default.
-        public mutating func next() async throws(Base.Failure) -> Denial? { try await feed.next() }
+        public mutating func next() async throws(Base.Failure) -> Denial? { try await records.next() }
     }
 }

@@ -19,41 +19,25 @@ public struct EventFeed: AsyncSequence, Sendable {
     /// The server's refusal, or the reason why the feed cannot go on.
     public typealias Failure = Base.Failure
 
-    let admin: TenantAdmin
-    let filter: EventFilter
-    let after: Int64?
-    let options: CallOptions
+    private let records: ResumedFeed<AuditWatchEventsResponse, AuditEvent>
 
     init(admin: TenantAdmin, filter: EventFilter, after: Int64?, options: CallOptions) {
-        (self.admin, self.filter, self.after) = (admin, filter, after)
-        // A feed waits for the server.
-        var waiting = options
-        waiting.waitsForConnection = true
-        self.options = waiting
+        records = ResumedFeed(
+            after: after, options: options,
+            list: { admin.listEvents(pageSize: 1, options: $0) },
+            open: { after, options throws(Base.Failure) in
+                let request = AuditWatchEventsRequest(tenantID: admin.tenantID, afterSequence: after, filter: filter)
+                return try await admin.audit.watchEvents(request, options: options)
+            },
+            read: { $0.event })
     }
 
     /// Begins to read. Each iterator reads the whole feed.
-    public func makeAsyncIterator() -> Iterator { Iterator(feed: self) }
+    public func makeAsyncIterator() -> Iterator { Iterator(records: records.makeIterator()) }
 
     /// Reads the feed for one task.
     public struct Iterator: AsyncIteratorProtocol {
-        private var feed: ResumedFeed<AuditWatchEventsResponse, AuditEvent>
-
-        fileprivate init(feed: EventFeed) {
-            let (admin, filter, options) = (feed.admin, feed.filter, feed.options)
-            self.feed = ResumedFeed(
-                after: feed.after,
-                newest: { () throws(Base.Failure) in
-                    var newest = admin.listEvents(pageSize: 1, options: options).makeAsyncIterator()
-                    return try await newest.next()?.sequence ?? 0
-                },
-                open: { after throws(Base.Failure) in
-                    let request = AuditWatchEventsRequest(
-                        tenantID: admin.tenantID, afterSequence: after, filter: filter)
-                    return try await admin.audit.watchEvents(request, options: options).makeAsyncIterator()
-                },
-                read: { message in message.event.map { ($0, $0.sequence) } })
-        }
+        fileprivate var records: ResumedFeed<AuditWatchEventsResponse, AuditEvent>.Iterator
 
         /// The next event, called by `for try await`.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> AuditEvent? {
@@ -61,6 +45,6 @@ public struct EventFeed: AsyncSequence, Sendable {
         }
 
         /// The next event, when there is one. Runs on the caller's actor, unlike the protocol's default.
-        public mutating func next() async throws(Base.Failure) -> AuditEvent? { try await feed.next() }
+        public mutating func next() async throws(Base.Failure) -> AuditEvent? { try await records.next() }
     }
 }

@@ -4,7 +4,7 @@ struct ReportCommand {
     private let html: String
 
     init(_ arguments: inout Arguments) throws {
-        html = try arguments.required("--html")
+        html = try arguments.requiredOutputFile("--html")
         try arguments.finish()
         paths = arguments.operands
         guard !paths.isEmpty else {

@@ -33,7 +33,7 @@ struct SeedCommand {
         wanted.userCount = try arguments.number("--users", default: 10_000, in: 0...100_000_000)
         wanted.passwordUserCount = try arguments.number("--password-users", default: 100, in: 0...1_000_000)
         sessionCount = try arguments.number("--sessions", default: 1_000, in: 0...1_000_000)
-        statePath = try arguments.required("--state")
+        statePath = try arguments.requiredOutputFile("--state")
         ownsTenant = arguments.isSet("--i-own-this")
         self.wanted = wanted
         try arguments.finish()

@@ -1,18 +1,17 @@
 import Base
-import Glibc
 
 /// The process's loops: started together, stopped together.
 public final class EventLoopGroup: Sendable {
     public let loops: [EventLoop]
 
-    /// By default there is one loop per core; `count` is at least 1.
+    /// By default there is one loop per core that the process may use; `count` is at least 1.
     public init(count: Int = EventLoopGroup.coreCount, name: String = "loop") {
         precondition(count > 0, "a group needs a loop")
         self.loops = (0..<count).map { EventLoop(name: "\(name)-\($0)", number: $0) }
     }
 
-    /// Cores that are switched on.
-    public static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+    /// The cores that the process may use.
+    public static var coreCount: Int { MachineShare.processorCount }
 
     /// The loop with the fewest connections, whose count rises by one. The code that closes the connection calls
     /// `loop.connections.add(-1)`. From any thread; two callers at once may get the same loop.

@@ -20,80 +20,88 @@ public final class Caller: Sendable {
     public let expiresAt: Timestamp?
     /// The networks that an API key may be used from; empty: any.
     public let allowedNetworks: [IPNetwork]
-    /// The SHA-256 of the API key's secret that was shown.
-    public let secretHash: [UInt8]
-    /// The id of the key that signed a service account's JWT.
-    public let keyID: Text?
-    /// The id of the mapping, for the holder of a certificate.
-    public let certificateMappingID: Text?
-    /// For an API key or a JWT that came over the connection of a certificate's holder: both callers.
-    public let both: (shown: Caller, mapped: Caller)?
+    /// What the caller showed.
+    public let credential: Credential
+
+    /// What a caller shows, and what is needed to check it again.
+    public enum Credential: Sendable {
+        /// `secretHash`: the SHA-256 of the secret that was shown.
+        case apiKey(secretHash: [UInt8])
+        /// A JWT of a service account. `keyID`: the key that signed it.
+        case serviceAccount(keyID: Text)
+        case certificate(mappingID: Text)
+        /// An API key or a JWT that came over the connection of a certificate's holder: both callers, each of which has
+        /// one credential.
+        case both(shown: Caller, mapped: Caller)
+    }
+
+    private init(
+        id: Text, role: Role, tenantID: Text?, trustsEndUserIP: Bool, exportsPasswordHashes: Bool = false,
+        quotas: CallerQuotas?, expiresAt: Timestamp?, allowedNetworks: [IPNetwork] = [], credential: Credential
+    ) {
+        self.id = id
+        self.role = role
+        self.tenantID = tenantID
+        self.trustsEndUserIP = trustsEndUserIP
+        self.exportsPasswordHashes = exportsPasswordHashes
+        self.quotas = quotas ?? CallerQuotas()
+        self.expiresAt = expiresAt
+        self.allowedNetworks = allowedNetworks
+        self.credential = credential
+    }
 
     /// `isPrevious`: the secret that was shown is the previous one.
-    public init(_ key: ApiKey, secretHash: [UInt8] = [], isPrevious: Bool = false) {
+    public convenience init(_ key: ApiKey, secretHash: [UInt8] = [], isPrevious: Bool = false) {
         let ends = [key.expiresAtMicros, isPrevious ? key.previousSecretUntilMicros : 0].filter { $0 != 0 }
-        self.expiresAt = ends.min().map { Timestamp(microseconds: $0) }
-        self.secretHash = secretHash
-        self.allowedNetworks = key.allowedAddresses.compactMap { IPNetwork($0.string) }
-        self.id = key.apiKeyID
-        self.role = key.role
-        self.trustsEndUserIP = key.trustedEndUserIP
-        self.tenantID = key.scope?.onlyTenantID
-        self.quotas = key.quotas ?? CallerQuotas()
-        self.exportsPasswordHashes = key.exportPasswordHashes
-        self.keyID = nil
-        self.certificateMappingID = nil
-        self.both = nil
+        self.init(
+            id: key.apiKeyID, role: key.role, tenantID: key.scope?.onlyTenantID, trustsEndUserIP: key.trustedEndUserIP,
+            exportsPasswordHashes: key.exportPasswordHashes, quotas: key.quotas,
+            expiresAt: ends.min().map { Timestamp(microseconds: $0) },
+            allowedNetworks: key.allowedAddresses.compactMap { IPNetwork($0.string) },
+            credential: .apiKey(secretHash: secretHash))
+    }
+
+    /// The holder of a JWT, which ends at `expiresAt`, signed by the account's key `keyID`.
+    public convenience init(_ account: ServiceAccount, keyID: Text, until expiresAt: Timestamp) {
+        self.init(
+            id: account.email, role: account.role, tenantID: account.scope?.onlyTenantID,
+            trustsEndUserIP: account.trustedEndUserIP, quotas: account.quotas, expiresAt: expiresAt,
+            credential: .serviceAccount(keyID: keyID))
     }
 
     /// The holder of a certificate, which ends at `expiresAt`.
-    public init(_ mapping: CertificateMapping, until expiresAt: Timestamp) {
-        self.id = Text(unchecked: [UInt8]("certificate:".utf8) + mapping.certificateMappingID.bytes)
-        self.role = mapping.role
-        self.trustsEndUserIP = mapping.trustedEndUserIP
-        self.tenantID = mapping.scope?.onlyTenantID
-        self.quotas = mapping.quotas ?? CallerQuotas()
-        self.exportsPasswordHashes = false
-        self.expiresAt = expiresAt
-        (self.allowedNetworks, self.secretHash) = ([], [])
-        self.keyID = nil
-        self.certificateMappingID = mapping.certificateMappingID
-        self.both = nil
+    public convenience init(_ mapping: CertificateMapping, until expiresAt: Timestamp) {
+        let mappingID = mapping.certificateMappingID
+        self.init(
+            id: Text(unchecked: [UInt8]("certificate:".utf8) + mappingID.bytes), role: mapping.role,
+            tenantID: mapping.scope?.onlyTenantID, trustsEndUserIP: mapping.trustedEndUserIP, quotas: mapping.quotas,
+            expiresAt: expiresAt, credential: .certificate(mappingID: mappingID))
     }
 
     /// The caller of a credential that came over the connection of a certificate's holder, with the rights that both
     /// have. Throws INSUFFICIENT_PERMISSION where they are bound to different tenants.
-    public init(_ shown: Caller, boundBy mapped: Caller) throws(Failure) {
+    public convenience init(_ shown: Caller, boundBy mapped: Caller) throws(Failure) {
         if let own = shown.tenantID, let other = mapped.tenantID, own != other {
             throw Failure(
                 .insufficientPermission, "The credential and the connection's certificate are for different tenants.")
         }
-        self.id = shown.id
-        self.role = shown.role.rawValue <= mapped.role.rawValue ? shown.role : mapped.role
-        self.trustsEndUserIP = shown.trustsEndUserIP && mapped.trustsEndUserIP
-        self.tenantID = shown.tenantID ?? mapped.tenantID
-        self.quotas = shown.quotas
-        self.exportsPasswordHashes = shown.exportsPasswordHashes && mapped.exportsPasswordHashes
-        self.expiresAt = [shown.expiresAt, mapped.expiresAt].compactMap(\.self).min()
-        self.allowedNetworks = shown.allowedNetworks
-        self.secretHash = shown.secretHash
-        self.keyID = shown.keyID
-        self.certificateMappingID = nil
-        self.both = (shown, mapped)
+        self.init(
+            id: shown.id, role: shown.role.rawValue <= mapped.role.rawValue ? shown.role : mapped.role,
+            tenantID: shown.tenantID ?? mapped.tenantID,
+            trustsEndUserIP: shown.trustsEndUserIP && mapped.trustsEndUserIP,
+            exportsPasswordHashes: shown.exportsPasswordHashes && mapped.exportsPasswordHashes, quotas: shown.quotas,
+            expiresAt: [shown.expiresAt, mapped.expiresAt].compactMap(\.self).min(),
+            allowedNetworks: shown.allowedNetworks, credential: .both(shown: shown, mapped: mapped))
     }
 
-    public init(_ account: ServiceAccount, keyID: Text, until expiresAt: Timestamp) {
-        self.id = account.email
-        self.role = account.role
-        self.trustsEndUserIP = account.trustedEndUserIP
-        self.tenantID = account.scope?.onlyTenantID
-        self.quotas = account.quotas ?? CallerQuotas()
-        self.exportsPasswordHashes = false
-        self.expiresAt = expiresAt
-        (self.allowedNetworks, self.secretHash) = ([], [])
-        self.keyID = keyID
-        self.certificateMappingID = nil
-        self.both = nil
+    /// The caller of the API key or the JWT alone, where the connection's certificate limits it.
+    public var shown: Caller {
+        if case .both(let shown, _) = credential { shown } else { self }
+    }
+
+    /// Whether the caller showed the secret of an API key.
+    public var hasSecret: Bool {
+        if case .apiKey(let secretHash) = shown.credential { !secretHash.isEmpty } else { false }
     }
 
     /// Whether the present record of the account still gives this caller the same rights.

@@ -26,7 +26,7 @@ extension HookConfig {
 /// A masked change of a tenant's hooks, checked field by field. Pure.
 public struct HookConfigChange: Sendable {
     private let wanted: HookConfig
-    private let mask: UpdateMask<HookConfig>
+    public let mask: UpdateMask<HookConfig>
 
     /// INVALID_HOOK, INVALID_WEBHOOK.
     public init(_ wanted: HookConfig, _ mask: UpdateMask<HookConfig>) throws(Failure) {

@@ -36,8 +36,8 @@ extension Caller {
         guard !(setsQuotas ?? (key.quotas ?? CallerQuotas() != CallerQuotas())) else {
             throw refuse("quotas are set by a project-admin")
         }
-        let own = both?.shown ?? self
-        guard !own.secretHash.isEmpty else { return }
+        guard hasSecret else { return }
+        let own = shown
         if let end = own.expiresAt {
             guard key.expiresAtMicros != 0, key.expiresAtMicros <= end.microseconds else {
                 throw refuse("it must end with your key at the latest")

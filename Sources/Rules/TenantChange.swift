@@ -10,7 +10,7 @@ public struct TenantChange: Sendable {
     public init(
         _ wanted: Messages.Tenant, _ mask: UpdateMask<Messages.Tenant>, isProjectAdmin: Bool = false
     ) throws(Failure) {
-        if !isProjectAdmin, let restricted = mask.paths.first(where: \.isForProjectAdmins) {
+        if !isProjectAdmin, let restricted = mask.paths.first(where: { $0.rule.changer == .projectAdmin }) {
             throw .needsProjectAdmin("\(restricted.name) is set by a project-admin.")
         }
         self.wanted = wanted
@@ -24,58 +24,36 @@ public struct TenantChange: Sendable {
 
     /// Writes the masked fields into `tenant`; returns their names for the event log.
     public func apply(to tenant: inout Messages.Tenant, limits: Limits) throws(Failure) -> Text {
-        for path in mask.paths {
-            try check(path, limits: limits)
-            tenant.copy(path, from: wanted)
-            if path == .allowedContinueDomains {
-                tenant.allowedContinueDomains = try ContinueDomains.checked(
-                    wanted.allowedContinueDomains, limits: limits)
-                tenant.continueURLRule = .listed
-            }
-            if path == .testPhoneNumbers {
-                tenant.testPhoneNumbers = try SMSRules.checked(wanted.testPhoneNumbers)
-            }
-        }
+        for path in mask.paths { try take(path, into: &tenant, limits: limits) }
         return mask.names
     }
 
-    private func check(_ path: Messages.Tenant.Path, limits: Limits) throws(Failure) {
-        switch path {
+    /// Writes one field, if its value is allowed.
+    private func take(
+        _ path: Messages.Tenant.Path, into tenant: inout Messages.Tenant, limits: Limits
+    ) throws(Failure) {
+        tenant.copy(path, from: wanted)
+        switch path.rule.check {
+        case .any: break
         case .displayName: try Values.checkDisplayName(wanted.displayName, limits: limits)
         case .refreshMode:
             guard wanted.refreshMode != .unspecified else {
                 throw .invalid(.invalidRefreshMode, field: "refresh_mode", "must be ROTATE or REUSE")
             }
-        case .sessionIdleSeconds: try check(wanted.sessionIdleSeconds, path, 300...31_536_000)
-        case .sessionAbsoluteSeconds: try check(wanted.sessionAbsoluteSeconds, path, 300...157_680_000)
-        case .recentLoginSeconds: try check(wanted.recentLoginSeconds, path, 30...86_400)
-        case .anonymousUserExpirySeconds where wanted.anonymousUserExpirySeconds != 0:
-            try check(wanted.anonymousUserExpirySeconds, path, 86_400...315_360_000)
-        case .eventRetentionSeconds where wanted.eventRetentionSeconds != 0:
-            try check(wanted.eventRetentionSeconds, path, 86_400...315_360_000)
+        case .seconds(let seconds, let range): try check(wanted[keyPath: seconds], path, range)
+        case .secondsOrZero(let seconds, let range):
+            if wanted[keyPath: seconds] != 0 { try check(wanted[keyPath: seconds], path, range) }
         case .passwordPolicy: try wanted.passwordPolicy?.check()
         case .guidance: try checkGuidance()
         case .suspensionReason: try checkSuspensionReason()
-        case .allowedSMSRegions: try SMSRules.checkRegions(wanted.allowedSMSRegions, field: "allowed_sms_regions")
-        case .blockedSMSRegions: try SMSRules.checkRegions(wanted.blockedSMSRegions, field: "blocked_sms_regions")
-        case .secondFactorState where wanted.secondFactorState == .unspecified:
-            throw .invalid(
-                .invalidSecondFactorPolicy, field: "second_factor_state", "must be DISABLED, ENABLED or MANDATORY")
-        case .allowedSecondFactors:
-            let kinds = wanted.allowedSecondFactors
-            guard !kinds.contains(.unspecified), Set(kinds).count == kinds.count else {
-                throw .invalid(
-                    .invalidSecondFactorPolicy, field: "allowed_second_factors", "must be PHONE or TOTP, each once")
-            }
-        case .quotas, .quotasStoredBytes, .quotasMutationsPerSecond, .quotasAnonymousSignUpsPerHour,
-            .quotasSMSPerHour:
-            try wanted.quotas?.check()
-        case .disableAuth, .allowPasswordSignup, .enableAnonymousUser, .enableEmailLinkSignin, .enableEmailPrivacy,
-            .allowInternationalEmail, .allowCostlyHashes, .clientPermissionsDisabledUserSignup,
-            .clientPermissionsDisabledUserDeletion, .suspended, .allowLoopbackContinueURL, .anonymousUserExpirySeconds,
-            .enablePhoneSignin, .secondFactorState, .eventRetentionSeconds:
-            break  // Any value will do.
-        case .allowedContinueDomains, .testPhoneNumbers: break  // Checked where they are brought into their form.
+        case .quotas: try wanted.quotas?.check()
+        case .regions(let regions): try SMSRules.checkRegions(wanted[keyPath: regions], field: path.name.string)
+        case .secondFactorState: try checkSecondFactorState()
+        case .secondFactors: try checkSecondFactors()
+        case .continueDomains:
+            tenant.allowedContinueDomains = try ContinueDomains.checked(wanted.allowedContinueDomains, limits: limits)
+            tenant.continueURLRule = .listed
+        case .testPhoneNumbers: tenant.testPhoneNumbers = try SMSRules.checked(wanted.testPhoneNumbers)
         }
     }
 
@@ -86,6 +64,21 @@ public struct TenantChange: Sendable {
             throw .invalid(
                 .invalidDuration, field: path.name.string,
                 "must be \(range.lowerBound) to \(range.upperBound) seconds")
+        }
+    }
+
+    private func checkSecondFactorState() throws(Failure) {
+        guard wanted.secondFactorState != .unspecified else {
+            throw .invalid(
+                .invalidSecondFactorPolicy, field: "second_factor_state", "must be DISABLED, ENABLED or MANDATORY")
+        }
+    }
+
+    private func checkSecondFactors() throws(Failure) {
+        let kinds = wanted.allowedSecondFactors
+        guard !kinds.contains(.unspecified), Set(kinds).count == kinds.count else {
+            throw .invalid(
+                .invalidSecondFactorPolicy, field: "allowed_second_factors", "must be PHONE or TOTP, each once")
         }
     }
 
@@ -106,43 +99,6 @@ public struct TenantChange: Sendable {
         }
         guard guidance.helpURL.isEmpty || HTTPURL(guidance.helpURL, for: .link)?.isPlaintext == false else {
             throw .invalid(.invalidGuidance, field: "guidance.help_url", "must be an https URL with a host")
-        }
-    }
-}
-
-extension Messages.Tenant.Path {
-    /// Whether an admin of the tenant must not change the setting: one that uses up what other tenants need, a
-    /// suspension that its subject could end, a quota that its subject could raise, or how long evidence of its admins'
-    /// actions is kept.
-    fileprivate var isForProjectAdmins: Bool {
-        switch self {
-        case .allowCostlyHashes, .eventRetentionSeconds, .suspended, .suspensionReason, .quotas, .quotasStoredBytes,
-            .quotasMutationsPerSecond, .quotasAnonymousSignUpsPerHour, .quotasSMSPerHour:
-            true
-        case .displayName, .disableAuth, .allowPasswordSignup, .enableAnonymousUser, .enableEmailLinkSignin,
-            .enableEmailPrivacy, .allowInternationalEmail, .clientPermissionsDisabledUserSignup,
-            .clientPermissionsDisabledUserDeletion, .refreshMode, .sessionIdleSeconds, .sessionAbsoluteSeconds,
-            .recentLoginSeconds, .passwordPolicy, .guidance, .anonymousUserExpirySeconds, .allowedContinueDomains,
-            .allowLoopbackContinueURL, .enablePhoneSignin, .allowedSMSRegions, .blockedSMSRegions, .testPhoneNumbers,
-            .secondFactorState, .allowedSecondFactors:
-            false
-        }
-    }
-
-    /// Whether the setting is a switch, a number, or one that only a project-admin sets: its values take a few bytes.
-    public var isShort: Bool {
-        switch self {
-        case .displayName, .passwordPolicy, .guidance, .allowedContinueDomains, .allowedSMSRegions,
-            .blockedSMSRegions, .testPhoneNumbers:
-            false
-        case .disableAuth, .allowPasswordSignup, .enableAnonymousUser, .enableEmailLinkSignin,
-            .enableEmailPrivacy, .allowInternationalEmail, .clientPermissionsDisabledUserSignup,
-            .clientPermissionsDisabledUserDeletion, .refreshMode, .sessionIdleSeconds, .sessionAbsoluteSeconds,
-            .recentLoginSeconds, .anonymousUserExpirySeconds, .allowLoopbackContinueURL, .enablePhoneSignin,
-            .secondFactorState, .allowedSecondFactors, .allowCostlyHashes, .eventRetentionSeconds, .suspended,
-            .suspensionReason, .quotas,
-            .quotasStoredBytes, .quotasMutationsPerSecond, .quotasAnonymousSignUpsPerHour, .quotasSMSPerHour:
-            true
         }
     }
 }

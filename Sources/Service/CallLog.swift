@@ -85,7 +85,7 @@ extension Log {
                 "queue_micros": .integer((record.trace?.queued ?? 0) / 1_000),
                 "work_micros": .integer((record.trace?.worked ?? 0) / 1_000),
                 "commit_micros": .integer((record.trace?.committed ?? 0) / 1_000),
-                "not_said": .integer(suppressedCount),
+                "suppressed": .integer(suppressedCount),
             ])
     }
 }

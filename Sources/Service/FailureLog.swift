@@ -13,7 +13,7 @@ final class FailureLog: Sendable {
         now: Instant
     ) {
         guard let suppressedCount = rate.withLock({ $0.admit(now: now) }) else { return }
-        if suppressedCount > 0 { log.info("calls failed without a line", ["count": .integer(suppressedCount)]) }
+        if suppressedCount > 0 { log.info("calls failed without a line", ["suppressed": .integer(suppressedCount)]) }
         let microseconds = now.nanoseconds(since: start) / 1_000
         if failure.code == .internal || failure.code == .dataLoss {
             log.error(

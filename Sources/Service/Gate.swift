@@ -36,7 +36,7 @@ final class Gate: Sendable {
         }
         guard let found else { throw Failure.callerUnauthenticated }
         context.keep(found, for: authorization, in: project.callers)
-        if !found.value.secretHash.isEmpty { project.callers.uses.note(found.value.id) }
+        if found.value.hasSecret { project.callers.uses.note(found.value.id) }
         return found.value
     }
 

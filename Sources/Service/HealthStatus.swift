@@ -41,11 +41,11 @@ public final class HealthStatus: Sendable {
     }
 
     private static func write(_ line: TroubleLog.Line, to log: Log) {
-        let unsaid: Log.Value = .integer(line.unsaidCount)
+        let suppressed: Log.Value = .integer(line.unsaidCount)
         if let trouble = line.trouble {
-            log.error("the store is in trouble", ["reason": .text("\(trouble)"), "changes_not_logged": unsaid])
+            log.error("the store is in trouble", ["reason": .text("\(trouble)"), "suppressed": suppressed])
         } else {
-            log.notice("the store takes all writes again", ["changes_not_logged": unsaid])
+            log.notice("the store takes all writes again", ["suppressed": suppressed])
         }
     }
 

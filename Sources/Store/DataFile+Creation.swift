@@ -13,7 +13,8 @@ extension DataFile {
         guard configuration.createsIfMissing, access(directory + "/witness", F_OK) != 0 else { throw .missing }
         try create(in: directory, mapByteCount: configuration.mapByteCount)
         try syncDirectory(directory)
-        try syncDirectory(directory + "/..")
+        // A process that may not write to the parent has not made the directory, and perhaps may not open the parent.
+        if access(directory + "/..", W_OK) == 0 { try syncDirectory(directory + "/..") }
     }
 
     private static func create(in directory: String, mapByteCount: Int) throws(StoreError) {

@@ -39,6 +39,11 @@ public final class TLSSession {
     /// OpenSSL must not be called again: SSL_shutdown(3) excludes it after SSL_ERROR_SSL and SSL_ERROR_SYSCALL.
     private var isBroken = false
     private var hasSaidEnd = false
+    /// OpenSSL keeps its buffer for a record: a part of one has come, or not all bytes of one were read.
+    private var isInRecord = false
+    /// OpenSSL's buffer for a record has room for the greatest one, however much has come. It is freed between records
+    /// (SSL_MODE_RELEASE_BUFFERS).
+    private static let recordBufferByteCount = 17 * 1024
 
     public init(_ context: TLSContext, descriptor: Int32, keyUpdateCountMax: Int) throws(TLSError) {
         self.context = context
@@ -67,6 +72,9 @@ public final class TLSSession {
 
     /// Whether the session holds input that the socket does not announce any more: read again.
     public var hasPendingInput: Bool { !rest.isEmpty || next != nil || SSL_pending(pointer) > 0 }
+
+    /// The memory of input that was received and not read, beside that of every session.
+    public var heldByteCount: Int { rest.count + (isInRecord ? Self.recordBufferByteCount : 0) }
 
     // MARK: Reading
 
@@ -127,6 +135,7 @@ public final class TLSSession {
         defer {
             rest = Array(state.pointee.input)
             state.pointee.input = UnsafeRawBufferPointer(start: nil, count: 0)
+            noteRecord()
         }
         if !isEstablished {
             let code = call { SSL_do_handshake(pointer) }
@@ -148,6 +157,12 @@ public final class TLSSession {
             // One more call would only return that OpenSSL wants more input: a useless call in each request.
         } while taken < byteCount && (!state.pointee.input.isEmpty || SSL_pending(pointer) > 0)
         return .bytes(taken)
+    }
+
+    /// SSL_has_pending(3) is 0 for a record of which only the head has come. Then the state is "RB", which is "read
+    /// body" (SSL_rstate_string(3)).
+    private func noteRecord() {
+        isInRecord = !isBroken && (SSL_has_pending(pointer) == 1 || strcmp(SSL_rstate_string(pointer), "RB") == 0)
     }
 
     /// Notes that a read has to send something before it goes on, or that nothing more is read.

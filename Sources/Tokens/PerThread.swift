@@ -1,5 +1,4 @@
 import Base
-import Glibc
 
 /// Values of one kind, of which each thread always uses the same one.
 ///
@@ -18,8 +17,7 @@ struct PerThread<Value: ~Copyable & Sendable>: Sendable {
 
     /// How many values serve that many threads: 16 at most. By default there is a thread for each processor.
     static func count(forThreads threadCount: Int? = nil) -> Int {
-        // Proof: the name of the setting is a small constant.
-        min(max(threadCount ?? sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1), 16)
+        min(max(threadCount ?? MachineShare.processorCount, 1), 16)
     }
 
     init(count: Int = PerThread.count(), _ make: () -> Value) {

@@ -11,6 +11,8 @@ protocol ByteStream {
     var stage: ByteStreamStage { get }
     /// Whether the stream holds input that the descriptor does not announce any more.
     var hasPendingInput: Bool { get }
+    /// The memory that the stream holds for input that was not read.
+    var heldByteCount: Int { get }
     /// Whether the bytes are encrypted on their way, once the stream is open.
     var isEncrypted: Bool { get }
     /// The identity in the peer's certificate, once the stream is open.
@@ -28,6 +30,7 @@ protocol ByteStream {
 extension ByteStream {
     var stage: ByteStreamStage { .open }
     var hasPendingInput: Bool { false }
+    var heldByteCount: Int { 0 }
     var isEncrypted: Bool { false }
     var peerCertificate: PeerCertificate? { nil }
 }

@@ -96,6 +96,7 @@ extension Connection {
         let now = Instant.now
         share.noteRead(at: now)
         noteStage()
+        noteHeldByStream(after: result, at: now)
         switch result {
         case .bytes(0): peerEnded()
         case .bytes(let count):
@@ -229,15 +230,15 @@ extension Connection {
     private var readByteCount: Int { share.readByteCount(ofMany: holdingMax != nil) }
 
     /// Whether the connection holds more than it may while memory is short.
-    private var holdsTooMuch: Bool { holdingMax.map { countedByteCount > $0 } ?? false }
+    private var holdsTooMuch: Bool { holdingMax.map { countedByteCount - streamByteCount > $0 } ?? false }
 
     /// Whether more is waiting than the limits divided by `part`. The input itself does not count: decoding makes it
-    /// less.
+    /// less, and reading makes less of what the stream holds.
     @inline(__always)
     private func isAbove(_ part: Int) -> Bool {
         if pagesWaiting > 0, pagesWaiting >= max(1, bounds.pages / part) { return true }
         if borrowedMemory._withUnsafeGuaranteedRef({ $0.pressure }) >= .scarce, let most = holdingMax,
-            countedByteCount - inputByteCount > most / part
+            countedByteCount - inputByteCount - streamByteCount > most / part
         {
             return true
         }

@@ -76,8 +76,18 @@ extension Connection {
     var inputByteCount: Int { isReadingIntoLoopBuffer ? 0 : input.capacity }
 
     private var heldByteCount: Int {
-        inputByteCount + output.capacity + inboxByteCount + requestByteCount + takenByteCount
+        inputByteCount + output.capacity + inboxByteCount + requestByteCount + takenByteCount + streamByteCount
             + session.heldByteCount + calls.count * Self.callByteCount
+    }
+
+    /// Notes the memory that the stream holds for a part of a TLS record. To be called after each read.
+    func noteHeldByStream(after result: ByteStreamResult, at now: Instant) {
+        let byteCount = byteStream.heldByteCount
+        guard byteCount > 0 || streamByteCount > 0 else { return }
+        // Bytes that were read are of records that came whole.
+        if case .bytes = result { streamHeldSince = nil }
+        streamHeldSince = byteCount > 0 ? streamHeldSince ?? now : nil
+        streamByteCount = byteCount
     }
 
     /// Gives back the memory of the last burst. Nothing counts the tables, which do not become smaller by themselves:
@@ -115,6 +125,7 @@ extension Connection {
         if output.isBlocked { since = min(since, lastWriteProgressAt) }
         if let partial = session.partialSince { since = min(since, partial) }
         if let held = session.heldSince { since = min(since, held) }
+        if let held = streamHeldSince { since = min(since, held) }
         if let paused = readingPausedSince, inboxByteCount + requestByteCount + input.readableByteCount > 0 {
             since = min(since, paused)
         }

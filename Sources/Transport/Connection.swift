@@ -61,6 +61,9 @@ public actor Connection {
     @exclusivity(unchecked) var phase = Phase.open
     /// The stage of `byteStream` when it was last read.
     @exclusivity(unchecked) var stage = ByteStreamStage.open
+    /// The memory that `byteStream` held after the last read, and since when it has held this without giving bytes.
+    @exclusivity(unchecked) var streamByteCount = 0
+    var streamHeldSince: Instant?
     /// True while the stream cannot be read before it has sent something.
     @exclusivity(unchecked) var isReadBlockedByWrite = false
     #if !DEBUG

@@ -103,8 +103,11 @@ public final class ConnectionMemory: @unchecked Sendable {
     var hasRoomForPage: Bool { hasRoom(for: limits.pageBytesMax + limits.connectionMemoryShare) }
 
     /// Whether there is room for `byteCount` more bytes, even if each of the other loops takes as much at this moment.
+    /// Many loops never do that all at once, so no more than a quarter of the bound is kept for the others. Before, a
+    /// server with 256 loops never had room for a request of more than a megabyte.
     func hasRoom(for byteCount: Int) -> Bool {
-        self.byteCount + byteCount * counts.count <= limits.connectionMemoryMax
+        let others = min(byteCount * (counts.count - 1), limits.connectionMemoryMax / 4)
+        return self.byteCount + byteCount + others <= limits.connectionMemoryMax
     }
 
     /// The sum at which no further connections are closed.

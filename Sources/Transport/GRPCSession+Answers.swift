@@ -177,6 +177,7 @@ extension GRPCSession {
 
     /// Answers a request that is not gRPC with an HTTP status.
     func refuse(_ stream: GRPCStream, httpStatus: StaticString, allow: StaticString? = nil) {
+        metrics.framesRefused.add()
         engine.fields.add(":status", httpStatus)
         if let allow { engine.fields.add("allow", allow) }
         stream.state.answerEnded()

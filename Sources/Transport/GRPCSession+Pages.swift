@@ -17,7 +17,6 @@ extension GRPCSession {
     func appendPage(stream id: UInt32, _ page: HTTPResponse?, output: inout OutputQueue) {
         guard let stream = streams[id] else { return }
         guard let page else {
-            metrics.framesRefused.add()
             refuse(stream, httpStatus: "405", allow: "POST")
             return pump(&output)
         }

@@ -52,10 +52,7 @@ extension GRPCSession {
         }
         headersOf = nil
         hasSeenRequest = true
-        if refuseForHeaders(stream) {
-            metrics.framesRefused.add()
-            return
-        }
+        if refuseForHeaders(stream) { return }
         // A page waits for its turn as a call does.
         if stream.headers.asksForPage { return perform(stream.state.headersEnded(nil, isLast: isLast), stream) }
         guard let (service, method) = stream.headers.names else { return refuse(stream, .malformedPath) }

@@ -2,17 +2,6 @@ public import Base
 import Glibc
 public import Reactor
 
-/// The reason why the side port could not be opened.
-public struct HTTPServerError: Error, Sendable, CustomStringConvertible {
-    public var address: String
-    public var port: UInt16
-    public var errno: Int32
-
-    public var description: String {
-        "cannot listen for HTTP on \(address) port \(port): \(String(cString: strerror(errno)))"
-    }
-}
-
 /// Counts of the side port, for /metrics.
 public final class HTTPServerMetrics: Sendable {
     public let connectionsOpen = Gauge()
@@ -41,8 +30,9 @@ public final class HTTPServer: SocketEvents {
     private static let acceptPause = Duration.seconds(1)
 
     public let loop: EventLoop
-    /// The port that was bound: the system's choice when 0 was asked for.
-    public let port: UInt16
+    /// The address with the port that was bound: the system's choice when 0 was asked for.
+    public var address: SocketAddress { socket.address }
+    public var port: UInt16 { address.port }
 
     private let routes: Routes
     private let limits: Limits
@@ -54,22 +44,14 @@ public final class HTTPServer: SocketEvents {
     /// The open connections, the oldest first.
     private var connections: [HTTPConnection] = []
 
-    /// Binds and listens at once. `address` is an IPv4 or IPv6 address; `routes` are keyed by the exact path. With
-    /// `tls`, the port speaks TLS, and plain text with peers for which `ServerTLS` allows it.
+    /// Binds and listens at once. `routes` are keyed by the exact path. With `tls`, the port speaks TLS, and plain text
+    /// with peers for which `ServerTLS` allows it.
     public init(
-        on loop: EventLoop, address: String, port: UInt16, routes: Routes, limits: Limits = Limits(),
+        on loop: EventLoop, at wanted: SocketAddress, routes: Routes, limits: Limits = Limits(),
         metrics: HTTPServerMetrics = HTTPServerMetrics(), tls: ServerTLS? = nil
-    ) throws(HTTPServerError) {
+    ) throws(ListenError) {
         loop.checkOwner()
-        guard let wanted = SocketAddress(host: address, port: port) else {
-            throw HTTPServerError(address: address, port: port, errno: EINVAL)
-        }
-        do throws(ListenError) {
-            self.socket = try ListeningSocket(wanted, backlog: 128)
-        } catch {
-            throw HTTPServerError(address: address, port: port, errno: error.code)
-        }
-        self.port = socket.address.port
+        self.socket = try ListeningSocket(wanted, backlog: 128)
         self.tls = tls
         self.loop = loop
         self.routes = routes
@@ -100,23 +82,13 @@ public final class HTTPServer: SocketEvents {
     }
 
     public func socketIsReadable() {
-        // A bound per turn, so that a flood of connections does not keep the others waiting.
-        for _ in 0..<16 {
-            let connection = accept(socket.descriptor, nil, nil)
-            if connection >= 0 {
-                Socket.makeNonBlocking(connection)
-                admit(Socket(owning: connection))
-                continue
-            }
-            switch errno {
-            case EINTR, ECONNABORTED: continue
-            case EAGAIN: return
-            default:
-                watch?.setReading(false)
-                resumeTimer?.arm(after: Self.acceptPause)
-                return
-            }
+        let code = socket.acceptWaiting(countMax: 16, while: { true }) { connection in
+            Socket.makeNonBlocking(connection)
+            admit(Socket(owning: connection))
         }
+        guard code != nil else { return }
+        watch?.setReading(false)
+        resumeTimer?.arm(after: Self.acceptPause)
     }
 
     public func socketIsWritable() {}

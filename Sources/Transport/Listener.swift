@@ -64,29 +64,22 @@ public final class Listener: SocketEvents, @unchecked Sendable {
     }
 
     public func socketIsReadable() {
-        // A bound per turn, so that a flood of connections does not keep the others waiting.
-        for _ in 0..<64 {
-            guard mayAccept(self) else {
-                watch?.setReading(false)
-                return
-            }
-            let connection = accept(socket.descriptor, nil, nil)
-            if connection >= 0 {
-                Socket.configure(connection)
-                accepted(connection)
-                continue
-            }
-            switch errno {
-            case EINTR, ECONNABORTED: continue
-            case EMFILE, ENFILE:
-                shedOne()
-                return
-            default: return
-            }
+        let code = socket.acceptWaiting(countMax: 64, while: hasRoom) {
+            Socket.configure($0)
+            accepted($0)
         }
+        if code == EMFILE || code == ENFILE { shedOne() }
     }
 
     public func socketIsWritable() {}
+
+    private func hasRoom() -> Bool {
+        guard mayAccept(self) else {
+            watch?.setReading(false)
+            return false
+        }
+        return true
+    }
 
     private func shedOne() {
         if warnings.admit(at: .now) {

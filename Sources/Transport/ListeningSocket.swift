@@ -37,6 +37,26 @@ struct ListeningSocket: Sendable {
         file?.remove()
     }
 
+    /// Accepts connections that wait, and calls `accepted` with each descriptor. Ends when none waits, when `mayAccept`
+    /// returns false, and after `countMax`, so that a flood of connections does not keep the others waiting. Returns
+    /// the error of accept(2) if another one cannot be accepted, for example EMFILE.
+    func acceptWaiting(countMax: Int, while mayAccept: () -> Bool, _ accepted: (Int32) -> Void) -> Int32? {
+        for _ in 0..<countMax {
+            guard mayAccept() else { return nil }
+            let connection = accept(descriptor, nil, nil)
+            if connection >= 0 {
+                accepted(connection)
+                continue
+            }
+            switch errno {
+            case EINTR, ECONNABORTED: continue
+            case EAGAIN: return nil
+            case let code: return code
+            }
+        }
+        return nil
+    }
+
     private static func bind(
         _ descriptor: Int32, _ wanted: SocketAddress, _ mode: mode_t
     ) throws(ListenError) -> UnixSocketFile? {

@@ -45,6 +45,10 @@ struct PortStream: ByteStream {
         if case .tls(let session) = state { session.hasPendingInput } else { false }
     }
 
+    var heldByteCount: Int {
+        if case .tls(let session) = state { session.heldByteCount } else { 0 }
+    }
+
     var isEncrypted: Bool {
         if case .tls = state { true } else { false }
     }

@@ -40,6 +40,13 @@ public struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
         guard withSockaddr({ _, _ in true }) != nil else { return nil }
     }
 
+    private init(host: String, port: UInt16, path: String?) { (self.host, self.port, self.path) = (host, port, path) }
+
+    /// 127.0.0.1. With port 0, the system chooses the port.
+    public static func loopback(port: UInt16 = 0) -> SocketAddress {
+        SocketAddress(host: "127.0.0.1", port: port, path: nil)
+    }
+
     /// Nil when the path is not absolute, or too long.
     public init?(path: String) {
         let isPath = path.utf8.first == UInt8(ascii: "/") && !path.utf8.contains(0)

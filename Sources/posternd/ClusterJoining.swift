@@ -49,12 +49,7 @@ struct ClusterJoining {
             throw ConfigurationError(description: "--cluster-rejoin: name the journal's database too: --journal")
         }
         try directory.requireOwner()
-        let lock: DirectoryLock
-        do {
-            lock = try DirectoryLock(directory.path, createsIfMissing: false)
-        } catch {
-            throw directory.explained(error)
-        }
+        let lock = try directory.lockAsItIs(createsIfMissing: false)
         defer { lock.release() }
         let joined = try explained {
             try joining(address).run(replacing: true) { folder in try describe(lock, replacedBy: folder) }
@@ -85,33 +80,19 @@ struct ClusterJoining {
     private func joining(_ address: JournalAddress) throws -> Joining {
         let masterKey = try directory.masterKey(mustExist: true)
         return Joining(
-            storeConfiguration(of: directory.path), as: try node(at: configuration.listenAddress), at: address,
-            masterKey: masterKey, authenticator: RecordMACs(masterKey: masterKey), eventHash: RecordMACs.eventHash,
-            limits: Limits())
-    }
-
-    private func storeConfiguration(of path: String) -> StoreConfiguration {
-        var store = StoreConfiguration(directory: path, tables: Tables.all)
-        store.mapByteCount = Int(configuration.mapBytes)
-        return store
+            directory.storeConfiguration(of: directory.path), as: try node(at: configuration.listenAddress),
+            at: address, masterKey: masterKey, authenticator: RecordMACs(masterKey: masterKey),
+            eventHash: RecordMACs.eventHash, limits: Limits())
     }
 
     /// Says what only the earlier store holds, as far as the logs of events tell. Refuses to replace a store of another
     /// cluster.
     private func describe(_ lock: DirectoryLock, replacedBy folder: String) throws {
-        var old = storeConfiguration(of: directory.path)
-        old.lock = lock.lent()
         let masterKey = try directory.masterKey(mustExist: true)
-        let authenticator = RecordMACs(masterKey: masterKey)
-        func inspect<Result>(
-            _ store: StoreConfiguration, _ body: (borrowing ReadTransaction) throws -> Result
-        ) throws -> Result? {
-            try Store.inspect(store, authenticator: authenticator, eventHash: RecordMACs.eventHash, body)
-        }
         let undone: UndoneEvents?
         do {
-            undone = try inspect(storeConfiguration(of: folder)) { new in
-                try inspect(old) { old in
+            undone = try directory.inspect(folder, with: masterKey) { new in
+                try directory.inspect(directory.path, lock.lent(), with: masterKey) { old in
                     guard try old.journalPlace()?.clusterID == new.journalPlace()?.clusterID else {
                         throw StoreRefusal(
                             description: "\(directory.path): the store is not one of this cluster's: it stays as it is")
@@ -125,16 +106,13 @@ struct ClusterJoining {
             return print("What only the store of before holds is not known, because it cannot be read: \(error).")
         }
         guard let undone else { return print("There was no store here.") }
-        let count = undone.counts.reduce(0) { $0 + $1.count }
-        print("\(count) events are in the log of the store of before, and not in the newest snapshot.")
-        for (kind, count) in undone.counts { print("  \(kind): \(count)") }
+        print("\(undone.total) events are in the log of the store of before, and not in the newest snapshot.")
+        undone.printCounts()
     }
 
     private func explained<Result>(_ body: () throws -> Result) throws -> Result {
         do {
-            return try body()
-        } catch let error as StoreError {
-            throw directory.explained(error)
+            return try directory.explaining(body)
         } catch let error as JournalEngineError {
             throw ConfigurationError(description: "journal: \(error)")
         } catch let error as SnapshotProblem {

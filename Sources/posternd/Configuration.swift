@@ -1,5 +1,4 @@
 import Base
-import Glibc
 import Transport
 
 /// Everything an operator can set, from flags, then environment, then one JSON file, then the defaults.
@@ -69,8 +68,6 @@ struct Configuration {
     /// Whether the RPC port speaks TLS.
     var hasTLS: Bool { !tlsCertificateFile.isEmpty }
     var effectiveMasterKeyFile: String { masterKeyFile.isEmpty ? "\(dataDirectory)/master-key" : masterKeyFile }
-    var effectiveThreads: Int { threads > 0 ? Int(threads) : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
-    var effectivePasswordWorkers: Int { passwordWorkers > 0 ? Int(passwordWorkers) : effectiveThreads }
 }
 
 struct ConfigurationError: Error, CustomStringConvertible {

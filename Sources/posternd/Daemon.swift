@@ -38,7 +38,8 @@ enum Daemon {
         logServing(configuration, door, log)
         stop.wait()
         log.notice("stopping", [:])
-        manager.stopping()
+        // Three seconds more than `StopSignal` gives it.
+        manager.stopping(within: configuration.drainTimeoutSeconds + 5)
         door.closeToCalls()
         try? waitFor { await instance.drain() }
         schedule?.stop()
@@ -133,6 +134,7 @@ enum Daemon {
         made.threads = configuration.effectiveThreads
         made.passwordWorkers = configuration.effectivePasswordWorkers
         made.limits.setConnections(configuration, descriptors: Descriptors.raise(), log: log)
+        made.limits.fitIntoMemory(log: log)
         made.limits.idleTimeout = .seconds(configuration.idleTimeoutSeconds)
         made.limits.keepaliveInterval = .seconds(configuration.keepaliveSeconds)
         made.limits.drainTimeout = .seconds(configuration.drainTimeoutSeconds)
@@ -142,14 +144,12 @@ enum Daemon {
         made.calls = calls
         try made.useJournal(of: configuration, masterKey)
         configure(&made.store)
-        do {
-            return try Instance(made, masterKey: masterKey, log: log) { error in
+        return try directory.explaining {
+            try Instance(made, masterKey: masterKey, log: log) { error in
                 log.error("the store failed, the process ends", ["error": .text("\(directory.explained(error))")])
                 log.close()
                 _exit(error.isBeyondRestarts ? StoreRefusal.exitStatus : 70)
             }
-        } catch {
-            throw directory.explained(error)
         }
     }
 

@@ -2,7 +2,6 @@ import Base
 import Cluster
 import Crypto
 import Glibc
-import Identity
 import JSON
 import Store
 
@@ -19,12 +18,7 @@ struct DataDirectory {
     /// Locks the directory for this process. Refuses a directory that held a store and has lost it: an empty store in
     /// its place would answer every user with "no such account".
     func lock(mustExist: Bool) throws -> DirectoryLock {
-        let lock: DirectoryLock
-        do {
-            lock = try DirectoryLock(path, createsIfMissing: !mustExist)
-        } catch {
-            throw explained(error)
-        }
+        let lock = try lockAsItIs(createsIfMissing: !mustExist)
         guard Files.mode(of: dataFilePath) == nil else { return lock }
         if !mustExist, Joining.isInterrupted(in: path) {
             guard configuration.journal.isEmpty else { return lock }
@@ -45,6 +39,11 @@ struct DataDirectory {
         return lock
     }
 
+    /// Locks the directory, with a store or without.
+    func lockAsItIs(createsIfMissing: Bool) throws -> DirectoryLock {
+        try explaining { try DirectoryLock(path, createsIfMissing: createsIfMissing) }
+    }
+
     /// Refuses to change the store of another user as root: the server could not open the files that root makes.
     func requireOwner() throws {
         guard geteuid() == 0 else { return }
@@ -61,11 +60,10 @@ struct DataDirectory {
             configuration.effectiveMasterKeyFile, mayCreate: !mustExist && Files.mode(of: dataFilePath) == nil)
     }
 
+    /// The store as the server opens it. Damage that is met by a fault ends the process, with a line.
     func storeConfiguration(_ lock: DirectoryLock) -> StoreConfiguration {
-        var store = StoreConfiguration(directory: path, tables: Tables.all)
-        store.mapByteCount = Int(configuration.mapBytes)
+        var store = storeConfiguration(of: path, lock)
         store.durability = configuration.durability == "relaxed" ? .relaxed : .synced
-        store.lock = lock
         store.damage = DamageReport(
             lineOfStore: faultLine("the data file is damaged or was cut, the process ends", advice: Self.damageAdvice),
             lineOfOthers: faultLine(

@@ -43,17 +43,17 @@ struct FrontDoor: CustomStringConvertible {
 
 /// The HTTP port, on a loop of its own, because a scrape must not hold up calls.
 private final class SidePort {
-    let address: SocketAddress
     private let loop = EventLoop(name: "http")
     private let server: HTTPServer
 
     init(_ instance: Instance, _ wanted: SocketAddress, tls: ServerTLS?) throws {
         server = try HTTPServer(
-            on: loop, address: wanted.host, port: wanted.port, routes: instance.sidePortRoutes,
-            limits: instance.project.limits, metrics: instance.httpMetrics, tls: tls)
-        address = SocketAddress(host: wanted.host, port: server.port) ?? wanted
+            on: loop, at: wanted, routes: instance.sidePortRoutes, limits: instance.project.limits,
+            metrics: instance.httpMetrics, tls: tls)
         loop.start()
     }
+
+    var address: SocketAddress { server.address }
 
     func close() {
         loop.stop()

@@ -21,8 +21,9 @@ enum Maintenance {
             try await WritePurpose.$current.withValue(.removal) {
                 _ = try await instance.project.start()
                 _ = try await instance.project.callers.create(
-                    role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "recovered admin key",
-                    trustsEndUserIP: false, validateOnly: false, origin: .server, event: .adminRecovered,
+                    WantedKey(
+                        role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "recovered admin key"),
+                    validateOnly: false, origin: .server, event: .adminRecovered,
                     keep: { try PrivateFile.replace("\(path).recovered", with: AdminKeyFile.line($0)) })
             }
         }
@@ -57,13 +58,8 @@ enum Maintenance {
         let directory = DataDirectory(configuration)
         let lock = try directory.lock(mustExist: true)
         let masterKey = try directory.masterKey(mustExist: true)
-        let report: StoreReport
-        do {
-            report = try StoreReport(
-                directory.storeConfiguration(lock), authenticator: RecordMACs(masterKey: masterKey),
-                eventHash: RecordMACs.eventHash, records: RecordAudit.run)
-        } catch {
-            throw directory.explained(error)
+        let report = try directory.explaining {
+            try directory.report(on: directory.storeConfiguration(lock), with: masterKey)
         }
         for line in report.lines { print(line) }
         guard report.isSound else {

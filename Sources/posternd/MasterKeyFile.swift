@@ -4,10 +4,10 @@ import Glibc
 
 /// The file of the master key: 32 bytes as 64 hex digits. Only its owner can read it, and the first start makes it.
 enum MasterKeyFile {
-    /// Refuses a file that others could read, that is no regular file, or that is missing although there is a store:
-    /// without its key a store cannot be read, and a new key would only hide that.
+    /// Refuses a file that others could read (`SecretFile`), or that is missing although there is a store: without its
+    /// key a store cannot be read, and a new key would only hide that.
     static func load(_ path: String, mayCreate: Bool) throws -> MasterKey {
-        guard let mode = Files.mode(of: path) else {
+        guard Files.mode(of: path) != nil else {
             guard mayCreate else {
                 throw ConfigurationError(
                     description: "\(path): the master key is missing; name the store's own folder "
@@ -20,7 +20,7 @@ enum MasterKeyFile {
             return key
         }
         PrivateFile.removeLeftover(of: path)
-        let bytes = try SecretFile.read(path, mode: mode, byteCountMax: 256)
+        let bytes = try SecretFile.read(path, byteCountMax: 256)
         guard let raw = Hex.decode(bytes), raw.count == MasterKey.byteCount else {
             throw ConfigurationError(description: "\(path): must hold 64 hex digits")
         }

@@ -66,12 +66,7 @@ struct Restore {
         let directory = DataDirectory(configuration)
         try directory.requireOwner()
         let restore = try Restore(configuration, from: path, into: "\(directory.path)/restore.new")
-        let lock: DirectoryLock
-        do {
-            lock = try DirectoryLock(directory.path, createsIfMissing: true)
-        } catch {
-            throw directory.explained(error)
-        }
+        let lock = try directory.lockAsItIs(createsIfMissing: true)
         defer { lock.release() }
         // The folder may be left from a restore that was killed.
         restore.removeFolder()
@@ -97,9 +92,7 @@ struct Restore {
         do {
             try backup.unpack(to: "\(folder)/data.mdb")
             let report = try refusingDamage {
-                try StoreReport(
-                    storeConfiguration(of: folder), authenticator: RecordMACs(masterKey: masterKey),
-                    eventHash: RecordMACs.eventHash, isBackup: true, records: RecordAudit.run)
+                try directory.report(on: directory.storeConfiguration(of: folder), with: masterKey, isBackup: true)
             }
             guard report.isSound else {
                 for line in report.lines { print(line) }
@@ -122,7 +115,8 @@ struct Restore {
 
     /// Describes the backup, and what came after it in the present store.
     private func describe(over lock: DirectoryLock?) throws {
-        let event = try inspect(folder) { try $0.newestEventNumber } ?? backup.header.newestEvent
+        let event =
+            try directory.inspect(folder, with: masterKey) { try $0.newestEventNumber } ?? backup.header.newestEvent
         let seconds = time_t(backup.header.createdAtMicros / 1_000_000)
         let made = Files.utc(seconds, "made %Y-%m-%d %H:%M:%S UTC")
         print(
@@ -131,7 +125,9 @@ struct Restore {
         guard let lock else { return print("What restoring it undoes is told while no server runs here.") }
         let undone: UndoneEvents?
         do {
-            undone = try inspect(directory.path, lock.lent()) { try UndoneEvents(in: $0, behind: event) }
+            undone = try directory.inspect(directory.path, lock.lent(), with: masterKey) {
+                try UndoneEvents(in: $0, behind: event)
+            }
         } catch {
             return print("What it undoes is not known, because the store that is here cannot be read: \(error).")
         }
@@ -139,9 +135,8 @@ struct Restore {
         guard undone.newest >= event else {
             return print("The store that is here ends with event \(undone.newest), before the backup does.")
         }
-        let count = undone.counts.reduce(0) { $0 + $1.count }
-        print("It undoes \(count) events: changes, and sessions begun and ended, that were made since.")
-        for (kind, count) in undone.counts { print("  \(kind): \(count)") }
+        print("It undoes \(undone.total) events: changes, and sessions begun and ended, that were made since.")
+        undone.printCounts()
     }
 
     /// Opens the restored store once: it writes the restore to its log of events, and draws an epoch. Returns whether
@@ -201,22 +196,6 @@ struct Restore {
         removeFolder()
         try PrivateFile.syncDirectory(path)
         return kept
-    }
-
-    private func inspect<Result>(
-        _ path: String, _ lock: DirectoryLock? = nil, _ body: (borrowing ReadTransaction) throws -> Result
-    ) throws -> Result? {
-        var store = storeConfiguration(of: path)
-        store.lock = lock
-        return try Store.inspect(
-            store, authenticator: RecordMACs(masterKey: masterKey),
-            eventHash: RecordMACs.eventHash, body)
-    }
-
-    private func storeConfiguration(of path: String) -> StoreConfiguration {
-        var store = StoreConfiguration(directory: path, tables: Tables.all)
-        store.mapByteCount = Int(configuration.mapBytes)
-        return store
     }
 
     /// Makes a folder with an unpredictable name, because the backup may be in a directory where others write.

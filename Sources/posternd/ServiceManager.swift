@@ -26,7 +26,11 @@ struct ServiceManager: Sendable {
 
     func serving(at address: String) { tell("READY=1\nSTATUS=Serving on \(address)") }
 
-    func stopping() { tell("STOPPING=1\nSTATUS=Finishing the calls in flight") }
+    /// `seconds`: how long the stop may take. Without this, the manager would end a longer stop than its unit allows
+    /// (`TimeoutStopSec=`).
+    func stopping(within seconds: Int64) {
+        tell("STOPPING=1\nSTATUS=Finishing the calls in flight\nEXTEND_TIMEOUT_USEC=\(seconds * 1_000_000)")
+    }
 
     /// From now on tells the manager in time that the loops turn, until the process ends.
     func watch(_ loops: [EventLoop]) {

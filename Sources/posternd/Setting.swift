@@ -81,10 +81,11 @@ struct Setting {
                 key: "map_bytes", place: .integer(\.mapBytes, 1 << 20...1 << 42),
                 help: "address space reserved for the database, its greatest size"),
             Setting(
-                key: "threads", place: .integer(\.threads, 0...256), help: "event loops (0 = one per core)"),
+                key: "threads", place: .integer(\.threads, 0...256),
+                help: "event loops (0 = one for each processor that the process may use)"),
             Setting(
                 key: "password_workers", place: .integer(\.passwordWorkers, 0...256),
-                help: "threads that hash passwords (0 = one per core)"),
+                help: "threads that hash passwords (0 = one for each event loop, as far as the memory goes)"),
             Setting(
                 key: "connections_max", place: .integer(\.connectionsMax, 1...1_000_000),
                 help: "connections in all; the limit of open files (RLIMIT_NOFILE) may allow less"),

@@ -1,6 +1,8 @@
-import Base
+import Glibc
 import Synchronization
 import Testing
+
+@testable import Base
 
 @Suite struct LogTests {
     private final class Lines: Sendable {
@@ -83,6 +85,44 @@ import Testing
     @Test func theSilentLogSwallowsEverything() {
         Log.silent.error("m", ["secret": .text("s")])
         Log.silent.close()
+    }
+
+    @Test func `Lines that nobody reads stop neither a caller nor the end, and those dropped are counted`() throws {
+        var ends: [Int32] = [-1, -1]
+        #expect(pipe(&ends) == 0)
+        _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
+        let filler = [UInt8](repeating: UInt8(ascii: "x"), count: 65_536)
+        while write(ends[1], filler, filler.count) > 0 {}
+        _ = fcntl(ends[1], F_SETFL, 0)
+        let log = Log(to: ends[1], byteCountMax: 1_000)
+        for _ in 0..<100 { log.info("m") }
+        log.close()
+        // Only now does the test read.
+        _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
+        var (text, counts) = ("", (written: 0, dropped: 0))
+        var chunk = filler
+        for _ in 0..<4_000 where counts.written + counts.dropped < 100 {
+            let count = read(ends[0], &chunk, chunk.count)
+            if count > 0 { text += String(decoding: chunk.prefix(count), as: UTF8.self) } else { usleep(2_500) }
+            counts = Self.counts(in: text)
+        }
+        #expect(counts.written + counts.dropped == 100)
+        #expect(counts.written < 100)
+        close(ends[0])
+        close(ends[1])
+    }
+
+    /// The lines with the message `m`, and the number of lines that were dropped according to the log.
+    private static func counts(in text: String) -> (written: Int, dropped: Int) {
+        let start = #""message":"log lines dropped","count":"#
+        var counts = (written: 0, dropped: 0)
+        for line in text.split(separator: "\n") {
+            if line.hasSuffix(#""message":"m"}"#) { counts.written += 1 }
+            if let found = line.split(separator: start).last, found != line {
+                counts.dropped += Int(found.dropLast()) ?? 0
+            }
+        }
+        return counts
     }
 
     @Test func aClosedLogHasEndedItsWriter() {

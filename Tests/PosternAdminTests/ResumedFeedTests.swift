@@ -12,17 +12,18 @@ import Testing
     /// How a feed ends whose streams are refused for these reasons, one after the other, and how often it opened one.
     private static func end(after refusals: [Failure]) async -> String {
         let openedCount = Mutex(0)
-        var feed = ResumedFeed<TenantsWatchDenialsResponse, Denial>(
-            after: 7,
-            newest: { () throws(Failure) in 0 },
-            open: { _ throws(Failure) in
+        let records = ResumedFeed<TenantsWatchDenialsResponse, Denial>(
+            after: 7, options: CallOptions(),
+            list: { _ in preconditionFailure("a feed with a start asks for no list") },
+            open: { _, _ throws(Failure) in
                 let number = openedCount.withLock { count in
                     count += 1
                     return count
                 }
                 throw refusals[number - 1]
             },
-            read: { message in message.denial.map { ($0, $0.sequence) } })
+            read: { $0.denial })
+        var feed = records.makeIterator()
         let ended = await reason { () throws(Failure) in _ = try await feed.next() }
         return "\(ended) \(openedCount.withLock { $0 })"
     }

@@ -23,6 +23,15 @@ import Testing
         #expect(throws: UsageError.self) { _ = try arguments.number("--seconds", default: 1, in: 1...10) }
     }
 
+    @Test(arguments: ["--json", "--hdr", "--csv"])
+    func `A result does not go to a file with the name of standard output`(flag: String) throws {
+        var arguments = try Arguments([flag, "-"])
+        #expect(throws: UsageError.self) { _ = try ResultFiles(&arguments) }
+        var file = try Arguments([flag, "result"])
+        _ = try ResultFiles(&file)
+        try file.finish()
+    }
+
     @Test func `A flag that no command has is refused`() throws {
         let arguments = try Arguments(["--secods", "1"])
         #expect(throws: UsageError("--secods: no such flag here; see postern-bench --help")) { try arguments.finish() }

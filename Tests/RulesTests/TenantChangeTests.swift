@@ -122,6 +122,30 @@ import Testing
         }
     }
 
+    @Test func `The table of settings marks those that are not ordinary`() {
+        func names(_ isMeant: (SettingRule) -> Bool) -> Set<Text> {
+            Set(Messages.Tenant.Path.allCases.filter { isMeant($0.rule) }.map(\.name))
+        }
+        let partsOfQuotas: Set<Text> = [
+            "quotas.stored_bytes", "quotas.mutations_per_second", "quotas.anonymous_sign_ups_per_hour",
+            "quotas.sms_per_hour",
+        ]
+        let ofProjectAdmins: Set<Text> = [
+            "allow_costly_hashes", "event_retention_seconds", "suspended", "suspension_reason", "quotas",
+        ]
+        #expect(names { $0.changer == .projectAdmin } == ofProjectAdmins.union(partsOfQuotas))
+        #expect(
+            names { $0.template == .own } == [
+                "display_name", "disable_auth", "suspended", "suspension_reason", "test_phone_numbers",
+            ])
+        #expect(names { $0.template == .copiedAsPart } == partsOfQuotas)
+        #expect(
+            names { $0.length == .long } == [
+                "display_name", "password_policy", "guidance", "allowed_continue_domains", "allowed_sms_regions",
+                "blocked_sms_regions", "test_phone_numbers",
+            ])
+    }
+
     @Test func aPathThatIsNamedTwiceIsRefused() {
         let change = {
             _ = try TenantChange(Messages.Tenant(), paths: ["disable_auth", "display_name", "disable_auth"])

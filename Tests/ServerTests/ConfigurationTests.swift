@@ -47,6 +47,20 @@ import Testing
         }
     }
 
+    @Test func `There are as many threads as processors on which posternd may run`() throws {
+        try withTemporaryDirectory { directory in
+            let lines = String(decoding: readFile("/proc/self/status") ?? [], as: UTF8.self).split(separator: "\n")
+            let allowed = try #require(lines.first { $0.hasPrefix("Cpus_allowed_list:") })
+            let processor = try #require(allowed.split(whereSeparator: { !$0.isNumber }).first)
+            // What env(1) is to run: taskset(1), which leaves posternd one processor.
+            let taskset = ["taskset", "--cpu-list", String(processor)]
+            let (status, said) = try Self.run(["--print-config"], variables: taskset, in: directory)
+            #expect(status == 0, "\(said)")
+            let configuration = try Self.printed(said)
+            #expect(configuration["threads"]?.integer == 1 && configuration["password_workers"]?.integer == 1)
+        }
+    }
+
     /// Texts that are no configuration, and what the refusal says.
     private static let wrongFiles: [(text: String, complaint: String)] = [
         ("", "postern.json"), ("{", "postern.json"), ("{} {}", "postern.json"), ("[]", "must hold one JSON object"),

@@ -229,7 +229,7 @@ import Wire
                 Secret(backEnd.token().bytes), settings: settings, now: server.clock.clock.now())
             try backEnd.revokeKey()
             await #expect(throws: Failure.self) {
-                try await project.signIns.enter(
+                try await project.signIns.signIn(
                     VerifiedBefore(
                         token: verified,
                         method: CustomTokenSignIn(token: .empty, customTokens: project.customTokens)),

@@ -13,21 +13,21 @@ import Testing
     enum Way: CaseIterable {
         case phone, provider, customToken
 
-        func enter(_ client: IdentityClient) throws -> (user: User, idToken: Text) {
+        func signIn(_ client: IdentityClient) throws -> (user: User, idToken: Text) {
             switch self {
             case .phone:
                 let answer = try client.signIn(phone: SecondFactorSignInTests.number)
-                return try Self.entered(answer.user, answer.tokens)
+                return try Self.signedIn(answer.user, answer.tokens)
             case .provider:
                 let answer = try client.signIn(.facebook(email: ""))
-                return try Self.entered(answer.user, answer.tokens)
+                return try Self.signedIn(answer.user, answer.tokens)
             case .customToken:
                 let answer = try client.signIn(customTokenFor: "ada")
-                return try Self.entered(answer.user, answer.tokens)
+                return try Self.signedIn(answer.user, answer.tokens)
             }
         }
 
-        private static func entered(_ user: User?, _ tokens: TokenPair?) throws -> (user: User, idToken: Text) {
+        private static func signedIn(_ user: User?, _ tokens: TokenPair?) throws -> (user: User, idToken: Text) {
             (try #require(user), try #require(tokens).idToken)
         }
     }
@@ -42,21 +42,21 @@ import Testing
         try await withServer { server in
             let client = try IdentityClient(server)
             try client.allowPhones()
-            let (user, idToken) = try way.enter(client)
+            let (user, idToken) = try way.signIn(client)
             #expect(user.email.isEmpty)
             let mail = try Self.askForFirstEmail(client, idToken)
             #expect(try client.get(user.uid).email.isEmpty)
             #expect(try client.applyOob(mail.code).email == Self.email)
             // As after every change of an email.
             expectRefusal("TOKEN_EXPIRED") { _ = try client.lookup(idToken) }
-            let (again, _) = try way.enter(client)
+            let (again, _) = try way.signIn(client)
             #expect(again.uid == user.uid && again.email == Self.email && again.emailVerified)
             // The account is found by the email, too: by a provider that is trusted for it, for example.
             let google = FederatedIdentity.google("g-1", email: Self.email)
             #expect(try client.signIn(google).user?.uid == user.uid)
             // Whoever has the mailbox can take the address away, and the user still comes in.
             _ = try client.applyOob(mail.notMeCode)
-            #expect(try way.enter(client).user.email.isEmpty)
+            #expect(try way.signIn(client).user.email.isEmpty)
         }
     }
 
@@ -65,12 +65,12 @@ import Testing
             let client = try IdentityClient(server)
             try client.allowPhones()
             try client.setFactors(.enabled)
-            let (user, idToken) = try Way.phone.enter(client)
+            let (user, idToken) = try Way.phone.signIn(client)
             expectRefusal("UNVERIFIED_EMAIL") { _ = try client.startApp(idToken) }
             _ = try client.applyOob(try Self.askForFirstEmail(client, idToken).code)
-            let app = try client.enrollApp(Self.email, try Way.phone.enter(client).idToken)
+            let app = try client.enrollApp(Self.email, try Way.phone.signIn(client).idToken)
             #expect(app.uid == user.uid)
-            let pending = try client.pending { _ = try Way.phone.enter(client) }
+            let pending = try client.pending { _ = try Way.phone.signIn(client) }
             #expect(try client.finish(pending, app).user?.uid == user.uid)
         }
     }
@@ -79,7 +79,7 @@ import Testing
         try await withServer { server in
             let client = try IdentityClient(server)
             _ = try client.signUp("taken@example.com")
-            let (_, idToken) = try Way.customToken.enter(client)
+            let (_, idToken) = try Way.customToken.signIn(client)
             func reason(_ newEmail: Text, _ idToken: Text) -> String {
                 failure { try client.sendOob(.verifyAndChangeEmail, newEmail: newEmail, idToken: idToken) }.reason
             }

@@ -103,7 +103,7 @@ import Testing
             #expect(try server.exists("fat\(fat - 1)"))
             // A restart may find pages within the file that were not free before.
             var (more, reason) = (0, Text?.none)
-            while reason == nil, more < 50 {
+            while reason == nil, more < fat / 2 {
                 more += 1
                 reason = try server.create("more\(more)", photoByteCount: 2_000)
             }

@@ -47,33 +47,33 @@ import Testing
         try await BlockingHookTests.run { scene in
             let client = scene.identity
             try client.allowEveryMethod()
-            let enter = try Self.made(proof, client, isKnown: refusal == .disabledUser)
-            try Self.refuse(refusal, scene, enter)
-            expectRefusal(proof.reasonOfSecondUse) { try enter() }
+            let signIn = try Self.made(proof, client, isKnown: refusal == .disabledUser)
+            try Self.refuse(refusal, scene, signIn)
+            expectRefusal(proof.reasonOfSecondUse) { try signIn() }
         }
     }
 
-    /// Has `enter` refused, takes the reason away, and enters.
+    /// Has `signIn` refused, takes the reason away, and signs in.
     private static func refuse(
-        _ refusal: Refusal, _ scene: BlockingHookTests.Scene, _ enter: @escaping () throws -> Void
+        _ refusal: Refusal, _ scene: BlockingHookTests.Scene, _ signIn: @escaping () throws -> Void
     ) throws {
         let client = scene.identity
         let (server, store) = (client.server, client.server.project.store)
         let before = try scene.userCount()
-        func enterTwice(_ lift: () throws -> Void) throws {
+        func signInTwice(_ lift: () throws -> Void) throws {
             let reruns = try store.statistics().reruns
-            expectRefusal(refusal.reason) { try enter() }
+            expectRefusal(refusal.reason) { try signIn() }
             // Nothing was changed and taken back, which would have run other users' writes again.
             #expect(try store.statistics().reruns == reruns)
             #expect(try scene.userCount() == before)
             try lift()
-            try enter()
+            try signIn()
         }
         func setSignUp(off isOff: Bool) throws { try ToggleTests.set(client.client, signup: isOff, deletion: false) }
         switch refusal {
         case .toggle:
             try setSignUp(off: true)
-            try enterTwice { try setSignUp(off: false) }
+            try signInTwice { try setSignUp(off: false) }
         case .toggleMeanwhile:
             let wasAsked = BlockingHookTests.Flag()
             let hook = ActingHook(point: \.beforeCreate, field: "before_create") {
@@ -81,7 +81,7 @@ import Testing
                 wasAsked.set()
                 try ToggleTests.set(try server.connect(), signup: true, deletion: false)
             }
-            try hook.run(client) { try enterTwice { try setSignUp(off: false) } }
+            try hook.run(client) { try signInTwice { try setSignUp(off: false) } }
         case .hook, .failedHook:
             try scene.update(["before_sign_in"])
             if refusal == .hook {
@@ -89,13 +89,13 @@ import Testing
             } else {
                 scene.script.set("before_sign_in", #"{"allow":true}"#, status: 500)
             }
-            try enterTwice { scene.script.set("before_sign_in", #"{"allow":true}"#) }
+            try signInTwice { scene.script.set("before_sign_in", #"{"allow":true}"#) }
         case .disabledUser:
             let page: UsersListResponse = try client.client.call("postern.v1.Users/List", UsersListRequest())
             // The proof's user was made first.
             let uid = try #require(page.users.min { $0.createdAtMicros < $1.createdAtMicros }?.uid)
             try client.update(uid, ["disabled"]) { $0.disabled = true }
-            try enterTwice { try client.update(uid, ["disabled"]) { $0.disabled = false } }
+            try signInTwice { try client.update(uid, ["disabled"]) { $0.disabled = false } }
         }
     }
 

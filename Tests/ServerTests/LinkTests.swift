@@ -47,10 +47,10 @@ import Testing
             let minted: UsersCreateCustomTokenResponse = try client.client.call(
                 "postern.v1.Users/CreateCustomToken",
                 UsersCreateCustomTokenRequest(uid: "u1", claimsJSON: Array(#"{"plan":"gold"}"#.utf8)))
-            let entered: AccountsSignInWithCustomTokenResponse = try client.client.call(
+            let signedIn: AccountsSignInWithCustomTokenResponse = try client.client.call(
                 "postern.v1.Accounts/SignInWithCustomToken",
                 AccountsSignInWithCustomTokenRequest(token: minted.customToken))
-            let linked = try client.signIn(.google(), linkingTo: entered.tokens!.idToken)
+            let linked = try client.signIn(.google(), linkingTo: signedIn.tokens!.idToken)
             let proved = try Self.reauthenticate(
                 client, linked.tokens!.idToken, .idp(client.credential(.google())))
             for (tokens, provider) in [(linked.tokens!, "custom"), (proved.tokens!, "google.com")] {

@@ -25,13 +25,72 @@ import Testing
         }
     }
 
-    @Test func `A link and a directory are refused`() throws {
+    @Test func `A directory, a device, and links to nothing or to a key that others can read are refused`() throws {
         try withTemporaryDirectory { directory in
-            let (file, link, folder) = ("\(directory)/key", "\(directory)/link", "\(directory)/folder")
+            let (file, folder, nothing) = ("\(directory)/key", "\(directory)/folder", "\(directory)/nothing")
+            let (link, readable) = ("\(directory)/link", "\(directory)/readable")
             writeFile(file, [UInt8](Self.digits.utf8))
-            #expect(chmod(file, 0o600) == 0 && symlink(file, link) == 0 && mkdir(folder, 0o700) == 0)
-            for wrong in [link, folder] {
+            #expect(chmod(file, 0o644) == 0 && symlink(file, readable) == 0)
+            #expect(mkdir(folder, 0o700) == 0 && symlink(nothing, link) == 0)
+            for wrong in [folder, "/dev/null"] {
                 try Self.expectRefusal(wrong, in: directory, saying: "must be a regular file")
+            }
+            try Self.expectRefusal(link, in: directory, saying: "there is no such file")
+            #expect(access(nothing, F_OK) != 0, "no key is made where the link leads")
+            try Self.expectRefusal(readable, in: directory, saying: "chmod 600")
+        }
+    }
+
+    /// As Kubernetes mounts a secret: the file is a link through a folder that is a link, so that one rename exchanges
+    /// all files.
+    @Test func `A key behind links is read, and a file beside it stays`() throws {
+        try withTemporaryDirectory { directory in
+            let data = "\(directory)/data"
+            #expect(mkdir("\(directory)/..1", 0o700) == 0 && symlink("..1", "\(directory)/..data") == 0)
+            let file = "\(directory)/..1/key"
+            writeFile(file, [UInt8](Self.digits.utf8))
+            #expect(chmod(file, 0o400) == 0 && symlink("..data/key", "\(directory)/key") == 0)
+            writeFile("\(directory)/key.new", [UInt8](Self.digits.utf8))
+            let server = try ChildProcess(
+                ChildProcess.built("posternd"),
+                [
+                    "--data-directory", data, "--listen-address", "127.0.0.1:0", "--http-address", "off",
+                    "--signing-algorithm", "ES256", "--master-key-file", "\(directory)/key",
+                ], output: "\(directory)/log")
+            defer { server.kill() }
+            // The key is made once the server listens.
+            _ = try CrashTests.adminKey(data)
+            #expect(access("\(data)/master-key", F_OK) != 0)
+            #expect(access("\(directory)/key.new", F_OK) == 0)
+        }
+    }
+
+    /// As Kubernetes mounts a secret for a user who is not root: the file is root's, and the user's group may read it.
+    @Test(
+        .enabled(if: geteuid() == 0, "only root can give a file away"),
+        arguments: [0o440, 0o640, 0o444, 0o460] as [mode_t])
+    func `A file of root's may be readable by the server's group alone`(mode: mode_t) throws {
+        try withTemporaryDirectory { directory in
+            let (file, user) = ("\(directory)/key", 65_532 as uid_t)
+            writeFile(file, [UInt8](Self.digits.utf8))
+            #expect(chown(file, 0, user) == 0 && chmod(file, mode) == 0 && chmod(directory, 0o711) == 0)
+            let data = "\(directory)/data"
+            #expect(mkdir(data, 0o700) == 0 && chown(data, user, user) == 0)
+            let server = try ChildProcess(
+                "setpriv",
+                [
+                    "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups", ChildProcess.built("posternd"),
+                    "--data-directory", data, "--listen-address", "127.0.0.1:0", "--http-address", "off",
+                    "--signing-algorithm", "ES256", "--master-key-file", file,
+                ], output: "\(directory)/log")
+            defer { server.kill() }
+            if mode & 0o037 == 0 {
+                // The key is made once the server listens.
+                _ = try CrashTests.adminKey(data)
+            } else {
+                #expect(server.wait(seconds: 60) == 1)
+                let said = String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self)
+                #expect(said.contains("chmod 640"), "\(said)")
             }
         }
     }

@@ -46,7 +46,7 @@ import Testing
                 [
                     "NOTIFY_SOCKET=\(name)", "WATCHDOG_USEC=600000", ChildProcess.built("posternd"),
                     "--data-directory", "\(directory)/data", "--listen-address", "127.0.0.1:\(port)",
-                    "--http-address", "off", "--signing-algorithm", "ES256",
+                    "--http-address", "off", "--signing-algorithm", "ES256", "--drain-timeout-seconds", "90",
                 ], output: "\(directory)/log")
             defer { process.kill() }
             #expect(manager.next() == "READY=1\nSTATUS=Serving on 127.0.0.1:\(port)")
@@ -55,7 +55,7 @@ import Testing
             process.send(signal: SIGTERM)
             var last = manager.next()
             while last == "WATCHDOG=1" { last = manager.next() }
-            #expect(last == "STOPPING=1\nSTATUS=Finishing the calls in flight")
+            #expect(last == "STOPPING=1\nSTATUS=Finishing the calls in flight\nEXTEND_TIMEOUT_USEC=95000000")
             #expect(process.wait(seconds: 30) == 0)
         }
     }

@@ -32,9 +32,9 @@ import Testing
                 ("identity", { _ = try client.signIn(.google()) }),
                 ("custom token", { _ = try client.signIn(customTokenFor: "bob") }),
             ]
-            for (name, enter) in ways {
+            for (name, signIn) in ways {
                 try ToggleTests.set(client.client, signup: false, deletion: false)
-                let refused = failure { try enter() }
+                let refused = failure { try signIn() }
                 #expect(refused.reason == "ADMIN_RESTRICTED_OPERATION", "\(name)")
                 ToggleTests.expectRestricted(refused, .disabledUserSignup)
             }

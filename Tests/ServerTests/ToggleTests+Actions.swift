@@ -57,7 +57,7 @@ extension ToggleTests {
         let client = identity.client
         let idToken = subject.tokens?.idToken ?? .empty
         switch action {
-        case .enterAsNewcomer(let way), .enterAgain(let way): try way.enter(identity, subject.name)
+        case .signInAsNewcomer(let way), .signInAgain(let way): try way.signIn(identity, subject.name)
         case .signIn: _ = try identity.signIn(subject.email, password: "secret1")
         case .signInWithCustomToken: _ = try identity.signIn(customTokenFor: subject.uid)
         case .lookup:

@@ -33,12 +33,12 @@ import Wire
 
     /// Everything an end user or an admin can do to an account, and the toggle that may refuse it.
     enum Action {
-        case enterAsNewcomer(SignInWay), enterAgain(SignInWay)
+        case signInAsNewcomer(SignInWay), signInAgain(SignInWay)
         case signIn, signInWithCustomToken, lookup, update, refresh, delete
         case adminCreate, adminGet, adminUpdate, adminClaims, adminRevoke, adminDelete
 
         static let all: [Action] =
-            SignInWay.all.map { .enterAsNewcomer($0) } + SignInWay.returning.map { .enterAgain($0) } + [
+            SignInWay.all.map { .signInAsNewcomer($0) } + SignInWay.returning.map { .signInAgain($0) } + [
                 .signIn, .signInWithCustomToken, .lookup, .update, .refresh, .delete, .adminCreate, .adminGet,
                 .adminUpdate, .adminClaims,
                 .adminRevoke, .adminDelete,
@@ -46,7 +46,7 @@ import Wire
 
         var toggle: Toggle? {
             switch self {
-            case .enterAsNewcomer: .disabledUserSignup
+            case .signInAsNewcomer: .disabledUserSignup
             case .delete: .disabledUserDeletion
             default: nil
             }
@@ -55,7 +55,7 @@ import Wire
         /// The refusal of the action; empty: it is done.
         func answer(_ row: Row) -> String {
             switch self {
-            case .enterAsNewcomer(let way): way.answerToNewcomer(isSignUpOff: row.disabledSignup)
+            case .signInAsNewcomer(let way): way.answerToNewcomer(isSignUpOff: row.disabledSignup)
             case .delete: row.disabledDeletion ? "ADMIN_RESTRICTED_OPERATION" : ""
             default: ""
             }
@@ -74,7 +74,7 @@ import Wire
                 let subject = try Self.makeSubject(client, row.account)
                 // A user without a password cannot sign in with one.
                 if case .signIn = action, subject.email.isEmpty { continue }
-                if case .enterAgain(let way) = action { try way.makeKnown(identity, subject.name) }
+                if case .signInAgain(let way) = action { try way.makeKnown(identity, subject.name) }
                 try Self.set(client, signup: row.disabledSignup, deletion: row.disabledDeletion)
                 let refused = failure { try Self.perform(action, identity, subject) }
                 #expect(refused.reason == action.answer(row), "\(action)")

@@ -56,4 +56,26 @@ import Testing
             #expect(!server.hasPendingInput)
         }
     }
+
+    /// The head of a record is five bytes long, and tells that 16 KiB follow.
+    @Test(arguments: [1, 5, 6, 1_000])
+    func `A record that has not come whole takes memory`(byteCount: Int) throws {
+        try withTemporaryDirectory { directory in
+            var pair: [Int32] = [-1, -1]
+            let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+            let code = socketpair(AF_UNIX, kind, 0, &pair)
+            try #require(code == 0)
+            defer { for descriptor in pair { close(descriptor) } }
+            let (client, server) = try Self.sessions(TestCertificates(in: directory), pair[0], pair[1])
+            let written = [UInt8]("hello".utf8).withUnsafeBytes { client.write($0) }
+            #expect(written == .bytes(5))
+            #expect(Self.read(server) == .bytes(5))
+            #expect(server.heldByteCount == 0)
+            let record: [UInt8] = [0x17, 3, 3, 0x40, 0] + Array(repeating: 0, count: 16_384)
+            let sentCount = send(pair[0], record, byteCount, Int32(MSG_NOSIGNAL))
+            #expect(sentCount == byteCount)
+            #expect(Self.read(server) == .wantsRead)
+            #expect(server.heldByteCount > 16 * 1024)
+        }
+    }
 }

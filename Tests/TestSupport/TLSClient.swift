@@ -76,6 +76,13 @@ public final class TLSClient {
         }
     }
 
+    /// Sends bytes as they are, where the server expects a TLS record.
+    public func sendInClear(_ bytes: [UInt8]) throws {
+        guard Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else {
+            throw Outcome.failed("send: \(errno)")
+        }
+    }
+
     /// Sends `bytes`, the TLS message that nothing follows, and `after` in clear text, in one packet.
     public func sendAndEnd(_ bytes: [UInt8], andThen after: [UInt8]) throws {
         cork(true)

@@ -54,12 +54,20 @@ import Testing
         #expect(memory.lineCount == 1 && memory.enter("one").byteCount == 0)
     }
 
-    @Test(arguments: 1...4) func `Pages that all loops make at once fit below the bound`(_ loops: Int) {
+    @Test(arguments: 1...3) func `Pages that all loops make at once fit below the bound`(_ loops: Int) {
         let memory = Self.memory(loops: loops)
         memory.add(Self.most - 1_000 * loops, loop: 0)
         #expect(memory.hasRoomForPage)
         memory.add(1, loop: 0)
         #expect(!memory.hasRoomForPage)
+    }
+
+    @Test(arguments: [4, 64, 256]) func `Of many loops, the others are given a quarter of the bound`(_ loops: Int) {
+        let memory = Self.memory(loops: loops)
+        memory.add(Self.most / 4 * 3 - 1_000, loop: 0)
+        #expect(memory.hasRoom(for: 1_000))
+        memory.add(1, loop: loops - 1)
+        #expect(!memory.hasRoom(for: 1_000))
     }
 
     @Test func `Much for long costs more than little for longer`() {

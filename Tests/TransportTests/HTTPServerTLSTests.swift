@@ -21,7 +21,7 @@ import Testing
             let loop = EventLoop(name: "http")
             let large = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
             let server = try HTTPServer(
-                on: loop, address: "127.0.0.1", port: 0,
+                on: loop, at: .loopback(),
                 routes: [
                     "/healthz": { HTTPResponse(body: Array("ok\n".utf8)) }, "/large": { HTTPResponse(body: large) },
                 ],

@@ -16,11 +16,11 @@ import Transport
     ]
 
     /// Sends `request` to a server with the routes above and returns everything that it answers until it closes.
-    private func answer(to request: String, address: String = "127.0.0.1") throws -> String {
+    private func answer(to request: String, at address: SocketAddress = .loopback()) throws -> String {
         let loop = EventLoop(name: "http")
-        let server = try HTTPServer(on: loop, address: address, port: 0, routes: Self.routes)
+        let server = try HTTPServer(on: loop, at: address, routes: Self.routes)
         loop.start()
-        let answer = exchange(request, port: server.port, isIPv6: address.contains(":"))
+        let answer = exchange(request, port: server.port, isIPv6: address.host.contains(":"))
         end(loop)
         server.close()
         return answer
@@ -67,7 +67,7 @@ import Transport
         let loop = EventLoop(name: "http")
         let metrics = HTTPServerMetrics()
         var server: HTTPServer? = try HTTPServer(
-            on: loop, address: "127.0.0.1", port: 0, routes: Self.routes, metrics: metrics)
+            on: loop, at: .loopback(), routes: Self.routes, metrics: metrics)
         let port = try #require(server?.port)
         loop.start()
         let clients = (0..<3).map { _ in connectedSocket(port: port, isIPv6: false) }
@@ -124,7 +124,7 @@ import Transport
         let metrics = HTTPServerMetrics()
         let loop = EventLoop(name: "http")
         let server = try HTTPServer(
-            on: loop, address: "127.0.0.1", port: 0, routes: Self.routes, limits: limits, metrics: metrics)
+            on: loop, at: .loopback(), routes: Self.routes, limits: limits, metrics: metrics)
         loop.start()
         var halves: [Int32] = []
         for _ in 0..<20 {
@@ -143,7 +143,7 @@ import Transport
         var limits = Limits()
         limits.httpRequestTimeout = .milliseconds(100)
         let loop = EventLoop(name: "http")
-        let server = try HTTPServer(on: loop, address: "127.0.0.1", port: 0, routes: Self.routes, limits: limits)
+        let server = try HTTPServer(on: loop, at: .loopback(), routes: Self.routes, limits: limits)
         loop.start()
         let half = connectedSocket(port: server.port, isIPv6: false)
         send("GET /healthz HTTP/1.1\r\nPad:", to: half)
@@ -154,17 +154,18 @@ import Transport
     }
 
     @Test func itListensOnIPv6() throws {
-        #expect(try answer(to: "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", address: "::1").hasPrefix("HTTP/1.1 200 "))
+        let address = try #require(SocketAddress("[::1]:0"))
+        #expect(try answer(to: "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", at: address).hasPrefix("HTTP/1.1 200 "))
     }
 
     @Test func aTakenPortIsAnErrorThatNamesIt() throws {
         let loop = EventLoop(name: "http")
-        let first = try HTTPServer(on: loop, address: "127.0.0.1", port: 0, routes: [:])
-        let error = #expect(throws: HTTPServerError.self) {
-            _ = try HTTPServer(on: loop, address: "127.0.0.1", port: first.port, routes: [:])
+        let first = try HTTPServer(on: loop, at: .loopback(), routes: [:])
+        let error = #expect(throws: ListenError.self) {
+            _ = try HTTPServer(on: loop, at: first.address, routes: [:])
         }
-        #expect(error?.errno == EADDRINUSE)
-        #expect(error?.description.contains("127.0.0.1 port \(first.port)") == true)
+        #expect(error?.code == EADDRINUSE)
+        #expect(error?.description.contains("127.0.0.1:\(first.port)") == true)
         first.close()
         first.close()
     }

@@ -69,6 +69,20 @@ import Testing
         }
     }
 
+    @Test func `A turn accepts no more connections than its bound, and none while there is no room`() throws {
+        let socket = try ListeningSocket(.loopback(), backlog: 16)
+        defer { socket.close() }
+        let clients = (0..<5).map { _ in connect(to: socket.address.port) }
+        var accepted: [Int32] = []
+        #expect(socket.acceptWaiting(countMax: 2, while: { false }, { _ in Issue.record("accepted") }) == nil)
+        while accepted.count < clients.count {
+            let before = accepted.count
+            let code = socket.acceptWaiting(countMax: 2, while: { true }) { accepted.append($0) }
+            #expect(code == nil && accepted.count <= before + 2)
+        }
+        for descriptor in clients + accepted { _ = Glibc.close(descriptor) }
+    }
+
     /// The descriptors that the kernel gives out and takes back.
     private final class Descriptors {
         var isExhausted = false

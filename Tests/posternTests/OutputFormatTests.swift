@@ -98,14 +98,14 @@ import Testing
     /// The files that write to standard output past `Output`, with the number of places. Each place is for people
     /// alone, or is one of those that docs/cli.md names.
     private static let writers = [
-        "BackupCommands.swift": 1, "CommandLineTool.swift": 1, "CompletionCommands.swift": 4,
-        "EmailTemplateCommands.swift": 2, "ImportRun.swift": 1, "InformationCommands.swift": 5,
-        "RPCCommands.swift": 1, "ServerProgram.swift": 1, "ServiceAccountKeyCommands.swift": 1, "UserExport.swift": 1,
+        "AuditCommands.swift": 1, "AuditExport.swift": 1, "BackupCommands.swift": 1, "CommandLineTool.swift": 1,
+        "CompletionCommands.swift": 4, "EmailTemplateCommands.swift": 2, "ImportRun.swift": 1,
+        "InformationCommands.swift": 5, "RPCCommands.swift": 1, "ServerProgram.swift": 1,
+        "ServiceAccountKeyCommands.swift": 1, "UserExport.swift": 1,
     ]
     /// The files that print records one by one.
     private static let followers: Set = [
-        "AuditCommands.swift", "DenialCommands.swift", "RevocationCommands.swift", "SessionCommands.swift",
-        "TenantManyCommands.swift",
+        "RevocationCommands.swift", "SessionCommands.swift", "TenantManyCommands.swift", "Watching.swift",
     ]
 
     @Test func `What is printed past the formats is known`() throws {

@@ -178,8 +178,8 @@ import Testing
 
     @Test func `Rows that come over time stay below their headers`() {
         let text = printed(.table) { output in
-            output.printNext(User(uid: "a-much-longer-uid", email: "a@b.example"), isFirst: true)
-            output.printNext(User(uid: "u2", email: "x@y.example"), isFirst: false)
+            output.printNext(User(uid: "a-much-longer-uid", email: "a@b.example"))
+            output.printNext(User(uid: "u2", email: "x@y.example"))
         }
         let places = zip(text.split(separator: "\n"), ["EMAIL", "a@b.example", "x@y.example"]).map { line, word in
             line.split(separator: word, omittingEmptySubsequences: false).first?.count

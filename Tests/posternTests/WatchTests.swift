@@ -103,9 +103,7 @@ import Transport
         #expect(place.take(next) == ["c1", "c2"] && place.completion(next) == nil)
     }
 
-    @Test func `Watches of revocations and denials outlive the server's stop, that of a session says that it ended`()
-        async throws
-    {
+    @Test func `Watches of records outlive the server's stop, that of a session says that it ended`() async throws {
         try await withTemporaryDirectory { directory in try await restart(in: directory) }
     }
 
@@ -124,9 +122,11 @@ import Transport
                 Watch(server, ["revocations", "watch", "-o", "ndjson"]),
                 Watch(server, ["denials", "watch", "-o", "ndjson"]),
                 Watch(server, ["session", "watch", idToken]),
+                Watch(server, ["audit", "watch", "--after", "1", "-o", "ndjson"]),
             ]
             try await watches[0].wait(for: "the snapshot is complete")
             try await watches[2].wait(for: "INITIAL")
+            try await watches[3].wait(for: uid)
             // A denial shows that the denials are watched, too.
             try await refuseSignUp(server)
             try await watches[1].wait(for: "\"sequence\":1")
@@ -141,7 +141,8 @@ import Transport
             try await refuseSignUp(server)
             try await watches[0].wait(for: uid)
             try await watches[1].wait(for: "\"sequence\":2")
-            for watch in watches.prefix(2) {
+            try await watches[3].wait(for: "TOKENS_REVOKED")
+            for watch in [watches[0], watches[1], watches[3]] {
                 #expect(watch.console.said.contains("Connecting again."))
                 await watch.end()
             }

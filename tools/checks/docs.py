@@ -2,7 +2,7 @@
 """Every relative link in a Markdown file leads somewhere, and docs/decisions/README.md lists every decision.
 
     docs.py            checks
-    docs.py --index    prints the list of decisions, as docs/decisions/README.md has to contain it
+    docs.py --index    prints a line for each decision, as docs/decisions/README.md has them
 """
 import re
 import sys
@@ -81,7 +81,7 @@ def faults_of_decisions():
         if not re.match(r"\d{4}-[a-z0-9-]+\.md$", name):
             yield f"docs/decisions/{name}: is not named NNNN-words.md"
         if name not in known:
-            yield f"docs/decisions/README.md does not list {name} (tools/checks/docs.py --index prints the list)"
+            yield f"docs/decisions/README.md does not list {name} (tools/checks/docs.py --index prints the lines)"
 
 
 def tests_named(text):
@@ -108,7 +108,7 @@ def faults_of_attacks():
 def main():
     if sys.argv[1:] == ["--index"]:
         for name, title in decisions():
-            print(f"- [{name[:4]}]({name}) {title}")
+            print(f"- [{name[:4]} {title}]({name})")
         return
     faults = [fault for path in markdown_files() for fault in faults_of_links(path)] + list(faults_of_decisions())
     faults += faults_of_attacks()

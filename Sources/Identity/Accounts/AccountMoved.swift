@@ -1,8 +1,8 @@
 import Base
 import Rules
 
-/// Another write came between finding the account that a credential enters and writing to it: the credential or its
-/// email got another owner, the password's hash was replaced, or the provider's configuration changed.
+/// Another write came between finding the account to sign in to and writing to it: the credential or its email got
+/// another owner, the password's hash was replaced, or the provider's configuration changed.
 struct AccountMoved: Error {
     /// The credential has to be proved again.
     var proofIsOld = false

@@ -51,7 +51,7 @@ extension ReadTransaction {
         return true
     }
 
-    /// The account that has an email, and whether the person who proves the email enters that account.
+    /// The account that has an email, and whether the person who proves the email is signed in to that account.
     func holder(of email: Email, tenantID: Text, now: Timestamp) throws -> EmailHolder? {
         guard let uid = try uid(ofEmail: email, tenantID: tenantID) else { return nil }
         return EmailHolder(uid: uid, isAnothers: try emailIsAnothers(UserKey(tenantID, uid), now: now))

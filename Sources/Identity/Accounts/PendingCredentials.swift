@@ -11,37 +11,30 @@ import Store
 /// tokens has signed somebody in or was linked, all its tokens are void. The new token after a refusal ends when the
 /// refused one would have: a refusal does not extend a proof. Any thread.
 public struct PendingCredentials: Sendable {
-    /// How long a user has to sign in elsewhere and come back.
-    public static let lifetime = Duration.seconds(600)
-
-    private let sealing: SealingKey
+    private let seal: ProofSeal<SealedPendingCredential>
     private let random: RandomSource
 
     public init(sealing: SealingKey, random: RandomSource) {
-        self.sealing = sealing
+        self.seal = ProofSeal(sealing: sealing, random: random)
         self.random = random
     }
 
     public func token(for identity: FederatedIdentity, tenantID: Text, now: Timestamp) throws -> Text {
-        let content = SealedPendingCredential(
-            tenantID: tenantID, providerID: identity.providerID, rawID: identity.rawID, email: identity.email,
-            emailVerifiedByProvider: identity.isEmailVerifiedByProvider, emailTrusted: identity.isEmailTrusted,
-            displayName: identity.displayName, photoURL: identity.photoURL,
-            expiresAtMicros: (identity.provedUntil ?? now + Self.lifetime).microseconds,
-            providerUpdatedAtMicros: identity.providerUpdatedAt.microseconds,
-            proofID: identity.proofID.isEmpty ? random.bytes(16) : identity.proofID, issuer: identity.issuer)
-        let sealed = try sealing.seal(Secret(content.encoded()), context: Self.context(tenantID), random: random)
-        return Text(unchecked: Base64.url.encode(sealed))
+        try seal.token(
+            SealedPendingCredential(
+                tenantID: tenantID, providerID: identity.providerID, rawID: identity.rawID, email: identity.email,
+                emailVerifiedByProvider: identity.isEmailVerifiedByProvider, emailTrusted: identity.isEmailTrusted,
+                displayName: identity.displayName, photoURL: identity.photoURL,
+                expiresAtMicros: (identity.provedUntil ?? now + SealedPendingCredential.lifetime).microseconds,
+                providerUpdatedAtMicros: identity.providerUpdatedAt.microseconds,
+                proofID: identity.proofID.isEmpty ? random.bytes(16) : identity.proofID, issuer: identity.issuer))
     }
 
     /// The identity in a pending token of this tenant. INVALID_PENDING_TOKEN.
     public func identity(in token: Text, tenantID: Text, now: Timestamp) throws(Failure) -> FederatedIdentity {
-        guard let sealed = Base64.url.decode(token.bytes),
-            let opened = try? sealing.open(sealed, context: Self.context(tenantID)),
-            let content = try? opened.withBytes({ try SealedPendingCredential(decoding: $0) }),
-            content.tenantID == tenantID, now < Timestamp(microseconds: content.expiresAtMicros),
-            Timestamp(microseconds: content.expiresAtMicros) - now <= Self.lifetime + TimeKeeping.slack
-        else { throw .invalidPendingToken }
+        guard let content = seal.content(of: token.bytes, tenantID: tenantID, now: now) else {
+            throw .invalidPendingToken
+        }
         var identity = FederatedIdentity(
             providerID: content.providerID, rawID: content.rawID, issuer: content.issuer, email: content.email,
             isEmailVerifiedByProvider: content.emailVerifiedByProvider, isEmailTrusted: content.emailTrusted,
@@ -51,10 +44,11 @@ public struct PendingCredentials: Sendable {
         identity.proofID = content.proofID
         return identity
     }
+}
 
-    private static func context(_ tenantID: Text) -> [UInt8] {
-        [UInt8]("pending credential".utf8) + [0] + tenantID.bytes
-    }
+extension SealedPendingCredential: SealedProof {
+    static var kind: String { "pending credential" }
+    static var lifetime: Duration { .minutes(10) }
 }
 
 extension WriteTransaction {
@@ -66,11 +60,9 @@ extension WriteTransaction {
         let identifier = identity.rawID.bytes + [0] + identity.providerID.bytes
         let name = identity.proofID.isEmpty ? identifier : identity.proofID
         let key = HashKey(Digest.sha256(tenantID.bytes + [0] + name))
-        let record = StoredUsedTokenID(expiresAtMicros: provedUntil.microseconds)
         guard try !reading.isSpent(.pendingToken, until: provedUntil),
-            try put(ifAbsent: Tables.usedProofs, key, record)
+            try recordUse(of: key, in: Tables.usedProofs, until: provedUntil)
         else { throw Failure.invalidPendingToken }
-        try scheduleExpiry(at: provedUntil + StoredUsedTokenID.keptAfterEnd, Tables.usedProofs, key)
     }
 }
 

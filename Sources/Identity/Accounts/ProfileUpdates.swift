@@ -1,4 +1,4 @@
-public import Base
+import Base
 public import Messages
 public import Rules
 import Store
@@ -23,23 +23,22 @@ public struct ProfileUpdates: Sendable {
     /// tokens, and returns new tokens; the old email is sent a way to take the change back. TOO_MANY_ATTEMPTS_TRY_LATER
     /// when the old email was sent many lately.
     public func apply(
-        _ change: ProfileChange, of verified: VerifiedUser, origin: Origin, validateOnly: Bool, deadline: Instant
+        _ change: ProfileChange, of verified: VerifiedUser, validateOnly: Bool, _ request: EndUserRequest
     ) async throws -> Changed {
         let user = verified.account.user
         let session = users.session(tenantID: user.tenantID, uid: user.uid)
         guard let end = change.endsOtherSessions, !validateOnly else {
-            return .profile(try await session.update(change, by: verified, origin: origin, validateOnly: validateOnly))
+            return .profile(
+                try await session.update(change, by: verified, origin: request.origin, validateOnly: validateOnly))
         }
         let now = resources.clock.now()
         var wayBack: PreparedOob?
         if let newEmail = change.newEmail {
             wayBack = try await recovery.prepare(
-                of: user, newEmail: newEmail.address, settings: verified.settings, now: now)
+                of: user, newEmail: newEmail.address, settings: request.settings, now: now)
         }
         let limits = resources.limits
-        let signedIn = try await session.change(
-            by: verified.token, settings: verified.settings, origin: origin, deadline: deadline
-        ) { [wayBack] transaction, current in
+        let signedIn = try await session.change(by: verified.token, request) { [wayBack] transaction, current in
             var changed = current
             try change.apply(to: &changed, now: now)
             if change.newEmail != nil { try transaction.checkUnique(changed, key: current.key) }

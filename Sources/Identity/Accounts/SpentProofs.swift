@@ -17,8 +17,8 @@ enum OnceOnlyProof: String, CaseIterable {
     fileprivate var endsWithin: Duration {
         switch self {
         case .customToken: ServiceAccountJWT.lifetimeMax + TimeKeeping.slack
-        case .pendingToken: PendingCredentials.lifetime + TimeKeeping.slack
-        case .temporaryProof: TemporaryProofs.lifetime + TimeKeeping.slack
+        case .pendingToken: SealedPendingCredential.lifetime + TimeKeeping.slack
+        case .temporaryProof: SealedTemporaryProof.lifetime + TimeKeeping.slack
         }
     }
 

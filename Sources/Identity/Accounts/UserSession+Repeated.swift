@@ -1,6 +1,6 @@
-public import Base
+import Base
 import Messages
-public import Rules
+import Rules
 import Signing
 import Store
 
@@ -9,10 +9,8 @@ extension UserSession {
     /// since. Then nobody has used the first tokens, except perhaps the client that lost them.
     ///
     /// Throws ALREADY_DONE, or `SignInPending` where the first answer asked for a second factor.
-    public func signedInAgain(
-        _ repeated: RepeatedSession, settings: TenantSettings, deadline: Instant
-    ) async throws -> SignedIn {
-        let now = resources.clock.now()
+    public func signedInAgain(_ repeated: RepeatedSession, _ request: EndUserRequest) async throws -> SignedIn {
+        let (settings, now) = (request.settings, resources.clock.now())
         try repeated.requireAnswerable(now: now)
         if !repeated.pendingID.isEmpty { throw try pendingAgain(repeated.pendingID, now: now) }
         let found = try resources.store.read { transaction -> (StoredSession, User)? in
@@ -25,8 +23,18 @@ extension UserSession {
         }
         guard let (session, user) = found else { throw Failure.alreadyDone }
         let grant = SessionGrant(session, repeating: repeated, of: user)
-        let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: deadline)
+        let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: request.deadline)
         return SignedIn(grant, tokens: tokens)
+    }
+
+    /// Runs `body`, which signs the user in or goes on with a session. If its write finds that the same request was
+    /// done before (`RepeatedSession`), this answers as `signedInAgain` does.
+    func answeringRepeat(of request: EndUserRequest, _ body: () async throws -> SignedIn) async throws -> SignedIn {
+        do {
+            return try await body()
+        } catch let repeated as RepeatedSession {
+            return try await signedInAgain(repeated, request)
+        }
     }
 
     /// The sign-in that still waits for its second factor; ALREADY_DONE once it is over.

@@ -1,4 +1,4 @@
-public import Base
+import Base
 import Crypto
 import Messages
 public import Rules
@@ -6,17 +6,17 @@ public import Store
 public import Tokens
 
 extension UserSession {
-    /// Throws where the account, nil where there is none, is not the one that a sign-in enters. Changes nothing.
+    /// Throws where the account, nil where there is none, is not the one that the user signs in to. Changes nothing.
     typealias AccountConfirmation = @Sendable (borrowing WriteTransaction, Account?) throws -> Void
 
     /// Signs this user in after a credential was proved; creates the account when there is none, and passes nil to
     /// `decide` then.
     ///
     /// The checks of every way to sign in are made here: the tenant is open and has the method switched on
-    /// (`WriteTransaction.settings(openTo:of:)`), a disabled account is not entered or changed (USER_DISABLED),
+    /// (`WriteTransaction.settings(openTo:of:)`), a disabled account is not signed in to or changed (USER_DISABLED),
     /// and no account is created where end users may not sign up (`SelfServiceRefusal`). The tenant's present settings
     /// decide whether they may, and whether a second factor is needed. `confirm` and, after these checks, `decide` run
-    /// inside the transaction. `confirm` throws where the account is not the one to enter, and changes nothing;
+    /// inside the transaction. `confirm` throws where the account is not the one to sign in to, and changes nothing;
     /// `decide` may write what belongs to the credential (a used code). When anything throws, nothing is written.
     ///
     /// Throws `SignInPending` for a sign-in that waits for a second factor. Its change of the account is kept until the
@@ -25,49 +25,47 @@ extension UserSession {
     /// `hooks`: the changes to the account that the tenant's hooks ask for. If they disable the user, the account is
     /// created or changed, and the user is refused with USER_DISABLED.
     func signIn(
-        _ first: FirstFactor, hooks: HookAnswer = HookAnswer(), settings: TenantSettings, origin: Origin,
-        deadline: Instant, confirming confirm: @escaping AccountConfirmation = { _, _ in },
+        _ first: FirstFactor, hooks: HookAnswer = HookAnswer(), _ request: EndUserRequest,
+        confirming confirm: @escaping AccountConfirmation = { _, _ in },
         _ decide: @escaping @Sendable (borrowing WriteTransaction, Account?) throws -> AccountEffect
     ) async throws -> SignedIn {
-        let now = resources.clock.now()
+        let (settings, origin, now) = (request.settings, request.origin, resources.clock.now())
         let sessionID = SessionID.make(at: now, random: resources.random)
         let pendingID = resources.random.bytes(PendingSignIns.idByteCount)
         let (key, limits) = (self.key, resources.limits)
-        let issue: SignInIssue<(account: Account, isNew: Bool, session: BegunSession)>
-        do {
+        return try await answeringRepeat(of: request) {
+            let issue: SignInIssue<(account: Account, isNew: Bool, session: BegunSession)>
             issue = try await write(for: .session, mayBePutOff: true) { transaction in
                 try transaction.issuingUnlessRepeated(session: sessionID, origin, now: now) {
                     let present = try transaction.settings(openTo: first, of: key.tenant)
-                    let entry = try transaction.entry(key, settings: settings, present: present, confirm) {
-                        try decide($0, $1).changed(by: hooks)
-                    }
+                    let decided = try transaction.decideSignIn(
+                        to: key, settings: settings, present: present, confirm
+                    ) { try decide($0, $1).changed(by: hooks) }
                     if hooks.isDisabled {
-                        _ = try transaction.enter(entry, address: nil, origin: origin, now: now)
+                        _ = try transaction.apply(decided, address: nil, origin: origin, now: now)
                         return .refused(.userDisabled)
                     }
-                    switch SecondFactorStep.decide(for: entry.effect.account, after: first, settings: present) {
+                    switch SecondFactorStep.decide(for: decided.effect.account, after: first, settings: present) {
                     case .waits(let kind):
                         return .waits(
                             try transaction.wait(
-                                for: kind, entry, first, id: pendingID, origin: origin, settings: settings, now: now))
+                                for: kind, decided, first, id: pendingID, origin: origin, settings: settings, now: now))
                     case .notNeeded(let login):
-                        let account = try transaction.enter(
-                            entry, address: entry.newlyKnownAddress(origin.device), origin: origin, now: now)
+                        let account = try transaction.apply(
+                            decided, address: decided.newlyKnownAddress(origin.device), origin: origin, now: now)
                         let session = BegunSession(login, id: sessionID, of: key, on: origin.device, now: now)
                         try transaction.insertSession(
                             session.record, id: sessionID, sessionsMax: limits.sessionsPerUserMax, settings: settings,
                             now: now)
-                        return .tokens((account, entry.current == nil, session))
+                        return .tokens((account, decided.current == nil, session))
                     }
                 }
             }
-        } catch let repeated as RepeatedSession {
-            return try await signedInAgain(repeated, settings: settings, deadline: deadline)
+            let signedIn = try issue.value()
+            let grant = SessionGrant(beginning: signedIn.session, of: signedIn.account.user)
+            let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: request.deadline)
+            return SignedIn(grant, tokens: tokens, isNewUser: signedIn.isNew)
         }
-        let entered = try issue.value()
-        let grant = SessionGrant(beginning: entered.session, of: entered.account.user)
-        let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: deadline)
-        return SignedIn(grant, tokens: tokens, isNewUser: entered.isNew)
     }
 
     /// Changes the account within the live session of `token`, which goes on with new tokens.
@@ -76,25 +74,24 @@ extension UserSession {
     /// older ID tokens stay good until they expire, and the previous refresh token has its grace. Whether `token` is
     /// alive is checked again inside the transaction: its session may have ended while a password was hashed.
     public func change(
-        by token: VerifiedToken, settings: TenantSettings, origin: Origin, deadline: Instant,
+        by token: VerifiedToken, _ request: EndUserRequest,
         _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
     ) async throws -> SignedIn {
-        try await change(
-            by: token, proving: nil, startsAnew: false, settings: settings, origin: origin, deadline: deadline, decide)
+        try await change(by: token, proving: nil, startsAnew: false, request, decide)
     }
 
     /// Changes the account as above, for a user who has just proved `first`, if its method is still switched on. With
     /// `startsAnew` the time of the session's login becomes now.
     func change(
-        by token: VerifiedToken, proving first: FirstFactor?, startsAnew: Bool, settings: TenantSettings,
-        origin: Origin, deadline: Instant,
+        by token: VerifiedToken, proving first: FirstFactor?, startsAnew: Bool, _ request: EndUserRequest,
         _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
     ) async throws -> SignedIn {
         let (key, clock) = (key, resources.clock)
+        let (settings, origin) = (request.settings, request.origin)
         let sessionID = token.sessionID
         let pendingID = resources.random.bytes(PendingSignIns.idByteCount)
-        let issue: SignInIssue<(user: User, session: StoredSession, time: Timestamp)>
-        do {
+        return try await answeringRepeat(of: request) {
+            let issue: SignInIssue<(user: User, session: StoredSession, time: Timestamp)>
             issue = try await write(for: .session, mayBePutOff: true) { transaction in
                 // The grace of the previous refresh token begins in this run, however long the write has waited.
                 let now = clock.now()
@@ -103,32 +100,31 @@ extension UserSession {
                     if let first { present = try transaction.settings(openTo: first, of: key.tenant) }
                     let (current, alive) = try transaction.reading.signedIn(
                         key, by: token, settings: settings, now: now)
-                    let entry = SignInEntry(key: key, current: current, effect: try decide(transaction, current))
+                    let decided = DecidedSignIn(key: key, current: current, effect: try decide(transaction, current))
                     var session = alive
-                    session.goOn(entry.effect, origin: origin, now: now)
+                    session.goOn(decided.effect, origin: origin, now: now)
                     if startsAnew, let first, let present {
-                        switch SecondFactorStep.decide(for: entry.effect.account, after: first, settings: present) {
+                        switch SecondFactorStep.decide(for: decided.effect.account, after: first, settings: present) {
                         case .waits(let kind):
                             return .waits(
                                 try transaction.wait(
-                                    for: kind, entry, first, id: pendingID, session: sessionID, origin: origin,
+                                    for: kind, decided, first, id: pendingID, session: sessionID, origin: origin,
                                     settings: settings, now: now))
                         case .notNeeded(let login): session.move(to: login, now: now)
                         }
                     }
                     let account = try transaction.apply(
-                        entry.effect, to: current, keeping: sessionID, origin: origin, now: now)
+                        decided.effect, to: current, keeping: sessionID, origin: origin, now: now)
                     try transaction.put(Tables.sessions, SessionKey(sessionID), session)
                     return .tokens((account.user, session, now))
                 }
             }
-        } catch let repeated as RepeatedSession {
-            return try await signedInAgain(repeated, settings: settings, deadline: deadline)
+            let changed = try issue.value()
+            let grant = SessionGrant(changed.session, goingOnAfterChangeBy: token, of: changed.user)
+            let tokens = try await issuer.tokens(
+                for: grant, settings: settings, now: changed.time, deadline: request.deadline)
+            return SignedIn(grant, tokens: tokens)
         }
-        let changed = try issue.value()
-        let grant = SessionGrant(changed.session, goingOnAfterChangeBy: token, of: changed.user)
-        let tokens = try await issuer.tokens(for: grant, settings: settings, now: changed.time, deadline: deadline)
-        return SignedIn(grant, tokens: tokens)
     }
 }
 

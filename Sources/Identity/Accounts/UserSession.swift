@@ -61,37 +61,34 @@ public actor UserSession {
     /// Creates the account and its first session. The tokens are signed before the commit, so that a full signing pool
     /// does not leave behind an account without an answer to its user.
     func signUp(
-        _ account: Account, _ first: FirstFactor, hooks: HookAnswer = HookAnswer(), settings: TenantSettings,
-        origin: Origin, deadline: Instant
+        _ account: Account, _ first: FirstFactor, hooks: HookAnswer = HookAnswer(), _ request: EndUserRequest
     ) async throws -> SignedIn {
-        let now = resources.clock.now()
+        let (device, now) = (request.origin.device, resources.clock.now())
         if hooks.isDisabled {
             // The sign-in refuses the user.
-            return try await signIn(
-                making: account, first, hooks: hooks, settings: settings, origin: origin, deadline: deadline)
+            return try await signIn(making: account, first, hooks: hooks, request)
         }
         var account = account
         hooks.apply(to: &account)
-        if let address = origin.device.addressHash { account.knownAddresses.remember(address) }
+        if let address = device.addressHash { account.knownAddresses.remember(address) }
         let id = SessionID.make(at: now, random: resources.random)
-        if case .notNeeded(let login) = SecondFactorStep.decide(for: account, after: first, settings: settings) {
+        if case .notNeeded(let login) = SecondFactorStep.decide(
+            for: account, after: first, settings: request.settings)
+        {
             do {
                 return try await signUp(
-                    account, first, BegunSession(login, id: id, of: key, on: origin.device, now: now),
-                    settings: settings, origin: origin, deadline: deadline, now: now)
+                    account, first, BegunSession(login, id: id, of: key, on: device, now: now), request, now: now)
             } catch is SecondFactorWanted {}
         }
         // The sign-in waits for the second factor.
-        return try await signIn(
-            making: account, first, hooks: HookAnswer(), settings: settings, origin: origin, deadline: deadline)
+        return try await signIn(making: account, first, hooks: HookAnswer(), request)
     }
 
     /// A sign-in that makes the account, for the outcomes that a sign-up does not have.
     private func signIn(
-        making account: Account, _ first: FirstFactor, hooks: HookAnswer, settings: TenantSettings, origin: Origin,
-        deadline: Instant
+        making account: Account, _ first: FirstFactor, hooks: HookAnswer, _ request: EndUserRequest
     ) async throws -> SignedIn {
-        try await signIn(first, hooks: hooks, settings: settings, origin: origin, deadline: deadline) { _, current in
+        try await signIn(first, hooks: hooks, request) { _, current in
             guard current == nil else { throw Failure.duplicateUID }
             return AccountEffect(account)
         }
@@ -100,14 +97,14 @@ public actor UserSession {
     /// Throws `SecondFactorWanted` if the tenant asks for one by now. Throws `SelfServiceRefusal` if end users may not
     /// sign up any more, and the refusals of `settings(openTo:of:)`.
     private func signUp(
-        _ account: Account, _ first: FirstFactor, _ session: BegunSession, settings: TenantSettings, origin: Origin,
-        deadline: Instant, now: Timestamp
+        _ account: Account, _ first: FirstFactor, _ session: BegunSession, _ request: EndUserRequest, now: Timestamp
     ) async throws -> SignedIn {
+        let (settings, origin) = (request.settings, request.origin)
         let grant = SessionGrant(beginning: session, of: account.user)
-        let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: deadline)
+        let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: request.deadline)
         let limits = resources.limits
         let key = key
-        do {
+        return try await answeringRepeat(of: request) {
             _ = try await write { transaction in
                 try transaction.issuingUnlessRepeated(session: session.id, origin, now: now) {
                     let present = try transaction.settings(openTo: first, of: key.tenant)
@@ -123,10 +120,8 @@ public actor UserSession {
                     return .tokens(())
                 }
             }
-        } catch let repeated as RepeatedSession {
-            return try await signedInAgain(repeated, settings: settings, deadline: deadline)
+            return SignedIn(grant, tokens: tokens)
         }
-        return SignedIn(grant, tokens: tokens)
     }
 
     // MARK: Refreshing

@@ -6,7 +6,7 @@ extension CallerDirectory {
     public func topics(of caller: Caller?) -> [ChangeTopic] {
         guard let caller else { return [] }
         switch CredentialName(of: caller) {
-        case .both: return caller.both.map { topics(of: $0.shown) + topics(of: $0.mapped) } ?? []
+        case .both(let shown, let mapped): return topics(of: shown) + topics(of: mapped)
         case .apiKey(let id): return [Tables.apiKeys.topic(of: TextKey(id))]
         case .serviceAccount(let id, let keyID):
             return [

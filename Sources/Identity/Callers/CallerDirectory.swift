@@ -131,36 +131,22 @@ public final class CallerDirectory: Sendable {
         return Caller(signer.account, keyID: signer.key.keyID, until: min(jwt.expiresAt, signer.expiresAt))
     }
 
-    /// Makes a key. INVALID_ROLE, INVALID_SCOPE, INVALID_QUOTA, INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND,
-    /// TOO_MANY_API_KEYS.
+    /// Makes a key. INVALID_QUOTA, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_EXPIRY,
+    /// INVALID_ADDRESS_RANGE, INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND, TOO_MANY_API_KEYS.
     ///
     /// `maker` is the caller who makes the key; nil for the server. It cannot give a right that it does not have.
     /// `keep` gets the secret before the key is in the store. If `keep` throws, this throws the same and no key is
     /// made. So there is never a key whose secret got lost on the way.
     public func create(
-        role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, exportsPasswordHashes: Bool = false,
-        quotas: CallerQuotas? = nil, restrictions: KeyRestrictions = KeyRestrictions(), by maker: Caller? = nil,
-        validateOnly: Bool, origin: Origin,
+        _ wanted: WantedKey, by maker: Caller? = nil, validateOnly: Bool, origin: Origin,
         event: EventKind = .apiKeyCreated, keep: (Secret) throws -> Void = { _ in }
     ) async throws -> (key: ApiKey, secret: Secret) {
-        try quotas?.check()
-        var (wanted, secret) = try makeKey(
-            role: role, scope: scope, displayName: displayName, trustsEndUserIP: trustsEndUserIP, quotas: quotas)
-        if exportsPasswordHashes {
-            guard role.rawValue >= Role.tenantAdmin.rawValue else {
-                throw Failure.invalid(
-                    .invalidRole, field: "role", "must be tenant-admin or project-admin to export password hashes")
-            }
-            wanted.exportPasswordHashes = true
-        }
         let now = resources.clock.now()
-        try restrictions.check(limits: resources.limits, now: now)
-        wanted.expiresAtMicros = restrictions.expiresAtMicros ?? 0
-        wanted.allowedAddresses = restrictions.allowedAddresses ?? []
-        try maker?.checkMayMake(wanted)
+        var (made, secret) = try makeKey(wanted, now: now)
+        try maker?.checkMayMake(made)
         // Otherwise a limited key could make a key without limits.
-        if let maker, !maker.has(.projectAdmin), maker.quotas != CallerQuotas() { wanted.quotas = maker.quotas }
-        let (key, stored) = (wanted, StoredApiKey(wanted, secret: secret))
+        if let maker, !maker.has(.projectAdmin), maker.quotas != CallerQuotas() { made.quotas = maker.quotas }
+        let (key, stored) = (made, StoredApiKey(made, secret: secret))
         try keep(secret)
         let limits = resources.limits
         let ended = try resources.store.read { try $0.endedKeys(beside: key, by: maker, limits: limits, now: now) }
@@ -187,10 +173,10 @@ public final class CallerDirectory: Sendable {
             try finish(keeper)
             return nil
         }
+        let now = resources.clock.now()
         let (key, secret) = try makeKey(
-            role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "first admin key",
-            trustsEndUserIP: false, quotas: nil)
-        let (id, now, stored) = (key.apiKeyID, resources.clock.now(), StoredApiKey(key, secret: secret))
+            WantedKey(role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "first admin key"), now: now)
+        let (id, stored) = (key.apiKeyID, StoredApiKey(key, secret: secret))
         try keeper?.keep(secret)
         let isFirst = try await resources.store.write { transaction in
             guard try transaction.reading.isEmpty(Tables.apiKeys) else { return false }
@@ -219,16 +205,23 @@ public final class CallerDirectory: Sendable {
         keyPrefix + id.bytes + [UInt8(ascii: "_")] + Base64.url.encode(random.bytes(32))
     }
 
-    private func makeKey(
-        role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, quotas: CallerQuotas?
-    ) throws -> (key: ApiKey, secret: Secret) {
-        let grant = try Grant(role: role, scope: scope)
-        try Values.checkDisplayName(displayName, limits: resources.limits)
+    /// Checks the form of the wanted key, and makes it under a new id with a new secret.
+    private func makeKey(_ wanted: WantedKey, now: Timestamp) throws -> (key: ApiKey, secret: Secret) {
+        try wanted.quotas?.check()
+        let grant = try Grant(role: wanted.role, scope: wanted.scope)
+        try Values.checkDisplayName(wanted.displayName, limits: resources.limits)
+        guard !wanted.exportsPasswordHashes || wanted.role.rawValue >= Role.tenantAdmin.rawValue else {
+            throw Failure.invalid(
+                .invalidRole, field: "role", "must be tenant-admin or project-admin to export password hashes")
+        }
+        try wanted.restrictions.check(limits: resources.limits, now: now)
         let id = resources.random.alphanumeric(Self.idByteCount)
-        let key = ApiKey(
-            apiKeyID: id, role: grant.role, scope: grant.scope, displayName: displayName,
-            trustedEndUserIP: trustsEndUserIP, createdAtMicros: resources.clock.now().microseconds,
-            quotas: quotas)
+        var key = ApiKey(
+            apiKeyID: id, role: grant.role, scope: grant.scope, displayName: wanted.displayName,
+            trustedEndUserIP: wanted.trustsEndUserIP, createdAtMicros: now.microseconds, quotas: wanted.quotas)
+        key.exportPasswordHashes = wanted.exportsPasswordHashes
+        key.expiresAtMicros = wanted.restrictions.expiresAtMicros ?? 0
+        key.allowedAddresses = wanted.restrictions.allowedAddresses ?? []
         return (key, Secret(Self.secret(of: id, random: resources.random)))
     }
 }

@@ -11,23 +11,25 @@ extension ReadTransaction {
     /// Streams make this check again and again. So does each change that makes a credential for callers or gives one
     /// other rights, in its own transaction: a thief of a credential must not make another one after it was revoked.
     func requireValid(_ caller: Caller, from peer: Text? = nil, now: Timestamp) throws {
-        if let both = caller.both {
-            try requireValid(both.shown, from: peer, now: now)
-            return try requireValid(both.mapped, now: now)
+        switch caller.credential {
+        case .both(let shown, let mapped):
+            try requireValid(shown, from: peer, now: now)
+            try requireValid(mapped, now: now)
+        case .apiKey(let secretHash):
+            guard let stored = try get(Tables.apiKeys, TextKey(caller.id)),
+                let present = Caller(stored, secretHash: secretHash)
+            else { throw Failure.callerUnauthenticated }
+            try present.checkLife(now: now)
+            if let peer { try present.checkAddress(peer) }
+        case .serviceAccount(let keyID): try requireValidAccount(of: caller, keyID: keyID, now: now)
+        case .certificate(let mappingID): try requireMapped(caller, mappingID: mappingID, now: now)
         }
-        if caller.certificateMappingID != nil { return try checkStillMapped(caller, now: now) }
-        guard let stored = try get(Tables.apiKeys, TextKey(caller.id)) else {
-            return try requireValidAccount(of: caller, now: now)
-        }
-        guard let present = Caller(stored, secretHash: caller.secretHash) else { throw Failure.callerUnauthenticated }
-        try present.checkLife(now: now)
-        if let peer { try present.checkAddress(peer) }
     }
 
     /// Checks that the service account and the key of a caller's JWT are still valid, and the JWT itself.
-    private func requireValidAccount(of caller: Caller, now: Timestamp) throws {
+    private func requireValidAccount(of caller: Caller, keyID: Text, now: Timestamp) throws {
         let accountID = ServiceAccountSigners.accountID(ofEmail: caller.id)
-        guard let account = try liveServiceAccount(accountID), caller.isStill(account), let keyID = caller.keyID,
+        guard let account = try liveServiceAccount(accountID), caller.isStill(account),
             let key = try get(Tables.serviceAccountKeys, ServiceAccountKeyKey(accountID, keyID))?.key,
             key.isLive(at: now), caller.expiresAt.map({ now < $0 }) ?? false
         else { throw Failure.callerUnauthenticated }

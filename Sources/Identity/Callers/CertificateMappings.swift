@@ -106,9 +106,10 @@ extension ReadTransaction {
     }
 
     /// CALLER_UNAUTHENTICATED once the mapping was deleted or changed, or the certificate expired.
-    func checkStillMapped(_ caller: Caller, now: Timestamp) throws {
-        guard let id = caller.certificateMappingID, caller.expiresAt.map({ now < $0 }) ?? false,
-            let mapping = try get(Tables.certificateMappings, TextKey(id))?.certificateMapping, caller.isStill(mapping)
+    func requireMapped(_ caller: Caller, mappingID: Text, now: Timestamp) throws {
+        guard caller.expiresAt.map({ now < $0 }) ?? false,
+            let mapping = try get(Tables.certificateMappings, TextKey(mappingID))?.certificateMapping,
+            caller.isStill(mapping)
         else { throw Failure.callerUnauthenticated }
     }
 }

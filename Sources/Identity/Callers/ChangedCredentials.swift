@@ -35,7 +35,7 @@ public struct ChangedCredentials: Sendable {
     /// Whether the caller may be another one now, or none.
     public func concern(_ caller: Caller) -> Bool {
         switch CredentialName(of: caller) {
-        case .both: caller.both.map { concern($0.shown) || concern($0.mapped) } ?? true
+        case .both(let shown, let mapped): concern(shown) || concern(mapped)
         case .apiKey(let id): apiKeyIDs.contains(id)
         case .serviceAccount(let id, _): serviceAccountIDs.contains(id)
         case .certificate(let id): certificateMappingIDs.contains(id)
@@ -55,17 +55,16 @@ enum CredentialName {
     case serviceAccount(Text, keyID: Text)
     case certificate(mappingID: Text)
     /// An API key or a JWT together with a certificate.
-    case both
+    case both(shown: Caller, mapped: Caller)
 
     init(of caller: Caller) {
-        if caller.both != nil {
-            self = .both
-        } else if let id = caller.certificateMappingID {
-            self = .certificate(mappingID: id)
-        } else if let keyID = caller.keyID {
-            self = .serviceAccount(ServiceAccountSigners.accountID(ofEmail: caller.id), keyID: keyID)
-        } else {
-            self = .apiKey(caller.id)
-        }
+        self =
+            switch caller.credential {
+            case .apiKey: .apiKey(caller.id)
+            case .serviceAccount(let keyID):
+                .serviceAccount(ServiceAccountSigners.accountID(ofEmail: caller.id), keyID: keyID)
+            case .certificate(let mappingID): .certificate(mappingID: mappingID)
+            case .both(let shown, let mapped): .both(shown: shown, mapped: mapped)
+            }
     }
 }

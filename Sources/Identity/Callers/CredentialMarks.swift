@@ -25,12 +25,11 @@ struct CredentialMarks: Sendable {
     /// `certificate`: that of the connection. A mapping that is made for it later binds the caller as well.
     func places(of caller: Caller, _ certificate: ClientCertificate?) -> CallerPlaces {
         let shown: Int
-        switch CredentialName(of: caller.both?.shown ?? caller) {
+        switch CredentialName(of: caller) {
         case .apiKey(let id): shown = Self.hash(.apiKey, id)
         case .serviceAccount(let id, _): shown = Self.hash(.serviceAccount, id)
         case .certificate(let id): shown = Self.hash(.certificate, id)
-        // Proof: a caller of two credentials is made of two callers with one each.
-        case .both: preconditionFailure("a caller of two credentials in another one")
+        case .both(let caller, _): return places(of: caller, certificate)
         }
         let bound = certificate.map { Self.hash(.certificate, $0.identity.mappingID) }
         return CallerPlaces(shown: shown, certificate: bound ?? shown)

@@ -56,10 +56,8 @@ extension WriteTransaction {
             key?.isLive(at: now) == true
         else { throw Failure.invalidCustomToken(.notAuthentic) }
         guard let useKey = token.useKey else { return }
-        let record = StoredUsedTokenID(expiresAtMicros: token.expiresAt.microseconds)
         guard try !reading.isSpent(.customToken, until: token.expiresAt),
-            try put(ifAbsent: Tables.usedTokenIDs, useKey, record)
+            try recordUse(of: useKey, in: Tables.usedTokenIDs, until: token.expiresAt)
         else { throw Failure.invalidCustomToken(.used) }
-        try scheduleExpiry(at: token.expiresAt + StoredUsedTokenID.keptAfterEnd, Tables.usedTokenIDs, useKey)
     }
 }

@@ -67,12 +67,7 @@ extension Tenant {
         let limits = resources.limits
         let record = try await resources.store.write { transaction in
             let record = try transaction.reading.liveTenant(tenantID)
-            let revision = record.tenant?.revision ?? 0
-            guard expected == 0 || expected == revision else {
-                throw Failure(
-                    .revisionMismatch, "The settings have revision \(revision) now; read them again.",
-                    metadata: [Failure.Entry("revision", "\(revision)")])
-            }
+            try Failure.requireRevision(expected, isStill: record.tenant?.revision ?? 0)
             let changed = try ChangedTenant(record, by: change, limits: limits, now: now)
             if !validateOnly { try transaction.put(changed, origin: origin, now: now) }
             return changed.record

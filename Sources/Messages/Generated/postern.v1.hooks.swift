@@ -191,6 +191,9 @@ public struct HookConfigsUpdateRequest: Message {
     public var config: HookConfig?
     public var updateMask: ProtobufFieldMask?
     public var validateOnly: Bool = false
+    /// The revision at which the settings were read, or -1 if that was 0. If the settings were changed since, the call is
+    /// refused. 0: any revision.
+    public var expectedRevision: Int64 = 0
 
     public init() {}
 
@@ -198,12 +201,14 @@ public struct HookConfigsUpdateRequest: Message {
         tenantID: Text = .empty,
         config: HookConfig? = nil,
         updateMask: ProtobufFieldMask? = nil,
-        validateOnly: Bool = false
+        validateOnly: Bool = false,
+        expectedRevision: Int64 = 0
     ) {
         self.tenantID = tenantID
         self.config = config
         self.updateMask = updateMask
         self.validateOnly = validateOnly
+        self.expectedRevision = expectedRevision
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -212,6 +217,7 @@ public struct HookConfigsUpdateRequest: Message {
         @inlinable public static var config: Int { 2 }
         @inlinable public static var updateMask: Int { 3 }
         @inlinable public static var validateOnly: Int { 4 }
+        @inlinable public static var expectedRevision: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -231,6 +237,7 @@ extension HookConfigsUpdateRequest: ConvertibleToC {
         self.config = source.pointee.config.map { HookConfig(copying: $0) }
         self.updateMask = source.pointee.update_mask.map { ProtobufFieldMask(copying: $0) }
         self.validateOnly = source.pointee.validate_only != 0
+        self.expectedRevision = source.pointee.expected_revision
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__HookConfigsUpdateRequest>, arena: Arena) {
@@ -238,6 +245,7 @@ extension HookConfigsUpdateRequest: ConvertibleToC {
         if let value = self.config { target.pointee.config = arena.make(value) }
         if let value = self.updateMask { target.pointee.update_mask = arena.make(value) }
         target.pointee.validate_only = self.validateOnly ? 1 : 0
+        target.pointee.expected_revision = self.expectedRevision
     }
 }
 

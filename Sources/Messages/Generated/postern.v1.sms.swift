@@ -214,6 +214,9 @@ public struct SmsConfigsUpdateRequest: Message {
     /// A masked webhook without a secret keeps the present secret, unless the secret would be sent to another URL.
     public var updateMask: ProtobufFieldMask?
     public var validateOnly: Bool = false
+    /// The revision at which the settings were read, or -1 if that was 0. If the settings were changed since, the call is
+    /// refused. 0: any revision.
+    public var expectedRevision: Int64 = 0
 
     public init() {}
 
@@ -221,12 +224,14 @@ public struct SmsConfigsUpdateRequest: Message {
         tenantID: Text = .empty,
         config: SmsConfig? = nil,
         updateMask: ProtobufFieldMask? = nil,
-        validateOnly: Bool = false
+        validateOnly: Bool = false,
+        expectedRevision: Int64 = 0
     ) {
         self.tenantID = tenantID
         self.config = config
         self.updateMask = updateMask
         self.validateOnly = validateOnly
+        self.expectedRevision = expectedRevision
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -235,6 +240,7 @@ public struct SmsConfigsUpdateRequest: Message {
         @inlinable public static var config: Int { 2 }
         @inlinable public static var updateMask: Int { 3 }
         @inlinable public static var validateOnly: Int { 4 }
+        @inlinable public static var expectedRevision: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -254,6 +260,7 @@ extension SmsConfigsUpdateRequest: ConvertibleToC {
         self.config = source.pointee.config.map { SmsConfig(copying: $0) }
         self.updateMask = source.pointee.update_mask.map { ProtobufFieldMask(copying: $0) }
         self.validateOnly = source.pointee.validate_only != 0
+        self.expectedRevision = source.pointee.expected_revision
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__SmsConfigsUpdateRequest>, arena: Arena) {
@@ -261,6 +268,7 @@ extension SmsConfigsUpdateRequest: ConvertibleToC {
         if let value = self.config { target.pointee.config = arena.make(value) }
         if let value = self.updateMask { target.pointee.update_mask = arena.make(value) }
         target.pointee.validate_only = self.validateOnly ? 1 : 0
+        target.pointee.expected_revision = self.expectedRevision
     }
 }
 

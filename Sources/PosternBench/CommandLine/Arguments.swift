@@ -55,6 +55,18 @@ struct Arguments {
         return value
     }
 
+    /// The name of a file to write. "-", which is no file and not standard output here, is refused before the work.
+    mutating func outputFile(_ name: String) throws(UsageError) -> String? {
+        let path = text(name)
+        guard path != "-" else { throw UsageError("\(name): - is not standard output here: name a file") }
+        return path
+    }
+
+    mutating func requiredOutputFile(_ name: String) throws(UsageError) -> String {
+        guard let path = try outputFile(name) else { throw UsageError("\(name) is missing") }
+        return path
+    }
+
     /// `other`, if there is one, takes the default's place.
     mutating func number(
         _ name: String, default value: Int, in range: ClosedRange<Int>, unless other: Int? = nil

@@ -41,7 +41,7 @@ final class LoopbackProvider {
         // All requests come from one address here.
         limits.httpConnectionsPerAddressMax = limits.httpConnectionsMax
         do {
-            server = try HTTPServer(on: loop, address: "127.0.0.1", port: 0, routes: routes, limits: limits)
+            server = try HTTPServer(on: loop, at: .loopback(), routes: routes, limits: limits)
         } catch {
             throw BenchError(.notReady, "\(error)")
         }

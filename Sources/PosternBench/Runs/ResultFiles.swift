@@ -6,9 +6,9 @@ struct ResultFiles {
     private let format: OutputFormat
 
     init(_ arguments: inout Arguments) throws {
-        json = arguments.text("--json")
-        histogramLog = arguments.text("--hdr")
-        csv = arguments.text("--csv")
+        json = try arguments.outputFile("--json")
+        histogramLog = try arguments.outputFile("--hdr")
+        csv = try arguments.outputFile("--csv")
         format = try arguments.choice("-o", default: OutputFormat.table)
     }
 

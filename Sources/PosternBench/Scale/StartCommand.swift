@@ -24,7 +24,7 @@ struct StartCommand {
     }
 
     func run() throws {
-        // So that a signal does not leave a server behind.
+        // So that a signal leaves no server behind, and a second one neither.
         Interruption.listen()
         guard ServerProcess(listeningOn: target.address.port) == nil else {
             throw BenchError(.notReady, "a server listens on port \(target.address.port): stop it first")

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A posternd that this program started, and ends.
+/// A posternd that this program started, and ends: also when a second signal ends the program. One at a time.
 final class StartedServer {
     let pid: Int
     private(set) var hasEnded = false
@@ -15,7 +15,11 @@ final class StartedServer {
         let words = ([program] + arguments).map { strdup($0) }
         defer { for word in words { free(word) } }
         var child = pid_t()
-        let code = posix_spawnp(&child, program, &actions, nil, words + [nil], environ)
+        var code: Int32 = 0
+        Interruption.changeServer {
+            code = posix_spawnp(&child, program, &actions, nil, words + [nil], environ)
+            return code == 0 ? child : 0
+        }
         guard code == 0 else { throw BenchError(.notReady, "\(program): \(String(cString: strerror(code)))") }
         pid = Int(child)
     }
@@ -41,12 +45,14 @@ final class StartedServer {
     func checkEnded() -> Bool { hasEnded || reap(WNOHANG) }
 
     private func reap(_ options: Int32) -> Bool {
-        var status: Int32 = 0
-        while true {
-            let reaped = waitpid(pid_t(pid), &status, options)
-            if reaped < 0 && errno == EINTR { continue }
+        // The id may be another process's as soon as the server is reaped.
+        Interruption.changeServer {
+            var status: Int32 = 0
+            var reaped: pid_t
+            repeat { reaped = waitpid(pid_t(pid), &status, options) } while reaped < 0 && errno == EINTR
             hasEnded = hasEnded || reaped == pid_t(pid)
-            return hasEnded
+            return hasEnded ? 0 : pid_t(pid)
         }
+        return hasEnded
     }
 }

@@ -73,8 +73,8 @@ public struct EmailConfigsClient: Sendable {
 
     /// Changes the masked fields. Mail that is asked for after the answer uses the new settings; mail that is waiting is
     /// delivered by them, too. Refusals: INVALID_UPDATE_MASK, INVALID_DELIVERY, INVALID_SMTP_SERVER, INVALID_WEBHOOK,
-    /// INVALID_EMAIL, INVALID_DISPLAY_NAME, INVALID_ACTION_URL, INVALID_TEMPLATE, SENDER_REQUIRED, INSUFFICIENT_PERMISSION
-    /// (private addresses, which need a project-admin).
+    /// INVALID_EMAIL, INVALID_DISPLAY_NAME, INVALID_ACTION_URL, INVALID_TEMPLATE, SENDER_REQUIRED, REVISION_MISMATCH,
+    /// INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
     public func update(_ request: EmailConfigsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> EmailConfigsUpdateResponse
     {
@@ -121,8 +121,8 @@ public struct HookConfigsClient: Sendable {
     }
 
     /// Changes the masked fields, which apply to every sign-in that asks a hook after the answer. Refusals:
-    /// INVALID_UPDATE_MASK, INVALID_HOOK, INVALID_WEBHOOK, INSUFFICIENT_PERMISSION (private addresses, which need a
-    /// project-admin).
+    /// INVALID_UPDATE_MASK, INVALID_HOOK, INVALID_WEBHOOK, REVISION_MISMATCH, INSUFFICIENT_PERMISSION (private addresses,
+    /// which need a project-admin).
     public func update(_ request: HookConfigsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> HookConfigsUpdateResponse
     {
@@ -151,7 +151,7 @@ public struct SmsConfigsClient: Sendable {
 
     /// Changes the masked fields. An SMS that is asked for after the answer uses the new settings; an SMS that is waiting
     /// is delivered by them, too. Refusals: INVALID_UPDATE_MASK, INVALID_WEBHOOK, INVALID_TEMPLATE, INVALID_DELIVERY,
-    /// INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
+    /// REVISION_MISMATCH, INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
     public func update(_ request: SmsConfigsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> SmsConfigsUpdateResponse
     {

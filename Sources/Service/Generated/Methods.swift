@@ -30,8 +30,8 @@ extension MethodDescriptor {
 
     /// Changes the masked fields. Mail that is asked for after the answer uses the new settings; mail that is waiting is
     /// delivered by them, too. Refusals: INVALID_UPDATE_MASK, INVALID_DELIVERY, INVALID_SMTP_SERVER, INVALID_WEBHOOK,
-    /// INVALID_EMAIL, INVALID_DISPLAY_NAME, INVALID_ACTION_URL, INVALID_TEMPLATE, SENDER_REQUIRED, INSUFFICIENT_PERMISSION
-    /// (private addresses, which need a project-admin).
+    /// INVALID_EMAIL, INVALID_DISPLAY_NAME, INVALID_ACTION_URL, INVALID_TEMPLATE, SENDER_REQUIRED, REVISION_MISMATCH,
+    /// INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
     static let emailConfigsUpdate = MethodDescriptor(
         service: "postern.v1.EmailConfigs", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -61,8 +61,8 @@ extension MethodDescriptor {
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Changes the masked fields, which apply to every sign-in that asks a hook after the answer. Refusals:
-    /// INVALID_UPDATE_MASK, INVALID_HOOK, INVALID_WEBHOOK, INSUFFICIENT_PERMISSION (private addresses, which need a
-    /// project-admin).
+    /// INVALID_UPDATE_MASK, INVALID_HOOK, INVALID_WEBHOOK, REVISION_MISMATCH, INSUFFICIENT_PERMISSION (private addresses,
+    /// which need a project-admin).
     static let hookConfigsUpdate = MethodDescriptor(
         service: "postern.v1.HookConfigs", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -76,7 +76,7 @@ extension MethodDescriptor {
 
     /// Changes the masked fields. An SMS that is asked for after the answer uses the new settings; an SMS that is waiting
     /// is delivered by them, too. Refusals: INVALID_UPDATE_MASK, INVALID_WEBHOOK, INVALID_TEMPLATE, INVALID_DELIVERY,
-    /// INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
+    /// REVISION_MISMATCH, INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
     static let smsConfigsUpdate = MethodDescriptor(
         service: "postern.v1.SmsConfigs", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,

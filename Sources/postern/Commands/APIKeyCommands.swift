@@ -34,14 +34,8 @@ enum APIKeyCommands {
         ifAnswerIsLost: "if postern apikey list shows a new key, its secret is lost: revoke the key"
     ) { session in
         let arguments = session.arguments
-        guard let role = try arguments.choice("role", of: roles) else {
-            throw CommandError.usage("--role is missing", hint: "one of " + roles.map(\.0).joined(separator: ", "))
-        }
-        let tenant = arguments.text("scope-tenant")
-        guard role == .projectAdmin || (tenant != nil) != arguments.isSet("all-tenants") else {
-            throw CommandError.usage("say which tenants it works for: --scope-tenant ID or --all-tenants")
-        }
-        let scope = Scope(tenants: tenant.map { .tenantID($0) } ?? .all(true))
+        let role = try arguments.role(of: roles)
+        let scope = try arguments.scope(for: role)
         let request = ProjectCreateApiKeyRequest(
             role: role, scope: scope, displayName: arguments.text("display-name") ?? .empty,
             trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly,

@@ -44,35 +44,26 @@ enum AuditCommands {
         flags: filterFlags + [Flag("after", "SEQUENCE", "start after this one instead of now")], isReadOnly: true
     ) { session in
         let client = AuditClient(channel: try session.channel())
-        var request = AuditWatchEventsRequest(
-            tenantID: try session.tenantID(),
-            afterSequence: try session.arguments.integer("after", in: 0...Int64.max - 1) ?? 0,
-            filter: try filter(session.arguments))
-        if request.afterSequence == 0 {
-            // For the server 0 means "from now on", which would leave a gap when the stream is begun again.
-            let newest = AuditListEventsRequest(tenantID: request.tenantID, pageSize: 1)
-            let page = try await client.listEvents(newest, options: session.callOptions())
-            request.afterSequence = page.events.first?.sequence ?? -1
-        }
-        var isFirst = true
-        var isBegun = false
-        try await session.keepWatching(while: { isBegun }) { options in
-            let stream = try await client.watchEvents(request, options: options)
-            isBegun = true
-            for try await message in stream {
-                guard let event = message.event else { continue }
-                session.output.printNext(event, isFirst: isFirst)
-                try session.console.checkOutput()
-                isFirst = false
-                request.afterSequence = event.sequence
-            }
-        }
+        let tenantID = try session.tenantID()
+        let after = try session.arguments.integer("after", in: 0...Int64.max - 1) ?? 0
+        let conditions = try filter(session.arguments)
+        try await session.printRecords(
+            after: after,
+            newest: { options in
+                let newest = AuditListEventsRequest(tenantID: tenantID, pageSize: 1)
+                return try await client.listEvents(newest, options: options).events.first?.sequence
+            },
+            open: { after, options in
+                let request = AuditWatchEventsRequest(tenantID: tenantID, afterSequence: after, filter: conditions)
+                return try await client.watchEvents(request, options: options)
+            },
+            read: { (message: AuditWatchEventsResponse) in message.event })
     }
 
     static let export = Command(
         path: ["audit", "export"], methods: ["Audit/ListEvents", "Audit/SignCheckpoint"],
-        summary: "Writes a whole log to a new file, with the server's signature of where it ends.",
-        example: "-t acme audit export /audits/acme.ndjson", operands: [.required("file")],
+        summary: "Writes a whole log to a new file, with the server's signature of its end; - is standard output.",
+        example: "-t acme audit export /audits/acme.ndjson", operands: [.required("file|-")],
         flags: [Flag("after", "SEQUENCE", "only events after this one, the last of an earlier export")],
         isReadOnly: true
     ) { session in
@@ -81,12 +72,13 @@ enum AuditCommands {
 
     static let key = Command(
         path: ["audit", "key"], methods: ["Audit/GetKey"],
-        summary: "Shows the public key of exports, or writes it to a new file (PEM) for those who verify them.",
-        example: "audit key /audits/audit-key.pem", operands: [.optional("file")], isReadOnly: true
+        summary: "Shows the public key of exports, or writes it (PEM) to a new file; - is standard output.",
+        example: "audit key /audits/audit-key.pem", operands: [.optional("file|-")], isReadOnly: true
     ) { session in
         let client = AuditClient(channel: try session.channel())
         let key = try await client.getKey(AuditGetKeyRequest(), options: session.callOptions())
         guard let path = session.arguments.operand(0) else { return session.output.print(key) }
+        guard path != "-" else { return session.console.write(AuditKeyFile.text(key)) }
         try AuditKeyFile.write(key, to: path)
         session.say("the key \(key.keyID) is in \(path)")
     }

@@ -78,6 +78,7 @@ enum BackupCommands {
     }
 
     private static func run(_ action: String, _ session: Session) throws(CommandError) -> ServerReport {
+        try File.checkName(session.arguments.operands[0])
         let program = ServerProgram(session.arguments)
         let report = try program.run([action, session.arguments.operands[0]])
         guard report.isVerdict else {

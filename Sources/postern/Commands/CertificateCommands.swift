@@ -24,6 +24,7 @@ enum CertificateCommands {
     ) { session in
         let arguments = session.arguments
         let directory = arguments.operands[0]
+        try File.checkName(directory)
         let (use, names) = try names(in: arguments)
         let name = arguments.value("name") ?? (use == .server ? "server" : "client")
         guard !name.isEmpty, !name.contains("/"), name != "ca" else {

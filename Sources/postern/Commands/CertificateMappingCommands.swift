@@ -24,14 +24,8 @@ enum CertificateMappingCommands {
         ] + CallerQuotaFlags.all, isValidatable: true
     ) { session in
         let arguments = session.arguments
-        guard let role = try arguments.choice("role", of: APIKeyCommands.roles) else {
-            let roles = APIKeyCommands.roles.map(\.0).joined(separator: ", ")
-            throw CommandError.usage("--role is missing", hint: "one of " + roles)
-        }
-        let tenant = arguments.text("scope-tenant")
-        guard role == .projectAdmin || (tenant != nil) != arguments.isSet("all-tenants") else {
-            throw CommandError.usage("say which tenants it works for: --scope-tenant ID or --all-tenants")
-        }
+        let role = try arguments.role(of: APIKeyCommands.roles)
+        let scope = try arguments.scope(for: role)
         let names: [CertificateMapping.Name] =
             (arguments.text("uri").map { [.uri($0)] } ?? []) + (arguments.text("dns").map { [.dnsName($0)] } ?? [])
         guard names.count == 1, let name = names.first else {
@@ -39,8 +33,7 @@ enum CertificateMappingCommands {
         }
         let mapping = CertificateMapping(
             name: name, issuerKeySha256: try issuerKeyHash(arguments), role: role,
-            scope: Scope(tenants: tenant.map { .tenantID($0) } ?? .all(true)),
-            displayName: arguments.text("display-name") ?? .empty,
+            scope: scope, displayName: arguments.text("display-name") ?? .empty,
             trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), quotas: try CallerQuotaFlags(arguments).given)
         let client = ProjectClient(channel: try session.channel())
         let response = try await client.createCertificateMapping(

@@ -32,6 +32,9 @@ enum ContextCommands {
     ) { session in
         let arguments = session.arguments
         guard let server = arguments.value("server") else { throw CommandError.usage("--server is missing") }
+        for flag in ["key-file", "ca-file", "cert", "key"] {
+            if let path = arguments.value(flag) { try File.checkName(path) }
+        }
         var file = session.contexts
         let before = file[arguments.operands[0]]
         if let before, !arguments.isSet("replace") {

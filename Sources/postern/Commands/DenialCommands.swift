@@ -68,27 +68,17 @@ enum DenialCommands {
         flags: [Flag("after", "SEQUENCE", "start after this one instead of now")], isReadOnly: true
     ) { session in
         let client = TenantsClient(channel: try session.channel())
-        var request = TenantsWatchDenialsRequest(
-            tenantID: try session.tenantID(),
-            afterSequence: try session.arguments.integer("after", in: 0...Int64.max) ?? 0)
-        if request.afterSequence == 0 {
-            // For the server 0 means "from now on", which would leave a gap when the stream is begun again.
-            let newest = TenantsListDenialsRequest(tenantID: request.tenantID, pageSize: 1)
-            let page = try await client.listDenials(newest, options: session.callOptions())
-            request.afterSequence = page.denials.first?.sequence ?? -1
-        }
-        var isFirst = true
-        var isBegun = false
-        try await session.keepWatching(while: { isBegun }) { options in
-            let stream = try await client.watchDenials(request, options: options)
-            isBegun = true
-            for try await message in stream {
-                guard let denial = message.denial else { continue }
-                session.output.printNext(denial, isFirst: isFirst)
-                try session.console.checkOutput()
-                isFirst = false
-                request.afterSequence = denial.sequence
-            }
-        }
+        let tenantID = try session.tenantID()
+        try await session.printRecords(
+            after: try session.arguments.integer("after", in: 0...Int64.max) ?? 0,
+            newest: { options in
+                let newest = TenantsListDenialsRequest(tenantID: tenantID, pageSize: 1)
+                return try await client.listDenials(newest, options: options).denials.first?.sequence
+            },
+            open: { after, options in
+                let request = TenantsWatchDenialsRequest(tenantID: tenantID, afterSequence: after)
+                return try await client.watchDenials(request, options: options)
+            },
+            read: { (message: TenantsWatchDenialsResponse) in message.denial })
     }
 }

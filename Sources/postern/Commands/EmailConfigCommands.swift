@@ -41,6 +41,7 @@ enum EmailConfigCommands {
             Flag("sender-name", "TEXT", "as mail shows it"), Flag("sender-address", "EMAIL", "From:"),
             Flag("reply-to", "EMAIL", "Reply-To:"), Flag("action-url", "URL", "the page that links lead to"),
             Flag("allow-private-addresses", "true|false", "servers in the own network (project-admin)"),
+            ifRevisionFlag,
         ], isValidatable: true
     ) { session in
         let (config, paths) = try change(session)
@@ -49,7 +50,7 @@ enum EmailConfigCommands {
         }
         let request = EmailConfigsUpdateRequest(
             tenantID: try session.tenantID(), config: config, updateMask: ProtobufFieldMask(paths: paths),
-            validateOnly: session.isValidatingOnly)
+            validateOnly: session.isValidatingOnly, expectedRevision: try session.arguments.expectedRevision() ?? 0)
         let changed = try await client(session).update(request, options: session.callOptions()).config
         session.output.print(changed ?? EmailConfig())
     }
@@ -72,10 +73,8 @@ enum EmailConfigCommands {
             paths.append("smtp")
         }
         if let url = arguments.text("webhook-url") {
-            config.webhook = WebhookConfig(url: url)
-            if let file = arguments.value("webhook-secret-file") {
-                config.webhook?.signingSecret = Secret(try session.contents(of: file).withoutFinalLineFeed())
-            }
+            let secret = try session.secret(inFileOf: "webhook-secret-file")
+            config.webhook = WebhookConfig(url: url, signingSecret: secret ?? .empty)
             paths.append("webhook")
         }
         for (flag, path, field) in [
@@ -104,9 +103,7 @@ enum EmailConfigCommands {
         }
         var smtp = SmtpConfig(host: Text(String(server[..<colon])), port: port, security: security.value)
         smtp.username = session.arguments.text("smtp-username") ?? .empty
-        if let file = session.arguments.value("smtp-password-file") {
-            smtp.password = Secret(try session.contents(of: file).withoutFinalLineFeed())
-        }
+        smtp.password = try session.secret(inFileOf: "smtp-password-file") ?? .empty
         return smtp
     }
 

@@ -53,7 +53,7 @@ enum EmailTemplateCommands {
             + "--html-file reset.html",
         operands: [.required("kind")],
         flags: [Flag("locale", "TAG", "the language; without it: all that have no template")] + templateFlags
-            + [Flag("remove", "remove the template: the server's own text is sent")],
+            + [Flag("remove", "remove the template: the server's own text is sent"), ifRevisionFlag],
         isValidatable: true
     ) { session in
         let (tenantID, kind) = (try session.tenantID(), try kind(session))
@@ -64,11 +64,14 @@ enum EmailTemplateCommands {
         }
         let client = try client(session)
         let old = try await client.get(EmailConfigsGetRequest(tenantID: tenantID), options: session.callOptions())
+        // An update replaces all templates: it must not undo what another admin has set meanwhile.
+        let revision = ExpectedRevision.field(of: old.config?.revision ?? 0)
         var templates = (old.config?.templates ?? []).filter { $0.requestType != kind || $0.locale != locale }
         if let wanted { templates.append(wanted) }
         let request = EmailConfigsUpdateRequest(
             tenantID: tenantID, config: EmailConfig(templates: templates),
-            updateMask: ProtobufFieldMask(paths: ["templates"]), validateOnly: session.isValidatingOnly)
+            updateMask: ProtobufFieldMask(paths: ["templates"]), validateOnly: session.isValidatingOnly,
+            expectedRevision: try session.arguments.expectedRevision() ?? revision)
         _ = try await client.update(request, options: session.callOptions())
         session.say("template \(wanted == nil ? "removed" : "set")")
     }

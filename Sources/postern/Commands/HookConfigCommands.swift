@@ -26,6 +26,7 @@ enum HookConfigCommands {
             Flag("deadline", "DURATION", "how long an answer may take: 100ms to 5s"),
             Flag("allow-on-failure", "true|false", "whether sign-ins go on where the hook's endpoint fails"),
             Flag("allow-private-addresses", "true|false", "hooks in the own network (project-admin)"),
+            ifRevisionFlag,
         ], isValidatable: true
     ) { session in
         let arguments = session.arguments
@@ -36,10 +37,8 @@ enum HookConfigCommands {
         guard let url = arguments.text("url") else {
             throw CommandError.usage("--url is missing", hint: "postern \(update.example)")
         }
-        var hook = Hook(webhook: WebhookConfig(url: url))
-        if let file = arguments.value("secret-file") {
-            hook.webhook?.signingSecret = Secret(try session.contents(of: file).withoutFinalLineFeed())
-        }
+        let secret = try session.secret(inFileOf: "secret-file")
+        var hook = Hook(webhook: WebhookConfig(url: url, signingSecret: secret ?? .empty))
         if let deadline = try arguments.duration("deadline") {
             hook.timeoutMillis = Int32(clamping: deadline.microseconds / 1_000)
         }
@@ -54,7 +53,7 @@ enum HookConfigCommands {
         }
         let request = HookConfigsUpdateRequest(
             tenantID: try session.tenantID(), config: config, updateMask: ProtobufFieldMask(paths: paths),
-            validateOnly: session.isValidatingOnly)
+            validateOnly: session.isValidatingOnly, expectedRevision: try arguments.expectedRevision() ?? 0)
         let changed = try await client(session).update(request, options: session.callOptions()).config
         session.output.print(changed ?? HookConfig())
     }

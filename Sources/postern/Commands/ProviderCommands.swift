@@ -150,8 +150,8 @@ struct ProviderSettings {
 
     init(_ session: Session) throws {
         try self.init(session.arguments)
-        guard let file = session.arguments.value("client-secret-file") else { return }
-        provider.clientSecret = Secret(try session.contents(of: file).withoutFinalLineFeed())
+        guard let secret = try session.secret(inFileOf: "client-secret-file") else { return }
+        provider.clientSecret = secret
         paths.append("client_secret")
     }
 

@@ -20,17 +20,13 @@ enum RevocationCommands {
         var request = TokensWatchRevocationsRequest(
             tenantID: try session.tenantID(), anyTenant: session.arguments.isSet("any-tenant"),
             cursor: session.arguments.text("cursor") ?? .empty)
-        var isFirst = true
         try await session.keepWatching(while: { !request.cursor.isEmpty }) { options in
             var place = WatchedPlace(cursor: request.cursor)
             for try await message in try await client.watchRevocations(request, options: options) {
                 let cursors = place.take(message)
                 if let news = place.resumption(message) { session.say(news) }
                 for (revocation, cursor) in zip(message.revocations, cursors) {
-                    session.output.printNext(
-                        WatchedRevocation(revocation: revocation, cursor: cursor), isFirst: isFirst)
-                    try session.console.checkOutput()
-                    isFirst = false
+                    try session.printNext(WatchedRevocation(revocation: revocation, cursor: cursor))
                 }
                 if let news = place.completion(message) { session.say(news) }
                 if !message.cursor.isEmpty { request.cursor = message.cursor }

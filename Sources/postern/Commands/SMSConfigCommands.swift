@@ -26,6 +26,7 @@ enum SMSConfigCommands {
             Flag("webhook-secret-file", "FILE", "with --webhook-url: 32 to 256 bytes that sign the requests"),
             Flag("text", "TEXT", "the words of every SMS, with %CODE% and perhaps %APP_NAME%; none: our own"),
             Flag("allow-private-addresses", "true|false", "a webhook in the own network (project-admin)"),
+            ifRevisionFlag,
         ], isValidatable: true
     ) { session in
         let (config, paths) = try change(session)
@@ -34,7 +35,7 @@ enum SMSConfigCommands {
         }
         let request = SmsConfigsUpdateRequest(
             tenantID: try session.tenantID(), config: config, updateMask: ProtobufFieldMask(paths: paths),
-            validateOnly: session.isValidatingOnly)
+            validateOnly: session.isValidatingOnly, expectedRevision: try session.arguments.expectedRevision() ?? 0)
         let changed = try await client(session).update(request, options: session.callOptions()).config
         session.output.print(changed ?? SmsConfig())
     }
@@ -50,10 +51,8 @@ enum SMSConfigCommands {
             paths.append("delivery")
         }
         if let url = arguments.text("webhook-url") {
-            config.webhook = WebhookConfig(url: url)
-            if let file = arguments.value("webhook-secret-file") {
-                config.webhook?.signingSecret = Secret(try session.contents(of: file).withoutFinalLineFeed())
-            }
+            let secret = try session.secret(inFileOf: "webhook-secret-file")
+            config.webhook = WebhookConfig(url: url, signingSecret: secret ?? .empty)
             paths.append("webhook")
         }
         if let text = arguments.text("text") {

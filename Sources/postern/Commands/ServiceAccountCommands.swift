@@ -28,9 +28,7 @@ enum ServiceAccountCommands {
         ], isValidatable: true
     ) { session in
         let arguments = session.arguments
-        guard let role = try arguments.choice("role", of: roles) else {
-            throw CommandError.usage("--role is missing", hint: "one of " + roles.map(\.0).joined(separator: ", "))
-        }
+        let role = try arguments.role(of: roles)
         guard let scope = try scope(arguments) ?? (role == .projectAdmin ? Scope(tenants: .all(true)) : nil) else {
             throw CommandError.usage("say which tenants it is for: --scope-tenant ID or --all-tenants")
         }

@@ -52,12 +52,9 @@ enum SessionCommands {
         let request = SessionsWatchAuthStateRequest(
             tenantID: try session.tenantID(), idToken: try session.token(operand: 0))
         let client = SessionsClient(channel: try session.channel())
-        var isFirst = true
         do {
             for try await state in try await client.watchAuthState(request, options: session.streamOptions) {
-                session.output.printNext(state, isFirst: isFirst)
-                try session.console.checkOutput()
-                isFirst = false
+                try session.printNext(state)
             }
         } catch let failure as Failure where failure.is(.shuttingDown) {
             // Changes in between would be missed, so the user has to start the watch again.

@@ -84,16 +84,19 @@ enum TenantCommands {
         } else if settings.tenant.disableAuth {
             try session.confirm("Refuse everybody of \(title(tenantID)) from now on?")
         }
+        var revision: Int64 = 0
         if settings.isGuidancePartial {
             let request = TenantsGetRequest(tenantID: tenantID)
-            let present = try await client(session).get(request, options: session.callOptions()).tenant?.guidance
-            settings.complete(guidance: present ?? Guidance())
+            let present = try await client(session).get(request, options: session.callOptions()).tenant
+            settings.complete(guidance: present?.guidance ?? Guidance())
+            // An update replaces the whole guidance: it must not undo what another admin has set meanwhile.
+            revision = present?.revision ?? 0
         }
         let request = TenantsUpdateRequest(
             tenantID: tenantID, tenant: settings.tenant, updateMask: ProtobufFieldMask(paths: settings.paths),
             validateOnly: session.isValidatingOnly,
             endSessionsWithoutSecondFactor: session.arguments.isSet("end-sessions-without-second-factor"),
-            expectedRevision: try session.arguments.integer("if-revision", in: 1...Int64.max) ?? 0)
+            expectedRevision: try session.arguments.integer("if-revision", in: 1...Int64.max) ?? revision)
         let response = try await client(session).update(request, options: session.callOptions())
         session.output.print(response.tenant ?? Tenant())
         if request.endSessionsWithoutSecondFactor { session.say("sessions ended: \(response.endedSessionCount)") }

@@ -64,15 +64,14 @@ enum TenantManyCommands {
     private static func run(_ first: TenantsUpdateManyRequest, _ session: Session) async throws {
         let client = TenantsClient(channel: try session.channel())
         let output = session.output
-        var (request, changed, unchanged, isFirst, isComplete) = (first, 0, 0, true, false)
+        var (request, changed, unchanged, isComplete) = (first, 0, 0, false)
         // One document is printed at the end, also if a later page fails: it says what was changed.
         var collected: [TenantUpdateResult] = []
         defer { if output.isOneDocument, isComplete || !collected.isEmpty { output.print(collected) } }
         repeat {
             let page = try await client.updateMany(request, options: session.callOptions())
             for result in page.results {
-                if output.isOneDocument { collected.append(result) } else { output.printNext(result, isFirst: isFirst) }
-                isFirst = false
+                if output.isOneDocument { collected.append(result) } else { output.printNext(result) }
                 if result.change == nil { unchanged += 1 } else { changed += 1 }
             }
             request.pageToken = page.nextPageToken

@@ -5,7 +5,8 @@ import JSON
 import Messages
 import PosternClient
 
-/// postern audit export: a log up to the checkpoint that the server signs. A complete file gets its final name.
+/// postern audit export: a log up to the checkpoint that the server signs. A complete file gets its final name; "-" is
+/// standard output.
 struct AuditExport {
     private let session: Session
     private let path: String
@@ -15,14 +16,25 @@ struct AuditExport {
         self.session = session
         self.path = session.arguments.operands[0]
         self.after = try session.arguments.integer("after", in: 0...Int64.max - 1) ?? 0
-        guard !File.exists(path) else {
+        guard path == "-" || !File.exists(path) else {
             throw CommandError.usage("\(path): exists already", hint: "an export is not overwritten: name another file")
         }
     }
 
     func run() async throws {
+        guard path != "-" else { return try await writeOnOutput() }
         let count = try await File.create(path) { put in try await write(put) }
         session.say("\(path): \(count) events")
+    }
+
+    /// For a program that keeps the export. What it gets is whole only if this command ends well.
+    private func writeOnOutput() async throws {
+        let console = session.console
+        let count = try await write {
+            console.write($0)
+            try console.checkOutput()
+        }
+        session.say("\(count) events")
     }
 
     private func write(_ put: ([UInt8]) throws -> Void) async throws -> Int {
@@ -63,11 +75,14 @@ struct AuditExport {
 
 /// The public key of exports in a file, as PEM.
 enum AuditKeyFile {
+    static func text(_ key: AuditGetKeyResponse) -> [UInt8] {
+        PEM.encode("PUBLIC KEY", Secret(key.publicKey)).withBytes { [UInt8]($0) }
+    }
+
     static func write(_ key: AuditGetKeyResponse, to path: String) throws(CommandError) {
-        let text = PEM.encode("PUBLIC KEY", Secret(key.publicKey)).withBytes { [UInt8]($0) }
         let descriptor = try File.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
         defer { close(descriptor) }
-        try File.write(text, to: descriptor, name: path)
+        try File.write(text(key), to: descriptor, name: path)
     }
 
     static func read(_ path: String) throws(CommandError) -> VerificationKey {

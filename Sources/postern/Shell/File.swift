@@ -7,6 +7,14 @@ enum File {
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
+    /// Refuses "-", which would be taken for the name of a file. A command for which it is standard input or output
+    /// does not come here with it.
+    static func checkName(_ path: String) throws(CommandError) {
+        guard path != "-" else {
+            throw .usage("- is neither standard input nor output here", hint: "name a file; ./- is one with that name")
+        }
+    }
+
     /// The path of the same file, whatever the working directory is later.
     static func absolute(_ path: String) -> String {
         guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
@@ -16,6 +24,7 @@ enum File {
 
     /// Commands open their files before they send anything: a wrong name is a mistake on the command line.
     static func open(_ path: String, _ flags: Int32 = O_RDONLY, mode: mode_t = 0) throws(CommandError) -> Int32 {
+        try checkName(path)
         let descriptor = Glibc.open(path, flags | O_CLOEXEC, mode)
         guard descriptor >= 0 else { throw .usage("\(path): \(String(cString: strerror(errno)))") }
         return descriptor
@@ -64,6 +73,7 @@ enum File {
 
     /// Replaces the file as a whole, readable by its owner only; makes its folder if need be.
     static func replace(_ path: String, with bytes: [UInt8]) throws(CommandError) {
+        try checkName(path)
         makeFolder(of: path)
         let temporary = "\(path).\(getpid())"
         let descriptor = try open(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
@@ -81,6 +91,7 @@ enum File {
     static func create<Value>(
         _ path: String, _ content: (_ put: ([UInt8]) throws -> Void) async throws -> Value
     ) async throws -> Value {
+        try checkName(path)
         let unfinished = path + ".unfinished"
         unlink(unfinished)
         let descriptor = try open(unfinished, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)

@@ -20,6 +20,7 @@ struct ImportCheckpoint {
 
     /// Reads the file, if it is there. `source` is the users' file.
     init(_ path: String, of source: Int32, to target: Target) throws(CommandError) {
+        try File.checkName(path)
         var status = stat()
         guard fstat(source, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw .usage("--checkpoint needs a file to read: a pipe cannot be read again")

@@ -5,6 +5,9 @@ import Messages
 import PosternClient
 
 /// One running import: some batches are on their way while others are answered.
+///
+/// It does not connect again, as the import of PosternAdmin does: it says where it stopped, and the same command goes
+/// on there.
 struct ImportRun {
     /// The most unanswered batches: the server always has the next batch while it commits one.
     private static let unansweredMax = 4

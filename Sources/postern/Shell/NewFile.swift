@@ -16,6 +16,7 @@ struct NewFile: Sendable {
 
     /// Checks for --dry-run that the file does not exist. Makes nothing.
     static func checkAbsent(_ path: String) throws(CommandError) {
+        try File.checkName(path)
         guard !File.exists(path) else {
             throw .usage("\(path): exists already", hint: "a file is not overwritten with a new key: name another one")
         }

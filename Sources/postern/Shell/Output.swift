@@ -38,7 +38,7 @@ struct Output: Sendable {
     let console: Console
     /// The names in --fields that a record does not have.
     private let unknownFields = UnknownFields()
-    private let widthsSoFar = ColumnWidths()
+    private let rowsSoFar = RowsSoFar()
 
     init(format: Format, fields: [String]? = nil, isQuiet: Bool, hasHeaders: Bool, console: Console) {
         self.format = format
@@ -98,7 +98,8 @@ struct Output: Sendable {
 
     /// Prints one record of many that come over time. The first one comes with the headers. As `json` the records are
     /// printed as `ndjson`, because nobody waits for the end of what is watched.
-    func printNext<Element: Record>(_ record: Element, isFirst: Bool) {
+    func printNext<Element: Record>(_ record: Element) {
+        let isFirst = rowsSoFar.beginRow()
         if isQuiet || format == .name { return printID(record.id) }
         switch format {
         case .json, .ndjson: return printLine(shown(record))
@@ -108,7 +109,7 @@ struct Output: Sendable {
         let columns = columns(of: [record.json], usual: Element.columns)
         let headers = Self.headers(columns)
         let cells = Self.cells(of: record.json, columns)
-        let widths = widthsSoFar.widened(for: headers, cells)
+        let widths = rowsSoFar.widened(for: headers, cells)
         if isFirst, hasHeaders { printRow(headers, widths) }
         printRow(cells, widths)
     }

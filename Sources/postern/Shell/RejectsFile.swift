@@ -15,6 +15,7 @@ struct RejectsFile {
     /// `settledRowCount`: how many rows of the users' file an earlier run settled; 0 begins the file anew. `users` is
     /// the users' file. A file of anything else than rejected rows stays as it was.
     init(_ path: String, settledRowCount: Int64, users: Int32) throws(CommandError) {
+        try File.checkName(path)
         self.path = path
         guard !Self.isFile(path, users) else {
             throw .usage("\(path): is the users' file", hint: "name another file for --rejects")

@@ -211,11 +211,15 @@ final class Session: Sendable {
 
     // Values that must not stand on the command line
 
-    /// The password in --password-file, or nil; "-" is standard input. One line feed at the end does not count.
-    func passwordFromFile() throws -> Secret? {
-        guard let path = arguments.value("password-file") else { return nil }
+    /// The secret in the file that the flag names, or nil; "-" is standard input. One line feed at the end does not
+    /// count.
+    func secret(inFileOf flag: String) throws -> Secret? {
+        guard let path = arguments.value(flag) else { return nil }
         return Secret(try contents(of: path).withoutFinalLineFeed())
     }
+
+    /// The password in --password-file, or nil.
+    func passwordFromFile() throws -> Secret? { try secret(inFileOf: "password-file") }
 
     /// The password in --password-file, or else the one that is typed on the terminal.
     func password(_ question: String) throws -> Secret {

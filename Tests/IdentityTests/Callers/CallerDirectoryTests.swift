@@ -25,7 +25,7 @@ import Testing
         displayName: Text = "", validateOnly: Bool = false
     ) async throws -> (key: ApiKey, secret: Secret) {
         try await directory.create(
-            role: role, scope: scope, displayName: displayName, trustsEndUserIP: role == .app,
+            WantedKey(role: role, scope: scope, displayName: displayName, trustsEndUserIP: role == .app),
             validateOnly: validateOnly, origin: .server)
     }
 

@@ -39,7 +39,7 @@ import Testing
             _ role: Role, _ tenants: Scope.Tenants = .all(true), by maker: Caller? = nil, validateOnly: Bool = false
         ) async throws -> ApiKey {
             let made = try await directory.create(
-                role: role, scope: Scope(tenants: tenants), displayName: "", trustsEndUserIP: false, by: maker,
+                WantedKey(role: role, scope: Scope(tenants: tenants), displayName: ""), by: maker,
                 validateOnly: validateOnly, origin: .server)
             return made.key
         }

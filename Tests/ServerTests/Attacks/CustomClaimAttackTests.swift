@@ -54,10 +54,10 @@ import Testing
                 "postern.v1.Users/CreateCustomToken",
                 UsersCreateCustomTokenRequest(uid: "ada", claimsJSON: Self.claims.serialized()))
             #expect(minted.ignoredClaims == Self.ignored)
-            let entered: AccountsSignInWithCustomTokenResponse = try client.client.call(
+            let signedIn: AccountsSignInWithCustomTokenResponse = try client.client.call(
                 "postern.v1.Accounts/SignInWithCustomToken",
                 AccountsSignInWithCustomTokenRequest(token: minted.customToken))
-            try Self.checkToken(client, entered.tokens!, uid: "ada", email: nil)
+            try Self.checkToken(client, signedIn.tokens!, uid: "ada", email: nil)
         }
     }
 
@@ -71,8 +71,8 @@ import Testing
             let answer = try ImportTests.importing(client.client, users + [forbidden])
             #expect(answer.createdCount == 3 && answer.ignoredClaims == Self.ignored)
             #expect(answer.rejections.map(\.reason) == ["FORBIDDEN_CLAIM"])
-            let entered = try client.signIn(customTokenFor: "u0")
-            try Self.checkToken(client, entered.tokens!, uid: "u0", email: nil)
+            let signedIn = try client.signIn(customTokenFor: "u0")
+            try Self.checkToken(client, signedIn.tokens!, uid: "u0", email: nil)
         }
     }
 }

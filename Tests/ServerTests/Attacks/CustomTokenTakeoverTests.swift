@@ -13,7 +13,7 @@ import Testing
     private static let attackersPassword: Text = "attacker's password"
 
     /// How the attacker's account first met a custom token, before it had an email.
-    enum Beginning: CaseIterable { case made, entered, reauthenticated }
+    enum Beginning: CaseIterable { case made, signedIn, reauthenticated }
     /// How the victim proves the email.
     enum Arrival: CaseIterable { case reset, link, provider }
 
@@ -35,7 +35,7 @@ import Testing
         let made = try client.signUp()
         let uid = try #require(made.user).uid
         let idToken = try #require(made.tokens).idToken
-        if beginning == .entered {
+        if beginning == .signedIn {
             _ = try client.signIn(customTokenFor: uid)
         } else {
             _ = try LinkTests.reauthenticate(client, idToken, .customToken(try client.customToken(for: uid)))
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: Beginning.allCases, Arrival.allCases)
-    func `The victim gets an account that the back end's user does not enter`(
+    func `The victim gets an account that the back end's user cannot sign in to`(
         _ beginning: Beginning, _ arrival: Arrival
     ) async throws {
         try await Self.run { client in

@@ -41,8 +41,8 @@ import Testing
 /// One account, what was mailed about it, and what the thief holds.
 private struct StolenAccount {
     enum Move: CaseIterable {
-        case changeWithProof, changeWithoutProof, changeToAStrangersAddress, verify, recover, resetPassword, enterByLink
-        case enterByProvider, registerTheFreedAddress, strangerProvesTheAddress, clockBack, clockForward
+        case changeWithProof, changeWithoutProof, changeToAStrangersAddress, verify, recover, resetPassword
+        case signInByLink, signInByProvider, registerTheFreedAddress, strangerProvesTheAddress, clockBack, clockForward
         case changePassword, adminRename
     }
 
@@ -104,12 +104,12 @@ private struct StolenAccount {
             case .resetPassword:
                 guard isThiefs else { return .notTheThiefs }
                 try prove(user.email, .resetPassword)
-            case .enterByLink:
+            case .signInByLink:
                 guard isThiefs else { return .notTheThiefs }
-                try prove(user.email, .enterByLink)
-            case .enterByProvider:
+                try prove(user.email, .signInByLink)
+            case .signInByProvider:
                 guard isThiefs else { return .notTheThiefs }
-                try prove(user.email, .enterByProvider)
+                try prove(user.email, .signInByProvider)
             case .registerTheFreedAddress: _ = try client.signUp(home, password: "the thief's other account")
             case .strangerProvesTheAddress: try strangerArrives(user, &random)
             case .clockBack: client.server.clock.step(by: .minutes(-20))
@@ -132,10 +132,10 @@ private struct StolenAccount {
     /// The stranger proves an address that the thief moved the account to, and must not get into the account.
     private mutating func strangerArrives(_ user: User, _ random: inout SeededRandom) throws {
         guard user.email == stranger, !user.emailVerified else { throw Failure.notTheThiefs }
-        let way = [Move.resetPassword, .enterByLink, .enterByProvider][random.below(3)]
+        let way = [Move.resetPassword, .signInByLink, .signInByProvider][random.below(3)]
         try prove(stranger, way)
-        let entered = try client.signIn(.google(Text("stranger-\(number)"), email: stranger)).user?.uid
-        #expect(entered != uid, "the stranger is in by \(way): \(trail)")
+        let signedIn = try client.signIn(.google(Text("stranger-\(number)"), email: stranger)).user?.uid
+        #expect(signedIn != uid, "the stranger is in by \(way): \(trail)")
         #expect(try client.get(uid).email != stranger, "the stranger has the account: \(trail)")
     }
 
@@ -146,7 +146,7 @@ private struct StolenAccount {
             try readMail()
             _ = try client.resetPassword(newestCodes[.passwordReset] ?? Secret([]), "correct horse")
             if email != stranger { password = "correct horse" }
-        case .enterByLink:
+        case .signInByLink:
             try client.sendOob(.emailSignin, email: email)
             try readMail()
             _ = try client.signIn(email, link: newestCodes[.emailSignin] ?? Secret([]))

@@ -150,9 +150,9 @@ import Testing
                 let credential = IdpCredential(
                     providerID: "oidc.corp", credential: .providerIDToken(scene.old.sign(payload: payload)))
                 let refused = failure {
-                    let entered: AccountsSignInWithIdpResponse = try scene.client.client.call(
+                    let signedIn: AccountsSignInWithIdpResponse = try scene.client.client.call(
                         "postern.v1.Accounts/SignInWithIdp", AccountsSignInWithIdpRequest(credential: credential))
-                    #expect(entered.user?.uid != uid)
+                    #expect(signedIn.user?.uid != uid)
                 }
                 #expect(refused.reason == "INVALID_IDP_RESPONSE")
             }
@@ -169,9 +169,9 @@ import Testing
             try scene.replace(replacement, by: scene.new)
             #expect(try scene.rebind(from: scene.old.issuer, validateOnly: true).count == 2)
             #expect(try scene.rebind(from: scene.old.issuer) == [scene.new.issuer, scene.old.issuer])
-            let entered = try scene.signIn(scene.new, Person("7"))
-            #expect(entered.user?.uid == uid && !entered.isNewUser)
-            #expect(entered.user?.providers.first { $0.providerID == "oidc.corp" }?.issuer == scene.new.issuer)
+            let signedIn = try scene.signIn(scene.new, Person("7"))
+            #expect(signedIn.user?.uid == uid && !signedIn.isNewUser)
+            #expect(signedIn.user?.providers.first { $0.providerID == "oidc.corp" }?.issuer == scene.new.issuer)
             // The identity is the new issuer's from now on; the old issuer's no longer counts, even when it is back.
             try scene.replace(replacement, by: scene.old)
             #expect(try scene.signIn(scene.old, Person("7")).isNewUser)

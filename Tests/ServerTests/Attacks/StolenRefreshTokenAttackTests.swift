@@ -191,9 +191,11 @@ import Testing
             server.clock.advance(by: .seconds(1))
             let owners = try Self.make(.password, client, held[2])!
             let theirs = ProfileChange(newPasswordHash: "theirs")
+            let request = EndUserRequest(
+                caller: nil, settings: thief.settings, origin: .server, operation: "postern.v1.Accounts/Update",
+                deadline: .distantFuture)
             let refused = await #expect(throws: Failure.self) {
-                try await project.profileUpdates.apply(
-                    theirs, of: thief, origin: .server, validateOnly: false, deadline: .distantFuture)
+                try await project.profileUpdates.apply(theirs, of: thief, validateOnly: false, request)
             }
             #expect(refused?.reason == "TOKEN_EXPIRED" && refused?.metadata("cause") == "PASSWORD_CHANGED")
             _ = try client.lookup(owners.idToken)

@@ -34,6 +34,29 @@ import Transport
         try await withServer { server in try expectServed(server) }
     }
 
+    @Test func `A request that is refused for its headers counts once`() async throws {
+        try await withServer { server in
+            let raw = try RawHTTP2(server)
+            let sound = RawHTTP2.fields("/grpc.health.v1.Health/Check")
+            func with(_ name: String, _ value: String) -> [(String, String)] {
+                sound.map { $0.0 == name ? (name, value) : $0 }
+            }
+            let requests = [
+                sound + [("grpc-encoding", "br")], sound + [("grpc-timeout", "soon")],
+                with("content-type", "text/plain"), with(":method", "PUT"), with(":path", "/nowhere"),
+            ]
+            for (number, fields) in requests.enumerated() {
+                let stream = UInt32(2 * number + 1)
+                try raw.send(
+                    Frame(
+                        type: RawHTTP2.headers, flags: RawHTTP2.endHeaders | RawHTTP2.endStream, stream: stream,
+                        payload: RawHTTP2.block(fields)))
+                #expect(try raw.readAnswer(stream).last?.type == RawHTTP2.headers)
+                #expect(Int(server.instance.server.metrics.framesRefused.value) == number + 1, "\(fields)")
+            }
+        }
+    }
+
     @Test func `Rapid reset ends the connection`() async throws {
         try await withServer { server in
             let code = try codeOfEnd(server) { raw in

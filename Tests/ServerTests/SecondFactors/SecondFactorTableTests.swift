@@ -43,7 +43,7 @@ import Testing
             try Self.enroll(row.factors, uid, client)
             try Self.endSessions(uid, client)
             try client.setFactors(row.state)
-            let answer = failure { try row.way.enter(client, "old") }
+            let answer = failure { try row.way.signIn(client, "old") }
             #expect(answer.reason == row.expected)
             #expect(answer.metadata("pending_credential") != nil || answer.reason != "SECOND_FACTOR_REQUIRED")
             #expect(try Self.sessionCount(uid, client) == (row.expected.isEmpty ? 1 : 0))
@@ -57,7 +57,7 @@ import Testing
             let client = try IdentityClient(server)
             try client.allowEveryMethod()
             try client.setFactors(state)
-            let answer = failure { try way.enter(client, "new") }.reason
+            let answer = failure { try way.signIn(client, "new") }.reason
             let isAnonymous = way.driver.name == .anonymousSignUp
             let expected = isAnonymous ? "ADMIN_ONLY_OPERATION" : "SECOND_FACTOR_ENROLLMENT_REQUIRED"
             #expect(answer == (state == .mandatory ? expected : ""))

@@ -64,12 +64,12 @@ import Testing
                 try closing.close(try IdentityClient(server))
             }
             try hook.run(client) {
-                let refused = failure { try way.enter(client, "old") }
+                let refused = failure { try way.signIn(client, "old") }
                 #expect(wasAsked.isSet)
                 // A method without a switch of the tenant's stays open.
                 let staysOpen = closing == .methods && way.driver.methodSwitch == .always
                 #expect(refused.reason.isEmpty == staysOpen, "\(refused.reason)")
-                let later = failure { try way.enter(client, "old") }
+                let later = failure { try way.signIn(client, "old") }
                 #expect(later.reason == refused.reason)
                 // Users of a disabled tenant are not listed.
                 try client.setTenant(["disable_auth"]) { $0.disableAuth = false }

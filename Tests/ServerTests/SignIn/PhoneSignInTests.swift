@@ -138,8 +138,8 @@ import Testing
             #expect(metadata["detail"] == "PHONE_NUMBER_EXISTS" && metadata["phone_number"] == "\(Self.number)")
             let proof = Text(try #require(metadata["temporary_proof"]))
             expectRefusal("INVALID_TEMPORARY_PROOF") { _ = try client.signIn(temporaryProof: proof, Self.other) }
-            let entered = try client.signIn(temporaryProof: proof, Self.number)
-            #expect(entered.user?.uid == owner.user?.uid && !entered.isNewUser)
+            let signedIn = try client.signIn(temporaryProof: proof, Self.number)
+            #expect(signedIn.user?.uid == owner.user?.uid && !signedIn.isNewUser)
             expectRefusal("INVALID_TEMPORARY_PROOF") { _ = try client.signIn(temporaryProof: proof, Self.number) }
             #expect(try client.get(guest.user!.uid).phoneNumber.isEmpty)
         }
@@ -227,11 +227,11 @@ extension PhoneSignIn: SignInDriver {
         Text("+1415555\(1_000 + name.bytes.reduce(0) { ($0 * 31 + Int($1)) % 9_000 })")
     }
 
-    static func enter(_ client: IdentityClient, _ name: Text, _ variant: String) throws {
+    static func signIn(_ client: IdentityClient, _ name: Text, _ variant: String) throws {
         _ = try client.signIn(phone: number(name))
     }
 
-    static func enterWrongly(_ client: IdentityClient, _ name: Text) throws {
+    static func signInWrongly(_ client: IdentityClient, _ name: Text) throws {
         _ = try client.signIn(.init(sessionInfo: Secret("nonsense"), code: Secret("123456")))
     }
 }

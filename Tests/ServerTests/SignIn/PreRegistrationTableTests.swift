@@ -20,8 +20,8 @@ import Testing
     private struct Registered {
         let uid: Text
         let tokens: TokenPair
-        /// Signs in as the account began, and returns the account that is entered.
-        let enterAgain: () throws -> Text?
+        /// Signs in as the account began, and returns the uid of the account.
+        let signInAgain: () throws -> Text?
     }
 
     /// Whether an end user who signs in this way has proved to own the email.
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(arguments: SignInWay.all, SignInWay.all)
-    func `Nobody enters another's account by an address that was registered in advance`(
+    func `Nobody signs in to another's account by an address that was registered in advance`(
         _ beginning: SignInWay, _ arrival: SignInWay
     ) async throws {
         try await withServer { server in
@@ -46,9 +46,9 @@ import Testing
             let before = try client.get(attacker.uid)
             #expect(before.email == Self.victim && !before.emailVerified)
             server.clock.advance(by: .seconds(60))
-            let refused = failure { try arrival.enter(client, "victim") }.reason
+            let refused = failure { try arrival.signIn(client, "victim") }.reason
             guard Self.provesEmail(arrival) else {
-                // The account is neither entered nor changed.
+                // Nobody is signed in to the account, and it is not changed.
                 #expect(try client.get(attacker.uid) == before)
                 #expect(try client.find(Self.victim).uid == attacker.uid)
                 return
@@ -71,8 +71,8 @@ import Testing
         }
         #expect(sneaked.reason == "TOKEN_EXPIRED")
         expectRefusal("INVALID_PASSWORD") { _ = try client.signIn(victim, password: attackersPassword) }
-        let entered = try? attacker.enterAgain()
-        #expect(entered != owner.uid)
+        let signedIn = try? attacker.signInAgain()
+        #expect(signedIn != owner.uid)
         #expect(try client.find(victim) == owner)
     }
 
@@ -116,24 +116,24 @@ import Testing
     }
 
     private static func registered(
-        _ user: User?, _ tokens: TokenPair?, _ enterAgain: @escaping () throws -> Text?
+        _ user: User?, _ tokens: TokenPair?, _ signInAgain: @escaping () throws -> Text?
     ) throws -> Registered {
-        Registered(uid: try #require(user).uid, tokens: try #require(tokens), enterAgain: enterAgain)
+        Registered(uid: try #require(user).uid, tokens: try #require(tokens), signInAgain: signInAgain)
     }
 
     /// Gives the account of `tokens` the victim's email and a password.
     private static func adding(
-        _ tokens: TokenPair?, _ client: IdentityClient, _ enterAgain: @escaping () throws -> Text?
+        _ tokens: TokenPair?, _ client: IdentityClient, _ signInAgain: @escaping () throws -> Text?
     ) throws -> Registered {
         let linked = try client.signUp(
             victim, password: attackersPassword, linkingTo: try #require(tokens).idToken)
-        return try registered(linked.user, linked.tokens, enterAgain)
+        return try registered(linked.user, linked.tokens, signInAgain)
     }
 
     /// Moves the account, which has the attacker's own email, to the victim's, which nobody has proved.
     private static func moving(
         _ made: AccountsSignInWithEmailLinkResponse, _ client: IdentityClient,
-        _ enterAgain: @escaping () throws -> Text?
+        _ signInAgain: @escaping () throws -> Text?
     ) throws -> Registered {
         let idToken = try #require(made.tokens).idToken
         let linked = try client.signUp(attackersEmail, password: attackersPassword, linkingTo: idToken)
@@ -143,7 +143,7 @@ import Testing
             AccountsUpdateRequest(
                 idToken: try #require(linked.tokens).idToken, updateMask: ProtobufFieldMask(paths: ["email"]),
                 email: victim))
-        return try registered(changed.user, changed.tokens, enterAgain)
+        return try registered(changed.user, changed.tokens, signInAgain)
     }
 
     private static func signInByLink(_ client: IdentityClient) throws -> AccountsSignInWithEmailLinkResponse {

@@ -16,13 +16,13 @@ protocol SignInDriver: SignInMethod {
     static var answerToNewcomerWithoutSignUp: String { get }
 
     /// The end user `name` signs in. Its email is `<name>@example.com`.
-    static func enter(_ client: IdentityClient, _ name: Text, _ variant: String) throws
+    static func signIn(_ client: IdentityClient, _ name: Text, _ variant: String) throws
 
     /// Makes the account of the end user `name` who can sign in by this method.
     static func makeKnown(_ client: IdentityClient, _ name: Text, _ variant: String) throws
 
     /// Signs in as `name` with a credential that is not right. Throws its refusal.
-    static func enterWrongly(_ client: IdentityClient, _ name: Text) throws
+    static func signInWrongly(_ client: IdentityClient, _ name: Text) throws
 }
 
 extension SignInDriver {
@@ -31,7 +31,7 @@ extension SignInDriver {
     static var answerToNewcomerWithoutSignUp: String { "ADMIN_RESTRICTED_OPERATION" }
 
     static func makeKnown(_ client: IdentityClient, _ name: Text, _ variant: String) throws {
-        try enter(client, name, variant)
+        try signIn(client, name, variant)
     }
 
     static func email(_ name: Text) -> Text { Text("\(name)@example.com") }
@@ -44,7 +44,7 @@ struct SignInWay: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { "\(driver.name.rawValue) \(variant)" }
     /// Whether an end user who uses the method again gets another account, or none.
-    var isSignUp: Bool { driver is any CreatingMethod.Type }
+    var isSignUp: Bool { driver is any AccountCreatingMethod.Type }
 
     static let all: [SignInWay] = SignInMethodName.allCases.flatMap { name -> [SignInWay] in
         guard let driver = name.method as? any SignInDriver.Type else { return [] }
@@ -54,7 +54,7 @@ struct SignInWay: Sendable, CustomTestStringConvertible {
     /// The ways by which an end user comes back to the account it has.
     static let returning = all.filter { !$0.isSignUp }
 
-    func enter(_ client: IdentityClient, _ name: Text) throws { try driver.enter(client, name, variant) }
+    func signIn(_ client: IdentityClient, _ name: Text) throws { try driver.signIn(client, name, variant) }
     func makeKnown(_ client: IdentityClient, _ name: Text) throws { try driver.makeKnown(client, name, variant) }
 
     /// The answer to a newcomer, where end users may sign up or may not.

@@ -13,7 +13,7 @@ extension PasswordSignIn: SignInDriver {
     static var answerToNewcomer: String { "INVALID_LOGIN_CREDENTIALS" }
     static var answerToNewcomerWithoutSignUp: String { answerToNewcomer }
 
-    static func enter(_ client: IdentityClient, _ name: Text, _ variant: String) throws {
+    static func signIn(_ client: IdentityClient, _ name: Text, _ variant: String) throws {
         _ = try client.signIn(email(name))
     }
 
@@ -23,25 +23,25 @@ extension PasswordSignIn: SignInDriver {
             UsersCreateRequest(email: email(name), password: Secret([UInt8]("correct horse".utf8))))
     }
 
-    static func enterWrongly(_ client: IdentityClient, _ name: Text) throws {
+    static func signInWrongly(_ client: IdentityClient, _ name: Text) throws {
         _ = try client.signIn(email(name), password: wrongPassword)
     }
 }
 
 extension PasswordSignUp: SignInDriver {
-    static func enter(_ client: IdentityClient, _ name: Text, _ variant: String) throws {
+    static func signIn(_ client: IdentityClient, _ name: Text, _ variant: String) throws {
         _ = try client.signUp(email(name))
     }
 
-    static func enterWrongly(_ client: IdentityClient, _ name: Text) throws {
+    static func signInWrongly(_ client: IdentityClient, _ name: Text) throws {
         _ = try client.signUp(email(name), password: "weak")
     }
 }
 
 extension AnonymousSignUp: SignInDriver {
-    static func enter(_ client: IdentityClient, _ name: Text, _ variant: String) throws { _ = try client.signUp() }
+    static func signIn(_ client: IdentityClient, _ name: Text, _ variant: String) throws { _ = try client.signUp() }
 
-    static func enterWrongly(_ client: IdentityClient, _ name: Text) throws {
+    static func signInWrongly(_ client: IdentityClient, _ name: Text) throws {
         throw Failure(.ok, "", "There is no credential.")
     }
 }
@@ -49,13 +49,13 @@ extension AnonymousSignUp: SignInDriver {
 extension FederatedSignIn: SignInDriver {
     static var variants: [String] { ["trusted", "untrusted"] }
 
-    static func enter(_ client: IdentityClient, _ name: Text, _ variant: String) throws {
+    static func signIn(_ client: IdentityClient, _ name: Text, _ variant: String) throws {
         let identity: FederatedIdentity =
             variant == "trusted" ? .google(name, email: email(name)) : .github(name, email: email(name))
         _ = try client.signIn(identity)
     }
 
-    static func enterWrongly(_ client: IdentityClient, _ name: Text) throws {
+    static func signInWrongly(_ client: IdentityClient, _ name: Text) throws {
         let _: AccountsSignInWithIdpResponse = try client.client.call(
             "postern.v1.Accounts/SignInWithIdp",
             AccountsSignInWithIdpRequest(credential: IdpCredential(credential: .pendingToken(nonsense))))
@@ -66,7 +66,7 @@ extension EmailLinkSignIn: SignInDriver {
     /// The server sends no link to an unknown address, so there is nothing to refuse.
     static var answerToNewcomerWithoutSignUp: String { "no mail" }
 
-    static func enter(_ client: IdentityClient, _ name: Text, _ variant: String) throws {
+    static func signIn(_ client: IdentityClient, _ name: Text, _ variant: String) throws {
         try client.sendOob(.emailSignin, email: email(name))
         guard let mail = try client.mails().first, mail.message.to == email(name) else {
             throw Failure(.notFound, "no mail", "")
@@ -74,17 +74,17 @@ extension EmailLinkSignIn: SignInDriver {
         _ = try client.signIn(email(name), link: mail.code)
     }
 
-    static func enterWrongly(_ client: IdentityClient, _ name: Text) throws {
+    static func signInWrongly(_ client: IdentityClient, _ name: Text) throws {
         _ = try client.signIn(email(name), link: nonsense)
     }
 }
 
 extension CustomTokenSignIn: SignInDriver {
-    static func enter(_ client: IdentityClient, _ name: Text, _ variant: String) throws {
+    static func signIn(_ client: IdentityClient, _ name: Text, _ variant: String) throws {
         _ = try client.signIn(customTokenFor: name)
     }
 
-    static func enterWrongly(_ client: IdentityClient, _ name: Text) throws {
+    static func signInWrongly(_ client: IdentityClient, _ name: Text) throws {
         let _: AccountsSignInWithCustomTokenResponse = try client.client.call(
             "postern.v1.Accounts/SignInWithCustomToken", AccountsSignInWithCustomTokenRequest(token: nonsense))
     }

@@ -22,7 +22,7 @@ import Testing
             let client = try IdentityClient(server)
             try client.allowEveryMethod()
             try Self.setSignUp(client, off: isOff)
-            let answer = failure { try way.enter(client, "new") }.reason
+            let answer = failure { try way.signIn(client, "new") }.reason
             #expect(answer == way.answerToNewcomer(isSignUpOff: isOff))
             #expect(try Self.users(client).count == (answer.isEmpty ? 1 : 0))
             let denials: TenantsListDenialsResponse = try client.client.call(
@@ -38,7 +38,7 @@ import Testing
             try client.allowEveryMethod()
             try way.makeKnown(client, "old")
             try Self.setSignUp(client, off: true)
-            let again = failure { try way.enter(client, "old") }
+            let again = failure { try way.signIn(client, "old") }
             // To sign up again would make a new user.
             #expect(again.reason == (way.isSignUp ? "ADMIN_RESTRICTED_OPERATION" : ""))
             #expect(try Self.users(client).count == 1)
@@ -55,7 +55,7 @@ import Testing
             try client.update(uid, ["disabled"]) { $0.disabled = true }
             let before = try client.get(uid)
             server.clock.advance(by: .seconds(1))
-            expectRefusal("USER_DISABLED") { try way.enter(client, "old") }
+            expectRefusal("USER_DISABLED") { try way.signIn(client, "old") }
             #expect(try client.get(uid) == before)
             #expect(try Self.users(client).count == 1)
         }
@@ -96,7 +96,7 @@ import Testing
     private static func trace(of way: SignInWay, _ name: Text, _ client: IdentityClient) throws -> Trace {
         let project = client.server.project
         let (hashes, writes) = (project.passwords.computed.all, try project.store.statistics().writes)
-        let refused = failure { try way.driver.enterWrongly(client, name) }
+        let refused = failure { try way.driver.signInWrongly(client, name) }
         return Trace(
             reason: refused.reason, message: refused.message,
             metadata: refused.metadata.map { "\($0.key)=\($0.value)" },

@@ -5,7 +5,7 @@ import Rules
 import Store
 
 /// A custom token that was verified before its call began.
-struct VerifiedBefore: EnteringMethod {
+struct VerifiedBefore: AccountChoosingMethod {
     static let name = SignInMethodName.customTokenSignIn
     static let methodSwitch = MethodSwitch.always
     let token: VerifiedCustomToken

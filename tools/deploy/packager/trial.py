@@ -67,8 +67,10 @@ def steps(root, first, second):
     apt(root, "install", second)
     with serving(root) as postern:
         expect("ann@example.com" in postern("--tenant", "acme", "user", "list"), "a removal lost a user")
+    # As systemd makes it, for the access log.
+    (root / "var/log/postern").mkdir()
     apt(root, "purge", "postern")
-    for left in ("var/lib/postern", "etc/postern/posternd.json", "usr/bin/postern"):
+    for left in ("var/lib/postern", "var/log/postern", "etc/postern/posternd.json", "usr/bin/postern"):
         expect(not (root / left).exists(), f"purging left /{left}")
     expect("postern" not in in_root(root, "getent", "passwd"), "purging left the user")
 

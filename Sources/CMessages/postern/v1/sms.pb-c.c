@@ -286,7 +286,7 @@ const ProtobufCMessageDescriptor postern__v1__sms_configs_get_response__descript
   (ProtobufCMessageInit) postern__v1__sms_configs_get_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__sms_configs_update_request__field_descriptors[4] =
+static const ProtobufCFieldDescriptor postern__v1__sms_configs_update_request__field_descriptors[5] =
 {
   {
     "tenant_id",
@@ -336,9 +336,22 @@ static const ProtobufCFieldDescriptor postern__v1__sms_configs_update_request__f
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "expected_revision",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__SmsConfigsUpdateRequest, expected_revision),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__sms_configs_update_request__field_indices_by_name[] = {
   1,   /* field[1] = config */
+  4,   /* field[4] = expected_revision */
   0,   /* field[0] = tenant_id */
   2,   /* field[2] = update_mask */
   3,   /* field[3] = validate_only */
@@ -346,7 +359,7 @@ static const unsigned postern__v1__sms_configs_update_request__field_indices_by_
 static const ProtobufCIntRange postern__v1__sms_configs_update_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor postern__v1__sms_configs_update_request__descriptor =
 {
@@ -356,7 +369,7 @@ const ProtobufCMessageDescriptor postern__v1__sms_configs_update_request__descri
   "Postern__V1__SmsConfigsUpdateRequest",
   "postern.v1",
   sizeof(Postern__V1__SmsConfigsUpdateRequest),
-  4,
+  5,
   postern__v1__sms_configs_update_request__field_descriptors,
   postern__v1__sms_configs_update_request__field_indices_by_name,
   1,  postern__v1__sms_configs_update_request__number_ranges,

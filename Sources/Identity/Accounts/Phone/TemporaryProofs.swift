@@ -5,46 +5,39 @@ import Rules
 import Store
 
 /// Temporary proofs: each proves, sealed, for one tenant and a short time, that somebody showed the code of a number
-/// that belongs to another account. With the proof that account can be entered without another code.
+/// that belongs to another account. With the proof its user can sign in without another code.
 ///
 /// All proofs from one code and the code itself count as one: when one of them was used, all are void. Any thread.
 struct TemporaryProofs: Sendable {
-    static let lifetime = Duration.minutes(10)
+    private let seal: ProofSeal<SealedTemporaryProof>
 
-    private let sealing: SealingKey
-    private let random: RandomSource
-
-    init(sealing: SealingKey, random: RandomSource) {
-        self.sealing = sealing
-        self.random = random
-    }
+    init(sealing: SealingKey, random: RandomSource) { self.seal = ProofSeal(sealing: sealing, random: random) }
 
     /// A proof that is refused again keeps its end: a refusal does not extend it.
     func token(for proved: ProvedNumber, tenantID: Text, now: Timestamp) throws -> Text {
-        let content = SealedTemporaryProof(
-            tenantID: tenantID, phoneNumber: proved.number.text, sessionHash: proved.sessionHash,
-            expiresAtMicros: (proved.proofEndsAt ?? now + Self.lifetime).microseconds)
-        let sealed = try sealing.seal(Secret(content.encoded()), context: Self.context(tenantID), random: random)
-        return Text(unchecked: Base64.url.encode(sealed))
+        let end = proved.proofEndsAt ?? now + SealedTemporaryProof.lifetime
+        return try seal.token(
+            SealedTemporaryProof(
+                tenantID: tenantID, phoneNumber: proved.number.text, sessionHash: proved.sessionHash,
+                expiresAtMicros: end.microseconds))
     }
 
     /// INVALID_TEMPORARY_PROOF.
     func proved(
         _ token: Secret, _ number: PhoneNumber, tenantID: Text, now: Timestamp
     ) throws(Failure) -> ProvedNumber {
-        guard let sealed = token.withBytes({ Base64.url.decode($0) }),
-            let opened = try? sealing.open(sealed, context: Self.context(tenantID)),
-            let content = try? opened.withBytes({ try SealedTemporaryProof(decoding: $0) }),
-            content.tenantID == tenantID, content.phoneNumber == number.text,
-            now < Timestamp(microseconds: content.expiresAtMicros),
-            Timestamp(microseconds: content.expiresAtMicros) - now <= Self.lifetime + TimeKeeping.slack
+        guard let content = token.withBytes({ seal.content(of: $0, tenantID: tenantID, now: now) }),
+            content.phoneNumber == number.text
         else { throw .invalidTemporaryProof }
         return ProvedNumber(
             number: number, sessionHash: content.sessionHash,
             proofEndsAt: Timestamp(microseconds: content.expiresAtMicros))
     }
+}
 
-    private static func context(_ tenantID: Text) -> [UInt8] { [UInt8]("temporary proof".utf8) + [0] + tenantID.bytes }
+extension SealedTemporaryProof: SealedProof {
+    static var kind: String { "temporary proof" }
+    static var lifetime: Duration { .minutes(10) }
 }
 
 extension WriteTransaction {
@@ -57,11 +50,8 @@ extension WriteTransaction {
             throw Failure.invalidTemporaryProof
         }
         // The others may end later than the one that is shown, but none later than this.
-        let end = now + TemporaryProofs.lifetime + TimeKeeping.slack
-        guard try put(ifAbsent: Tables.usedProofs, key, StoredUsedTokenID(expiresAtMicros: end.microseconds)) else {
-            throw Failure.invalidTemporaryProof
-        }
-        try scheduleExpiry(at: end + StoredUsedTokenID.keptAfterEnd, Tables.usedProofs, key)
+        let end = now + SealedTemporaryProof.lifetime + TimeKeeping.slack
+        guard try recordUse(of: key, in: Tables.usedProofs, until: end) else { throw Failure.invalidTemporaryProof }
     }
 }
 

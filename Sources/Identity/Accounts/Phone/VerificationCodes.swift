@@ -6,8 +6,9 @@ import Store
 
 /// The use of a code that was sent to a phone number, and the user that it is for.
 ///
-/// A code for `.signIn` may be used by any holder of the session_info: to enter the number's account, or, signed in, to
-/// add the number or to reauthenticate. A code for another use may be used by one user or one pending sign-in only.
+/// A code for `.signIn` may be used by any holder of the session_info: to sign in to the number's account, or, signed
+/// in, to add the number or to reauthenticate. A code for another use may be used by one user or one pending sign-in
+/// only.
 public enum VerificationUse: Sendable, Equatable {
     case signIn
     /// Adding the number to the user's account, or changing it.
@@ -43,8 +44,8 @@ public struct VerificationOrder: Sendable {
     public var locale = Text.empty
     /// The end user's address, as `EndUserRequest.address()` believes it.
     public var address: EndUserAddress?
-    /// Whether the account that has the number was entered from this address before. Its owner has a budget that
-    /// strangers cannot spend.
+    /// Whether somebody signed in from this address before, to the account that has the number. Its owner has a budget
+    /// that strangers cannot spend.
     public var isFromKnownAddress = false
     /// A decoy is written and answered like any other order, but nothing is sent, and no code is right.
     public var isDecoy = false
@@ -83,10 +84,9 @@ public struct ProvedNumber: Sendable {
 /// million.
 ///
 ///     let sent = try await codes.send(VerificationOrder(to: number, for: .link(uid: uid)), request)
-///     let proved = try await codes.judge(
-///         sessionInfo, code, for: [.link(uid: uid)], settings: settings, origin: origin)
+///     let proved = try await codes.judge(sessionInfo, code, for: [.link(uid: uid)], request)
 ///     try await store.write { transaction in
-///         try transaction.use(proved, tenantID: settings.tenantID, now: now)
+///         try transaction.use(proved, tenantID: request.settings.tenantID, now: now)
 ///     }
 ///
 /// Each judgement is a write of its own, so that no more than five of the guesses that come at the same time are
@@ -156,10 +156,10 @@ public struct VerificationCodes: Sendable {
     /// another use), SESSION_EXPIRED, TOO_MANY_ATTEMPTS_TRY_LATER (of a test number, whose code never changes),
     /// INVALID_CODE.
     public func judge(
-        _ sessionInfo: Secret, _ code: Secret, for uses: [VerificationUse], settings: TenantSettings, origin: Origin
+        _ sessionInfo: Secret, _ code: Secret, for uses: [VerificationUse], _ request: EndUserRequest
     ) async throws -> ProvedNumber {
         try Self.checkForm(sessionInfo, code)
-        let now = resources.clock.now()
+        let (settings, origin, now) = (request.settings, request.origin, resources.clock.now())
         let hash = Self.hash(sessionInfo)
         let row = TenantHashKey(settings.tenantID, hash)
         // A session_info that was never issued is refused without a write: anybody can make one up.

@@ -78,8 +78,7 @@ extension SecondFactorEnrollments {
         }
         return .phone(
             try await codes.judge(
-                sessionInfo, code, for: [.secondFactorEnrollment(uid: account.user.uid)], settings: request.settings,
-                origin: request.origin))
+                sessionInfo, code, for: [.secondFactorEnrollment(uid: account.user.uid)], request))
     }
 
     /// The mail that tells the user of the factor, with a code that takes the factor back.
@@ -130,9 +129,9 @@ extension UserSession {
     ) async throws -> (signedIn: SignedIn, recoveryCodes: [Secret]) {
         let newID = SessionID.make(at: now, random: resources.random)
         let limits = resources.limits
-        let issue: SignInIssue<(FinishedSignIn, [Secret])>
-        do {
-            issue = try await write { transaction in
+        var recoveryCodes: [Secret] = []
+        let signedIn = try await answeringRepeat(of: request) {
+            let issue: SignInIssue<(FinishedSignIn, [Secret])> = try await write { transaction in
                 switch proof {
                 case .token(let token):
                     try transaction.issuingUnlessRepeated(session: token.sessionID, request.origin, now: now) {
@@ -148,13 +147,11 @@ extension UserSession {
                         enrollment, id, newID, request, sessionsMax: limits.sessionsPerUserMax, now: now)
                 }
             }
-        } catch let repeated as RepeatedSession {
-            return (
-                try await signedInAgain(repeated, settings: request.settings, deadline: request.deadline), []
-            )
+            let (finished, made) = try issue.value()
+            recoveryCodes = made
+            return try await self.signedIn(finished, request, now: now)
         }
-        let (finished, recoveryCodes) = try issue.value()
-        return (try await signedIn(finished, request, now: now), recoveryCodes)
+        return (signedIn, recoveryCodes)
     }
 }
 

@@ -109,9 +109,7 @@ public struct SecondFactorEnrollments: Sendable {
         if let again = try await repeatedChanges.answer(to: request) { return again }
         let (now, settings) = (resources.clock.now(), request.settings)
         let user = try tokenCheck.verifiedUser(request.idToken, settings: settings, store: resources.store)
-        return try await users.session(user.account.key).change(
-            by: user.token, settings: settings, origin: request.origin, deadline: request.deadline
-        ) { transaction, current in
+        return try await users.session(user.account.key).change(by: user.token, request) { transaction, current in
             _ = try transaction.reading.changingFactors(user.token, settings: settings, now: now)
             let factor = try current.user.secondFactor(factorID)
             var changed = current

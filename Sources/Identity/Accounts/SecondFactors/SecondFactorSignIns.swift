@@ -76,8 +76,7 @@ public struct SecondFactorSignIns: Sendable {
         // try.
         try await session.countTry(ofSignIn: id, request)
         let number = try await codes.judge(
-            sessionInfo, code, for: [.secondFactorSignIn(pendingID: id, uid: account.user.uid)],
-            settings: request.settings, origin: request.origin)
+            sessionInfo, code, for: [.secondFactorSignIn(pendingID: id, uid: account.user.uid)], request)
         return try await session.finishSignIn(
             id, FactorClaim(number, factorID: factorID), budget, secrets, request)
     }
@@ -117,7 +116,7 @@ extension UserDirectory {
         }
         guard let (repeated, uid) = found else { return nil }
         return try await session(tenantID: request.settings.tenantID, uid: uid)
-            .signedInAgain(repeated, settings: request.settings, deadline: request.deadline)
+            .signedInAgain(repeated, request)
     }
 }
 
@@ -139,9 +138,8 @@ extension UserSession {
         let (now, tenantID, origin) = (resources.clock.now(), tenantID, request.origin)
         let newID = SessionID.make(at: now, random: resources.random)
         let limits = resources.limits
-        let issue: SignInIssue<FinishedSignIn>
-        do {
-            issue = try await write(for: .session, mayBePutOff: true) { transaction in
+        return try await answeringRepeat(of: request) {
+            let issue: SignInIssue<FinishedSignIn> = try await write(for: .session, mayBePutOff: true) { transaction in
                 var (pending, current) = try transaction.reading.pendingSignIn(
                     id, .factor, tenantID: tenantID, now: now)
                 var account = current
@@ -164,11 +162,8 @@ extension UserSession {
                             sessionsMax: limits.sessionsPerUserMax, now: now))
                 }
             }
-        } catch let repeated as RepeatedSession {
-            return try await signedInAgain(repeated, settings: request.settings, deadline: request.deadline)
+            return try await signedIn(try issue.value(), request, now: now)
         }
-        let finished = try issue.value()
-        return try await signedIn(finished, request, now: now)
     }
 
     /// The tokens of a sign-in that is finished.
@@ -208,13 +203,13 @@ extension WriteTransaction {
                 .recoveryCodeUsed, tenantID: current.key.tenant, uid: current.key.uid, origin: origin, now: now)
         }
         guard isReauthentication else {
-            let entry = SignInEntry(key: current.key, current: current, effect: effect)
+            let decided = DecidedSignIn(key: current.key, current: current, effect: effect)
             let address = pending.addressHash == 0 ? nil : pending.addressHash
-            let entered = try enter(entry, address: address, origin: origin, now: now)
+            let changed = try apply(decided, address: address, origin: origin, now: now)
             let session = BegunSession(login, finishing: pending, id: sessionID, of: current.key, now: now)
             try insertSession(session.record, id: sessionID, sessionsMax: sessionsMax, settings: settings, now: now)
             return FinishedSignIn(
-                grant: SessionGrant(beginning: session, of: entered.user), isNewUser: pending.isNewUser)
+                grant: SessionGrant(beginning: session, of: changed.user), isNewUser: pending.isNewUser)
         }
         guard var session = try reading.storedSession(sessionID, of: current.key) else {
             throw Failure.invalidPendingSignIn

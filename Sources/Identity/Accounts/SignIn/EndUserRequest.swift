@@ -6,7 +6,7 @@ public import Rules
 public struct EndUserRequest: Sendable {
     public let caller: Caller?
     public let settings: TenantSettings
-    public let origin: Origin
+    public private(set) var origin: Origin
     /// The method's full name, for the record of a refusal.
     public let operation: String
     public let deadline: Instant
@@ -27,6 +27,13 @@ public struct EndUserRequest: Sendable {
         self.deadline = deadline
     }
 
+    /// The same request, for a session that begins on `device`.
+    func on(_ device: Origin.Device) -> EndUserRequest {
+        var request = self
+        request.origin = origin.on(device)
+        return request
+    }
+
     /// The end user's address, believed only from credentials that are marked for it; nil when it is not known.
     ///
     /// Checked before anything else. INVALID_END_USER_IP; from other callers only for a string longer than any address.
@@ -41,8 +48,8 @@ public struct EndUserRequest: Sendable {
 /// One attempt to sign in, as a method's steps see it.
 public struct SignInAttempt: Sendable {
     public enum Purpose: Sendable {
-        /// Enters an account, or makes one.
-        case enter
+        /// Signs in to an account, or makes one.
+        case signIn
         /// Adds the method to the account of a signed-in user.
         case link
         case reauthenticate
@@ -51,7 +58,7 @@ public struct SignInAttempt: Sendable {
     public let request: EndUserRequest
     public let address: EndUserAddress?
     public let purpose: Purpose
-    /// The user that is signed in already; nil to enter.
+    /// The user that is signed in already; nil to sign in.
     public let user: VerifiedUser?
     public let startedAt: Timestamp
     let resources: Resources

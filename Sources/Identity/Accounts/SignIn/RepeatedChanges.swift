@@ -31,7 +31,7 @@ public struct RepeatedChanges: Sendable {
         let token = try author(of: record, idToken: request.idToken, settings: request.settings)
         guard token.sessionID == record.sessionID else { throw Failure.invalidIDToken }
         return try await users.session(tenantID: token.tenantID, uid: token.uid)
-            .signedInAgain(RepeatedSession(record), settings: request.settings, deadline: request.deadline)
+            .signedInAgain(RepeatedSession(record), request)
     }
 
     /// The answer to the same sign-in from before; nil when it was not done before. Its end user has been proved again,
@@ -41,8 +41,7 @@ public struct RepeatedChanges: Sendable {
     /// before it and might refuse now what they allowed then. `session` is any session of the tenant.
     func answer(toProved request: EndUserRequest, by session: UserSession) async throws -> SignedIn? {
         guard let record = try resources.earlier(request.origin) else { return nil }
-        return try await session.signedInAgain(
-            RepeatedSession(record), settings: request.settings, deadline: request.deadline)
+        return try await session.signedInAgain(RepeatedSession(record), request)
     }
 
     /// The session that one of `methods` began under the idempotency key that is `attemptID` in hexadecimal digits, and

@@ -54,8 +54,9 @@ public protocol SignInProof: Sendable {
     var start: SessionStart { get }
 }
 
-/// A method that enters the account which its proof names, or makes that account.
-public protocol EnteringMethod: SignInMethod {
+/// A method that chooses the account by its proof. The end user is signed in to that account, which is made if there is
+/// none.
+public protocol AccountChoosingMethod: SignInMethod {
     associatedtype Choice: AccountChoice
 
     /// Chooses the account by the committed records. The pipeline asks before the transaction and again inside it; if
@@ -83,7 +84,7 @@ public protocol EnteringMethod: SignInMethod {
 }
 
 /// A method that always makes an account: a sign-up.
-public protocol CreatingMethod: SignInMethod {
+public protocol AccountCreatingMethod: SignInMethod {
     /// The account to be made; `account` has only the uid and the times so far.
     func decide(_ proof: Proof, making account: Account, now: Timestamp) -> Account
 
@@ -107,7 +108,8 @@ public protocol ReauthenticatingMethod: SignInMethod {
     ) throws -> Account
 }
 
-/// The choice of the account that a sign-in enters. Two choices are equal when the sign-in would do the same.
+/// The choice of the account that an end user is signed in to. Two choices are equal when the sign-in would do the
+/// same.
 public protocol AccountChoice: Sendable, Equatable {
     /// Nil for an account that is to be made, under a new uid.
     var uid: Text? { get }

@@ -14,8 +14,8 @@ import Store
 /// 7. the proof; the charge, where the answer tells of an email that the proof does not show to be the end user's; the
 ///    answer to the same request from before, which is given again (also where it used up the code that is the proof);
 ///    then the tenant's hooks
-/// 8. inside one transaction: the tenant's switches as they are by now; the account that is entered, made or linked to,
-///    the second factor, the session; where a second factor has to be shown first, the pending sign-in, which
+/// 8. inside one transaction: the tenant's switches as they are by now; the account that the user signs in to, makes or
+///    links to, the second factor, the session; where a second factor has to be shown first, the pending sign-in, which
 ///    `SecondFactorSignIns` finishes
 /// 9. the tokens; where a toggle refused, its record
 ///
@@ -50,31 +50,32 @@ public struct SignInPipeline: Sendable {
         self.prover = SignInProver(resources: resources, tenants: tenants, guesses: guesses)
     }
 
-    /// Enters the account that the method proves; with an ID token, links the method to its user.
-    public func enterOrLink<Method: EnteringMethod & LinkingMethod>(
+    /// Signs in to the account that the method's proof names; with an ID token, links the method to its user.
+    public func signInOrLink<Method: AccountChoosingMethod & LinkingMethod>(
         _ method: Method, _ request: EndUserRequest
     ) async throws -> SignInOutcome<Method.Proof> {
-        request.idToken.isEmpty ? try await enter(method, request) : try await link(method, request)
+        request.idToken.isEmpty ? try await signIn(method, request) : try await link(method, request)
     }
 
     /// Makes an account; with an ID token, links the method to its user.
-    public func createOrLink<Method: CreatingMethod & LinkingMethod>(
+    public func signUpOrLink<Method: AccountCreatingMethod & LinkingMethod>(
         _ method: Method, _ request: EndUserRequest
     ) async throws -> SignInOutcome<Method.Proof> {
-        request.idToken.isEmpty ? try await create(method, request) : try await link(method, request)
+        request.idToken.isEmpty ? try await signUp(method, request) : try await link(method, request)
     }
 
-    /// Enters the account that the method proves, and makes it where there is none.
-    public func enter<Method: EnteringMethod>(
+    /// Signs in to the account that the method's proof names, and makes the account where there is none.
+    public func signIn<Method: AccountChoosingMethod>(
         _ method: Method, _ request: EndUserRequest
     ) async throws -> SignInOutcome<Method.Proof> {
-        let attempt = attempt(.enter, request, try request.address())
+        let attempt = attempt(.signIn, request, try request.address())
         try method.checkOpen(request.settings)
         let reading = try method.read(attempt)
+        let request = request.on(reading.device)
         do {
             let done = try await proving(method, reading, attempt) { proof, first in
                 try await refusals.recording(of: method.refusedEndUser(proof), request) {
-                    try await enter(method, proof, first, on: reading.device, request)
+                    try await signIn(method, proof, first, request)
                 }
             }
             return outcome(done.signedIn, done.proof, request)
@@ -87,16 +88,17 @@ public struct SignInPipeline: Sendable {
 
     /// Makes an account. The toggle is checked before anything is looked up, and again in the transaction. The repeat
     /// of a sign-up that was done makes nobody, so the toggle does not refuse it.
-    public func create<Method: CreatingMethod>(
+    public func signUp<Method: AccountCreatingMethod>(
         _ method: Method, _ request: EndUserRequest
     ) async throws -> SignInOutcome<Method.Proof> {
-        let attempt = attempt(.enter, request, try request.address())
+        let attempt = attempt(.signIn, request, try request.address())
         try method.checkOpen(request.settings)
         // A key that came with another request changes nothing.
         if let toggle = SelfService.refusalOfSignUp(request.settings), (try? attempt.isRepeated()) != true {
             throw await refusals.failure(by: toggle, of: method.refusedEndUser(resources.limits), request)
         }
         let reading = try method.read(attempt)
+        let request = request.on(reading.device)
         let done = try await proving(method, reading, attempt) { proof, first in
             let uid = resources.random.alphanumeric(28)
             let account = method.decide(
@@ -105,12 +107,10 @@ public struct SignInPipeline: Sendable {
             let session = users.session(account.key)
             if let again = try await repeatedChanges.answer(toProved: request, by: session) { return again }
             let wanted = try await hooks.ask(
-                event(isNewUser: true, account, first, on: reading.device, request),
+                event(isNewUser: true, account, first, request),
                 tenantID: attempt.tenantID, deadline: request.deadline)
             return try await refusals.recording(of: method.refusedEndUser(resources.limits), request) {
-                try await session.signUp(
-                    account, first.adding(wanted), hooks: wanted, settings: request.settings,
-                    origin: request.origin.on(reading.device), deadline: request.deadline)
+                try await session.signUp(account, first.adding(wanted), hooks: wanted, request)
             }
         }
         return outcome(done.signedIn, done.proof, request)
@@ -184,31 +184,28 @@ extension SignInPipeline {
             let moment = SignInMoment(
                 key: user.account.key, settings: request.settings, origin: request.origin, now: resources.clock.now())
             return try await users.session(moment.key).change(
-                by: user.token, proving: first, startsAnew: startsAnew, settings: request.settings,
-                origin: request.origin, deadline: request.deadline
+                by: user.token, proving: first, startsAnew: startsAnew, request
             ) { transaction, current in try decide(proof, current, moment, transaction) }
         }
         return outcome(done.signedIn, done.proof, request)
     }
 
-    private func enter<Method: EnteringMethod>(
-        _ method: Method, _ proof: Method.Proof, _ first: FirstFactor, on device: Origin.Device,
-        _ request: EndUserRequest
+    private func signIn<Method: AccountChoosingMethod>(
+        _ method: Method, _ proof: Method.Proof, _ first: FirstFactor, _ request: EndUserRequest
     ) async throws -> SignedIn {
-        let (settings, origin) = (request.settings, request.origin.on(device))
-        let now = resources.clock.now()
+        let (settings, now) = (request.settings, resources.clock.now())
         let seen = try resources.store.read {
             try method.choose(proof, known: nil, settings: settings, now: now, in: $0)
         }
         let key = UserKey(settings.tenantID, seen.uid ?? resources.random.alphanumeric(28))
-        let moment = SignInMoment(key: key, settings: settings, origin: origin, now: now)
+        let moment = SignInMoment(key: key, settings: settings, origin: request.origin, now: now)
         let session = users.session(key)
         if let again = try await repeatedChanges.answer(toProved: request, by: session) { return again }
         let known = try resources.store.read { try $0.account(key) }
-        let entered = try method.effect(proof, seen, on: known, moment).account
-        let wanted = try await askHooks(about: entered, isNewUser: known == nil, first, on: device, request)
+        let account = try method.effect(proof, seen, on: known, moment).account
+        let wanted = try await askHooks(about: account, isNewUser: known == nil, first, request)
         return try await session.signIn(
-            first.adding(wanted), hooks: wanted, settings: settings, origin: origin, deadline: request.deadline,
+            first.adding(wanted), hooks: wanted, request,
             confirming: { transaction, current in
                 let chosen = try method.choose(
                     proof, known: current, settings: settings, now: now, in: transaction.reading)
@@ -221,20 +218,20 @@ extension SignInPipeline {
 
     /// Asks the tenant's hooks, unless the sign-in is going to be refused anyway. `account`: as the sign-in leaves it.
     private func askHooks(
-        about account: Account, isNewUser: Bool, _ first: FirstFactor, on device: Origin.Device,
-        _ request: EndUserRequest
+        about account: Account, isNewUser: Bool, _ first: FirstFactor, _ request: EndUserRequest
     ) async throws -> HookAnswer {
         let isRefused = isNewUser ? SelfService.refusalOfSignUp(request.settings) != nil : account.user.disabled
         guard !isRefused else { return HookAnswer() }
         return try await hooks.ask(
-            event(isNewUser: isNewUser, account, first, on: device, request), tenantID: request.settings.tenantID,
+            event(isNewUser: isNewUser, account, first, request), tenantID: request.settings.tenantID,
             deadline: request.deadline)
     }
 
     private func event(
-        isNewUser: Bool, _ account: Account, _ first: FirstFactor, on device: Origin.Device, _ request: EndUserRequest
+        isNewUser: Bool, _ account: Account, _ first: FirstFactor, _ request: EndUserRequest
     ) -> BlockingHooks.Event {
-        BlockingHooks.Event(
+        let device = request.origin.device
+        return BlockingHooks.Event(
             isNewUser: isNewUser, account: account, signInProvider: first.start.provider, deviceName: device.name,
             endUserIP: device.address?.text ?? .empty, requestID: request.origin.requestID)
     }

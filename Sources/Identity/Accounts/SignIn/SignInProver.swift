@@ -151,8 +151,8 @@ extension SignInAttempt {
     fileprivate func gaveEmail<Done>(_ result: Result<Done, any Error>) -> Bool {
         switch result {
         case .success: true
-        case .failure(is SignInPending): purpose == .enter
-        case .failure(let failure as Failure): purpose == .enter && failure.is(.userDisabled)
+        case .failure(is SignInPending): purpose == .signIn
+        case .failure(let failure as Failure): purpose == .signIn && failure.is(.userDisabled)
         case .failure: false
         }
     }

@@ -8,7 +8,7 @@ import Tokens
 // The writes of a sign-in to the account and to the session, inside of its transaction.
 
 /// A sign-in whose first factor is proved: its account, and the effect on that account.
-struct SignInEntry {
+struct DecidedSignIn {
     let key: UserKey
     /// Nil for an account that the sign-in makes.
     let current: Account?
@@ -75,7 +75,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// The tenant's present settings, if they allow an end user to enter a session, or to go on with a session, by this
+    /// The tenant's present settings, if they allow an end user to begin a session, or to go on with a session, by this
     /// first factor. Every sign-in, sign-up, link and reauthentication reads them here, before it changes anything.
     ///
     /// TENANT_NOT_FOUND, TENANT_SUSPENDED, PROJECT_DISABLED, and the refusal of `SignInMethod.checkOpen`: an admin may
@@ -89,16 +89,16 @@ extension WriteTransaction {
 
     /// Decides what a sign-in does to the account, and changes nothing of it yet. USER_DISABLED, `SelfServiceRefusal`.
     ///
-    /// `confirm` throws if the account is not the one that the sign-in enters. `decide` is called after every check
+    /// `confirm` throws if the account is not the one that the user signs in to. `decide` is called after every check
     /// here, because it uses up the credential: a body that throws after a change makes its whole batch run again.
     ///
     /// `settings` are the call's, `present` those of this transaction. An account is made only where end users may sign
     /// up by both: no hook was asked about a sign-up that the call's settings refuse.
-    func entry(
-        _ key: UserKey, settings: TenantSettings, present: TenantSettings,
+    func decideSignIn(
+        to key: UserKey, settings: TenantSettings, present: TenantSettings,
         _ confirm: (borrowing WriteTransaction, Account?) throws -> Void,
         _ decide: (borrowing WriteTransaction, Account?) throws -> AccountEffect
-    ) throws -> SignInEntry {
+    ) throws -> DecidedSignIn {
         let current = try reading.account(key)
         if current?.user.disabled == true { throw Failure.userDisabled }
         // First: the user may have got another account meanwhile, which no toggle refuses.
@@ -107,19 +107,19 @@ extension WriteTransaction {
             try SelfService.checkSignUp(settings)
             try SelfService.checkSignUp(present)
         }
-        return SignInEntry(key: key, current: current, effect: try decide(self, current))
+        return DecidedSignIn(key: key, current: current, effect: try decide(self, current))
     }
 
-    /// Enters the account, or makes it, once everything is proved.
-    func enter(_ entry: SignInEntry, address: UInt64?, origin: Origin, now: Timestamp) throws -> Account {
-        var effect = entry.effect
+    /// Changes the account as the sign-in decided, or makes the account, once everything is proved.
+    func apply(_ signIn: DecidedSignIn, address: UInt64?, origin: Origin, now: Timestamp) throws -> Account {
+        var effect = signIn.effect
         if let address { effect.account.knownAddresses.remember(address) }
-        guard let current = entry.current else {
+        guard let current = signIn.current else {
             countsAsGrowth()
             return try insertUnderChosenUID(effect.account, origin: origin, now: now)
         }
         // A user who signs in with a custom token can sign in again.
-        if current.hasNoWayIn { try delete(Tables.anonymousUsers, entry.key) }
+        if current.hasNoWayIn { try delete(Tables.anonymousUsers, signIn.key) }
         effect.account.user.lastSignInAtMicros = now.microseconds
         return try apply(effect, to: current, keeping: nil, origin: origin, now: now)
     }
@@ -153,40 +153,40 @@ extension WriteTransaction {
     /// who has no factor has nothing more to prove: the account is made or changed at once, because it may need a
     /// verified email before a factor can be enrolled. Only the session has to wait.
     func wait(
-        for kind: PendingSignInKind, _ entry: SignInEntry, _ first: FirstFactor, id: [UInt8],
+        for kind: PendingSignInKind, _ signIn: DecidedSignIn, _ first: FirstFactor, id: [UInt8],
         session sessionID: [UInt8] = [], origin: Origin, settings: TenantSettings, now: Timestamp
     ) throws -> SignInPending {
         var pending = StoredPendingSignIn(
-            kind: kind, uid: entry.key.uid, createdAtMicros: now.microseconds,
+            kind: kind, uid: signIn.key.uid, createdAtMicros: now.microseconds,
             expiresAtMicros: (now + StoredPendingSignIn.lifetime(kind)).microseconds,
             signInProvider: first.start.provider, claimsJSON: first.start.claims, deviceName: origin.device.name,
             endUserIP: origin.device.address?.text ?? .empty, addressHash: origin.device.addressHash ?? 0,
-            sessionID: sessionID, isNewUser: entry.current == nil,
+            sessionID: sessionID, isNewUser: signIn.current == nil,
             providerUpdatedAtMicros: try reading.providerUpdatedAtMicros(
-                first.start.provider, tenantID: entry.key.tenant),
+                first.start.provider, tenantID: signIn.key.tenant),
             hookClaimsJSON: first.start.hookClaims, methodSwitch: Text(first.methodSwitch.rawValue))
-        var account = entry.current ?? entry.effect.account
+        var account = signIn.current ?? signIn.effect.account
         switch kind {
         case .enrollment, .unspecified:
-            if let current = entry.current {
-                if entry.changesAccount {
-                    account = try apply(entry.effect, to: current, keeping: sessionID, origin: origin, now: now)
+            if let current = signIn.current {
+                if signIn.changesAccount {
+                    account = try apply(signIn.effect, to: current, keeping: sessionID, origin: origin, now: now)
                 }
             } else {
                 countsAsGrowth()
                 account = try insertUnderChosenUID(account, origin: origin, now: now)
             }
         case .factor:
-            if entry.changesAccount { pending.change = PendingAccountChange(entry.effect, of: account) }
+            if signIn.changesAccount { pending.change = PendingAccountChange(signIn.effect, of: account) }
             try appendEvent(
-                .secondFactorAsked, tenantID: entry.key.tenant, uid: entry.key.uid, origin: origin,
+                .secondFactorAsked, tenantID: signIn.key.tenant, uid: signIn.key.uid, origin: origin,
                 detail: first.start.provider, now: now)
         }
         pending.tokensValidAfterMicros = account.user.tokensValidAfterMicros
         pending.rawID = account.identity(of: first.start.provider)
-        try putPendingSignIn(pending, id: id, tenantID: entry.key.tenant)
+        try putPendingSignIn(pending, id: id, tenantID: signIn.key.tenant)
         var user = account.user
-        user.secondFactors = entry.effect.account.user.secondFactors
+        user.secondFactors = signIn.effect.account.user.secondFactors
         return SignInPending(id: id, kind: kind, user: user, provider: first.start.provider)
     }
 }

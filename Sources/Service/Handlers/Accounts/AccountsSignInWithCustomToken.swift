@@ -10,7 +10,7 @@ enum AccountsSignInWithCustomToken: SlowMethod {
     static func handle(
         _ request: AccountsSignInWithCustomTokenRequest, _ call: Call
     ) async throws -> AccountsSignInWithCustomTokenResponse {
-        let outcome = try await call.project.signIns.enter(
+        let outcome = try await call.project.signIns.signIn(
             CustomTokenSignIn(token: request.token, customTokens: call.project.customTokens),
             call.endUserRequest(endUserIP: request.endUserIP, deviceName: request.deviceName))
         return AccountsSignInWithCustomTokenResponse(

@@ -7,7 +7,7 @@ enum AccountsSignInWithEmailLink: SlowMethod {
     static func handle(
         _ request: AccountsSignInWithEmailLinkRequest, _ call: Call
     ) async throws -> AccountsSignInWithEmailLinkResponse {
-        let outcome = try await call.project.signIns.enterOrLink(
+        let outcome = try await call.project.signIns.signInOrLink(
             EmailLinkSignIn(email: request.email, code: request.oobCode),
             call.endUserRequest(
                 idToken: request.idToken, endUserIP: request.endUserIP, deviceName: request.deviceName))

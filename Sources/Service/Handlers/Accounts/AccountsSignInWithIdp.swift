@@ -8,7 +8,7 @@ enum AccountsSignInWithIdp: SlowMethod {
     static func handle(
         _ request: AccountsSignInWithIdpRequest, _ call: Call
     ) async throws -> AccountsSignInWithIdpResponse {
-        let outcome = try await call.project.signIns.enterOrLink(
+        let outcome = try await call.project.signIns.signInOrLink(
             FederatedSignIn(
                 request.credential, providers: call.project.providers,
                 pendingCredentials: call.project.pendingCredentials),

@@ -7,7 +7,7 @@ enum AccountsSignInWithPassword: SlowMethod {
     static func handle(
         _ request: AccountsSignInWithPasswordRequest, _ call: Call
     ) async throws -> AccountsSignInWithPasswordResponse {
-        let outcome = try await call.project.signIns.enter(
+        let outcome = try await call.project.signIns.signIn(
             PasswordSignIn(email: request.email, password: request.password, passwords: call.project.passwords),
             call.endUserRequest(
                 endUserIP: request.endUserIP, deviceName: request.deviceName, deviceToken: request.deviceToken))

@@ -11,7 +11,7 @@ enum AccountsSignInWithPhoneNumber: SlowMethod {
             request.temporaryProof.isEmpty
             ? .code(request.code, sessionInfo: request.sessionInfo)
             : .temporaryProof(request.temporaryProof, phoneNumber: request.phoneNumber)
-        let outcome = try await call.project.signIns.enterOrLink(
+        let outcome = try await call.project.signIns.signInOrLink(
             PhoneSignIn(
                 shown, codes: call.project.verificationCodes, changesNumber: request.change),
             call.endUserRequest(

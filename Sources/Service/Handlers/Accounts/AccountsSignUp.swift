@@ -11,12 +11,12 @@ enum AccountsSignUp: SlowMethod {
             // Linking begins no session, so the device's name is ignored.
             deviceName: isLink ? .empty : request.deviceName)
         if request.email.isEmpty, request.password.isEmpty, !isLink {
-            return response(try await call.project.signIns.create(AnonymousSignUp(), endUserRequest))
+            return response(try await call.project.signIns.signUp(AnonymousSignUp(), endUserRequest))
         }
         let signUp = PasswordSignUp(
             email: request.email, password: request.password, displayName: request.displayName,
             passwords: call.project.passwords)
-        return response(try await call.project.signIns.createOrLink(signUp, endUserRequest))
+        return response(try await call.project.signIns.signUpOrLink(signUp, endUserRequest))
     }
 
     static func endUser(of request: AccountsSignUpRequest) -> NamedEndUser {

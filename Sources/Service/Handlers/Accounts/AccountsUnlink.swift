@@ -18,10 +18,7 @@ enum AccountsUnlink: SlowMethod {
         let isForced = request.force
         let user = verified.account.user
         let signedIn = try await call.project.refusals.recording(of: RefusedEndUser(user), endUserRequest) {
-            try await call.userSession(user.uid).change(
-                by: verified.token, settings: call.settings, origin: call.origin,
-                deadline: call.deadline
-            ) { transaction, current in
+            try await call.userSession(user.uid).change(by: verified.token, endUserRequest) { transaction, current in
                 let settings = try transaction.currentSettings(of: current.user.tenantID)
                 return AccountEffect(
                     try current.unlinking(providerID, isForced: isForced, settings: settings),

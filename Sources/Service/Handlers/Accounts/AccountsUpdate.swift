@@ -70,7 +70,7 @@ enum AccountsUpdate: SlowMethod {
                 request.password, settings: call.settings, deadline: call.deadline)
         }
         let changed = try await call.project.profileUpdates.apply(
-            change, of: verified, origin: call.origin, validateOnly: request.validateOnly, deadline: call.deadline)
+            change, of: verified, validateOnly: request.validateOnly, call.endUserRequest(idToken: request.idToken))
         switch changed {
         case .session(let signedIn):
             if mask.contains(.password) { call.forgiveGuesses(of: signedIn.user) }

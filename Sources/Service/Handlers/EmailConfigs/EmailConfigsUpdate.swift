@@ -8,9 +8,9 @@ enum EmailConfigsUpdate: SlowMethod {
 
     static func handle(_ request: EmailConfigsUpdateRequest, _ call: Call) async throws -> EmailConfigsUpdateResponse {
         let config = try await call.project.emailConfigs.update(
-            request.config ?? EmailConfig(), UpdateMask(request.updateMask?.paths), tenantID: call.tenantID,
-            isProjectAdmin: call.caller?.has(.projectAdmin) == true, validateOnly: request.validateOnly,
-            origin: call.origin)
+            request.config ?? EmailConfig(), UpdateMask(request.updateMask?.paths), expected: request.expectedRevision,
+            tenantID: call.tenantID, isProjectAdmin: call.caller?.has(.projectAdmin) == true,
+            validateOnly: request.validateOnly, origin: call.origin)
         return EmailConfigsUpdateResponse(config: config)
     }
 }

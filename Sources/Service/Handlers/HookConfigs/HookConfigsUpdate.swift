@@ -6,9 +6,9 @@ import Rules
 enum HookConfigsUpdate: SlowMethod {
     static func handle(_ request: HookConfigsUpdateRequest, _ call: Call) async throws -> HookConfigsUpdateResponse {
         let config = try await call.project.hookConfigs.update(
-            request.config ?? HookConfig(), UpdateMask(request.updateMask?.paths), tenantID: call.tenantID,
-            isProjectAdmin: call.caller?.has(.projectAdmin) == true, validateOnly: request.validateOnly,
-            origin: call.origin)
+            request.config ?? HookConfig(), UpdateMask(request.updateMask?.paths), expected: request.expectedRevision,
+            tenantID: call.tenantID, isProjectAdmin: call.caller?.has(.projectAdmin) == true,
+            validateOnly: request.validateOnly, origin: call.origin)
         return HookConfigsUpdateResponse(config: config)
     }
 }

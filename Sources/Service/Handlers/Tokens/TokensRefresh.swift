@@ -33,7 +33,7 @@ enum TokensRefresh: SlowMethod {
             ])
         guard let begun else { throw Failure.invalidRefreshToken }
         let signedIn = try await call.userSession(begun.uid)
-            .signedInAgain(begun.session, settings: call.settings, deadline: call.deadline)
+            .signedInAgain(begun.session, call.endUserRequest())
         return TokensRefreshResponse(uid: begun.uid, tokens: signedIn.tokens, outcome: .repeatedAfterLoss)
     }
 }

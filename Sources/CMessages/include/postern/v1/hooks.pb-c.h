@@ -83,10 +83,11 @@ struct  Postern__V1__HookConfigsUpdateRequest
   Postern__V1__HookConfig *config;
   Google__Protobuf__FieldMask *update_mask;
   protobuf_c_boolean validate_only;
+  int64_t expected_revision;
 };
 #define POSTERN__V1__HOOK_CONFIGS_UPDATE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__hook_configs_update_request__descriptor) \
-    , {0,NULL}, NULL, NULL, 0 }
+    , {0,NULL}, NULL, NULL, 0, 0 }
 
 
 struct  Postern__V1__HookConfigsUpdateResponse

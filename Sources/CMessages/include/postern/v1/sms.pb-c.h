@@ -99,10 +99,11 @@ struct  Postern__V1__SmsConfigsUpdateRequest
   Postern__V1__SmsConfig *config;
   Google__Protobuf__FieldMask *update_mask;
   protobuf_c_boolean validate_only;
+  int64_t expected_revision;
 };
 #define POSTERN__V1__SMS_CONFIGS_UPDATE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__sms_configs_update_request__descriptor) \
-    , {0,NULL}, NULL, NULL, 0 }
+    , {0,NULL}, NULL, NULL, 0, 0 }
 
 
 struct  Postern__V1__SmsConfigsUpdateResponse

@@ -4,7 +4,7 @@ public import Rules
 
 /// Signing up without a way to sign in again. Refusals: ADMIN_ONLY_OPERATION, ADMIN_RESTRICTED_OPERATION,
 /// INVALID_DISPLAY_NAME, QUOTA_EXCEEDED.
-public struct AnonymousSignUp: CreatingMethod {
+public struct AnonymousSignUp: AccountCreatingMethod {
     public static let name = SignInMethodName.anonymousSignUp
     public static let methodSwitch = MethodSwitch.anonymous
 

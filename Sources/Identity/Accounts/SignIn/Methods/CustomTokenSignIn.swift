@@ -7,7 +7,7 @@ import Tokens
 /// Signing in a user whom a back end names in a token that it signed; a new user has the uid and nothing else.
 ///
 /// Refusals: those of `CustomTokens.verify`, INVALID_DISPLAY_NAME, INVALID_CUSTOM_TOKEN (used before), USER_DISABLED.
-public struct CustomTokenSignIn: EnteringMethod, ReauthenticatingMethod {
+public struct CustomTokenSignIn: AccountChoosingMethod, ReauthenticatingMethod {
     public static let name = SignInMethodName.customTokenSignIn
     public static let methodSwitch = MethodSwitch.always
 

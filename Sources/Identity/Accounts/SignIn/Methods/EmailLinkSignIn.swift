@@ -7,7 +7,7 @@ public import Store
 ///
 /// Refusals: OPERATION_NOT_ALLOWED, MISSING_EMAIL, INVALID_EMAIL, MISSING_OOB_CODE, INVALID_DISPLAY_NAME, to link
 /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, then INVALID_OOB_CODE and EXPIRED_OOB_CODE.
-public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod {
+public struct EmailLinkSignIn: AccountChoosingMethod, LinkingMethod, ReauthenticatingMethod {
     public static let name = SignInMethodName.emailLinkSignIn
     public static let methodSwitch = MethodSwitch.emailLink
 

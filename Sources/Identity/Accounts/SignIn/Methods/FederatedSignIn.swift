@@ -8,7 +8,7 @@ public import Store
 /// Refusals, in order: INVALID_DISPLAY_NAME, to link CREDENTIAL_TOO_OLD_LOGIN_AGAIN, MISSING_CREDENTIAL,
 /// OPERATION_NOT_ALLOWED, INVALID_PENDING_TOKEN and the refusals of `IdentityProviders.prove`,
 /// TOO_MANY_ATTEMPTS_TRY_LATER, then those of `LinkDecision`.
-public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod {
+public struct FederatedSignIn: AccountChoosingMethod, LinkingMethod, ReauthenticatingMethod {
     public static let name = SignInMethodName.federatedSignIn
     public static let methodSwitch = MethodSwitch.always
 
@@ -45,11 +45,11 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
     }
 
     /// A provider that is not trusted for the email may let its users claim any email. An identity that has an account
-    /// enters it whatever the email is, and the signed-in user's own email is no question.
+    /// is signed in to it whatever the email is, and the signed-in user's own email is no question.
     public func unprovedEmail(in proof: FederatedIdentity, _ attempt: SignInAttempt) throws -> Email? {
         guard !proof.isEmailTrusted, let email = Email(stored: proof.email) else { return nil }
         switch attempt.purpose {
-        case .enter:
+        case .signIn:
             let name = IdentityName(proof.entry)
             let owner = try attempt.resources.store.read { try $0.owner(of: name, tenantID: attempt.tenantID) }
             return owner == nil ? email : nil

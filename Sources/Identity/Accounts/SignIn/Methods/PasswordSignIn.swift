@@ -8,7 +8,7 @@ public import Store
 /// Refusals, in order: PASSWORD_LOGIN_DISABLED, INVALID_DISPLAY_NAME, MISSING_EMAIL, INVALID_EMAIL, MISSING_PASSWORD,
 /// TOO_MANY_ATTEMPTS_TRY_LATER, INVALID_LOGIN_CREDENTIALS (or, without email-enumeration protection, EMAIL_NOT_FOUND
 /// and INVALID_PASSWORD), USER_DISABLED (only after the right password), PASSWORD_DOES_NOT_MEET_REQUIREMENTS.
-public struct PasswordSignIn: EnteringMethod, ReauthenticatingMethod {
+public struct PasswordSignIn: AccountChoosingMethod, ReauthenticatingMethod {
     public static let name = SignInMethodName.passwordSignIn
     public static let methodSwitch = MethodSwitch.password
 
@@ -52,7 +52,7 @@ public struct PasswordSignIn: EnteringMethod, ReauthenticatingMethod {
 
     public func prove(_ credential: Credential, _ attempt: SignInAttempt) async throws -> Proof {
         let proof = try await proof(of: credential.email, attempt)
-        if attempt.purpose == .enter, attempt.settings.passwordPolicy.forceUpgradeOnSignIn {
+        if attempt.purpose == .signIn, attempt.settings.passwordPolicy.forceUpgradeOnSignIn {
             try attempt.settings.passwordPolicy.require(password)
         }
         return proof

@@ -10,7 +10,7 @@ public import Store
 /// a sign-up IDEMPOTENCY_KEY_REUSED, TOO_MANY_ATTEMPTS_TRY_LATER and EMAIL_EXISTS, to link
 /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, PROVIDER_ALREADY_LINKED, TOO_MANY_ATTEMPTS_TRY_LATER and
 /// CREDENTIAL_ALREADY_IN_USE.
-public struct PasswordSignUp: CreatingMethod, LinkingMethod {
+public struct PasswordSignUp: AccountCreatingMethod, LinkingMethod {
     public static let name = SignInMethodName.passwordSignUp
     public static let methodSwitch = MethodSwitch.password
 
@@ -48,7 +48,7 @@ public struct PasswordSignUp: CreatingMethod, LinkingMethod {
         let device = try attempt.device()
         let email = try Values.email(email, form: attempt.settings.emailForm, limits: attempt.limits)
         try attempt.settings.checkNewPassword(password, limits: attempt.limits)
-        if attempt.purpose == .enter { try Values.checkDisplayName(displayName, limits: attempt.limits) }
+        if attempt.purpose == .signIn { try Values.checkDisplayName(displayName, limits: attempt.limits) }
         return SignInReading(Credential(email: email), device: device)
     }
 
@@ -67,7 +67,7 @@ public struct PasswordSignUp: CreatingMethod, LinkingMethod {
     /// EMAIL_EXISTS comes before the costly hash; the transaction looks again.
     public func prove(_ credential: Credential, _ attempt: SignInAttempt) async throws -> Proof {
         // In this order: if this very request has taken the email, its record is found as well.
-        if attempt.purpose == .enter, try isTaken(credential.email, attempt), try !attempt.isRepeated() {
+        if attempt.purpose == .signIn, try isTaken(credential.email, attempt), try !attempt.isRepeated() {
             throw Failure.emailExists
         }
         let hash = try await passwords.hash(password, settings: attempt.settings, deadline: attempt.deadline)

@@ -9,7 +9,7 @@ public import Store
 /// Refusals: OPERATION_NOT_ALLOWED, MISSING_SESSION_INFO, MISSING_VERIFICATION_CODE, MISSING_PHONE_NUMBER,
 /// INVALID_PHONE_NUMBER, INVALID_DISPLAY_NAME, to link CREDENTIAL_TOO_OLD_LOGIN_AGAIN, then those of
 /// `VerificationCodes.judge` and `TemporaryProofs.proved`.
-public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod {
+public struct PhoneSignIn: AccountChoosingMethod, LinkingMethod, ReauthenticatingMethod {
     public static let name = SignInMethodName.phoneSignIn
     public static let methodSwitch = MethodSwitch.phone
 
@@ -67,9 +67,7 @@ public struct PhoneSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod
         case .code(let code, let sessionInfo):
             var uses = [VerificationUse.signIn]
             if let user = attempt.user { uses.append(.link(uid: user.account.user.uid)) }
-            return Proof(
-                proved: try await codes.judge(
-                    sessionInfo, code, for: uses, settings: attempt.settings, origin: attempt.request.origin))
+            return Proof(proved: try await codes.judge(sessionInfo, code, for: uses, attempt.request))
         case .temporaryProof(let proof, let number):
             return Proof(
                 proved: try codes.proofs.proved(
