@@ -79,17 +79,12 @@ public struct HTTPURL: Sendable, Hashable {
         guard let first = text.first else { return true }
         let digits = text.dropFirst()
         guard first == UInt8(ascii: ":"), (1...5).contains(digits.count) else { return false }
-        guard digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return false }
+        guard digits.allSatisfy(\.isASCIIDigit) else { return false }
         return (1...65_535).contains(digits.reduce(0) { $0 * 10 + Int($1 - 0x30) })
     }
 
     private static func isHostByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-            true
-        default: false
-        }
+        byte.isASCIILetter || byte.isASCIIDigit || "-._".utf8.contains(byte)
     }
 
     private static func isHexOrColonOrDot(_ byte: UInt8) -> Bool {

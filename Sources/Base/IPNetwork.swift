@@ -11,7 +11,7 @@ public struct IPNetwork: Sendable, Equatable, CustomStringConvertible {
         let most = address.bytes.count * 8
         var bitCount = most
         if parts.count == 2 {
-            let isPlain = parts[1].utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            let isPlain = parts[1].utf8.allSatisfy(\.isASCIIDigit)
             guard isPlain, let number = Int(parts[1]), number <= most else { return nil }
             bitCount = number
         }

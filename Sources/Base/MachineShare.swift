@@ -31,10 +31,16 @@ public enum MachineShare {
 
     /// The part of so much memory that all connections may take.
     public static func connectionMemory(of byteCount: Int) -> Int { byteCount / 4 }
+
+    /// The TLS handshakes in flight for which there is room in a sixteenth of so much memory; nothing counts their
+    /// memory. A few bytes of a stranger have OpenSSL make and clear a buffer of 128 KiB, for a first message that is
+    /// said to be as long.
+    public static func handshakes(of byteCount: Int) -> Int { max(16, byteCount / 16 / (150 * 1024)) }
 }
 
 extension Limits {
-    /// Lowers the limits of memory to what fits into `byteCount` bytes. Returns whether one of them was lowered.
+    /// Lowers the limits of memory, and of what takes uncounted memory, to what fits into `byteCount` bytes. Returns
+    /// whether one of them was lowered.
     public mutating func fit(into byteCount: Int) -> Bool {
         let (connections, passwords) = (
             MachineShare.connectionMemory(of: byteCount), MachineShare.passwordMemory(of: byteCount)
@@ -42,6 +48,7 @@ extension Limits {
         guard connections < connectionMemoryMax || passwords < passwordMemoryMax else { return false }
         connectionMemoryMax = min(connectionMemoryMax, connections)
         passwordMemoryMax = min(passwordMemoryMax, passwords)
+        tlsHandshakesMax = min(tlsHandshakesMax, MachineShare.handshakes(of: byteCount))
         return true
     }
 }

@@ -20,7 +20,8 @@ extension Auth {
                 writer.enqueue(storageContent(of: user, signingUp: attempt), outcome: written)
             } else if let attempt {
                 writer.enqueue(
-                    .record(SavedState.encoded(begun: attempt, tenantID: configured.tenantID)), outcome: written)
+                    .record(SavedState.encoded(signUpAttempt: attempt, tenantID: configured.tenantID)),
+                    outcome: written)
             } else {
                 writer.enqueue(.nothing, outcome: written)
             }

@@ -82,7 +82,7 @@ public final class Auth: Sendable {
         self.writer = StorageWriter(configuration.storage, report: configuration.storageErrorHandler)
         let loaded = writer.load { record throws(AuthStorageError) in
             let saved = try SavedState(record, tenantID: tenantID)
-            return (saved: saved, signUpAttempt: SavedState.begun(in: record, tenantID: tenantID))
+            return (saved: saved, signUpAttempt: SavedState.signUpAttempt(in: record, tenantID: tenantID))
         }
         let saved = loaded?.saved
         if let saved { backend.device.remember(saved.deviceToken) }
@@ -204,7 +204,7 @@ extension Auth {
     func storageContent(of user: User, signingUp attempt: [UInt8]? = nil) -> StorageWriter.Content {
         guard user.backend.tenantID == configured.tenantID else { return .nothing }
         var saved = user.saved
-        if attempt != nil { saved.begun = attempt }
+        if attempt != nil { saved.signUpAttempt = attempt }
         return .record(saved.encoded())
     }
 

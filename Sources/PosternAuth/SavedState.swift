@@ -20,7 +20,7 @@ struct SavedState: Sendable, Equatable {
     /// The token by which the server recognises this device at the next sign-in.
     var deviceToken: Text
     /// The attempt of a sign-up that is under way.
-    var begun: [UInt8]?
+    var signUpAttempt: [UInt8]?
 
     func encoded() -> [UInt8] {
         var json = JSONWriter()
@@ -32,7 +32,7 @@ struct SavedState: Sendable, Equatable {
         json.member("id_token_lifetime_micros", integer: lifetime.microseconds)
         json.member("asked_at_micros", integer: askedAt.microseconds)
         if !deviceToken.isEmpty { json.member("device_token", text: deviceToken) }
-        if let begun { json.member("begun", text: Hex.encode(begun)) }
+        if let signUpAttempt { json.member("begun", text: Hex.encode(signUpAttempt)) }
         if let attempt {
             json.name("refresh_attempt")
             json.beginObject()
@@ -47,18 +47,18 @@ struct SavedState: Sendable, Equatable {
     }
 
     /// The record while a sign-up is under way and nobody is signed in.
-    static func encoded(begun: [UInt8], tenantID: Text) -> [UInt8] {
+    static func encoded(signUpAttempt: [UInt8], tenantID: Text) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
         json.member("version", integer: version)
         json.member("tenant_id", text: tenantID)
-        json.member("begun", text: Hex.encode(begun))
+        json.member("begun", text: Hex.encode(signUpAttempt))
         json.endObject()
         return json.bytes
     }
 
     /// The sign-up that was under way when the record was saved, if it is of this version and tenant.
-    static func begun(in record: [UInt8], tenantID: Text) -> [UInt8]? {
+    static func signUpAttempt(in record: [UInt8], tenantID: Text) -> [UInt8]? {
         guard let json = try? JSONValue(parsing: record), json["version"]?.integer == version,
             json["tenant_id"]?.text == tenantID,
             let attempt = json["begun"]?.text.flatMap({ Hex.decode($0.bytes) }),
@@ -76,7 +76,7 @@ struct SavedState: Sendable, Equatable {
             throw AuthStorageError(
                 .newerVersion, "The stored record has version \(version); this library reads \(Self.version).")
         }
-        if json["user"] == nil, Self.begun(in: record, tenantID: tenantID) != nil { return nil }
+        if json["user"] == nil, Self.signUpAttempt(in: record, tenantID: tenantID) != nil { return nil }
         guard let saved = json["user"], let account = Messages.User(saved: saved),
             let idToken = json["id_token"]?.text, let refreshToken = json["refresh_token"]?.text,
             let lifetime = json["id_token_lifetime_micros"]?.integer, lifetime >= 0,
@@ -103,7 +103,7 @@ struct SavedState: Sendable, Equatable {
         self.askedAt = Timestamp(microseconds: askedAt)
         // Older records have no device token.
         self.deviceToken = json["device_token"]?.text ?? .empty
-        self.begun = Self.begun(in: record, tenantID: tenantID)
+        self.signUpAttempt = Self.signUpAttempt(in: record, tenantID: tenantID)
     }
 
     init(

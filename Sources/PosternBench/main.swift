@@ -1,5 +1,7 @@
+import Base
 import Glibc
 
+StandardDescriptors.fillGaps()
 do {
     try Program.run(CommandLine.arguments.dropFirst())
 } catch let error as UsageError {

@@ -17,7 +17,7 @@ extension Caller {
     ///
     /// A project-admin may make any key. The end of a JWT or a certificate does not end the right to call, so only an
     /// API key's own end and networks limit the keys that are made with it. `setsQuotas`: whether the call sets the
-    /// key's quotas; nil if it does so by any quotas that the key has.
+    /// key's quotas; nil for a new key, whose quotas are set if it has any.
     public func checkMayMake(_ key: ApiKey, setsQuotas: Bool? = nil) throws(Failure) {
         if has(.projectAdmin) { return }
         func refuse(_ what: String) -> Failure {

@@ -41,7 +41,7 @@ public final class HealthStatus: Sendable {
     }
 
     private static func write(_ line: TroubleLog.Line, to log: Log) {
-        let suppressed: Log.Value = .integer(line.unsaidCount)
+        let suppressed: Log.Value = .integer(line.suppressedCount)
         if let trouble = line.trouble {
             log.error("the store is in trouble", ["reason": .text("\(trouble)"), "suppressed": suppressed])
         } else {

@@ -38,8 +38,8 @@ struct ReplyStream<Response: Message>: Sendable {
     ///
     /// `make` runs once, on the loop, and calls nothing of the connection. It returns the message, or nil if there is
     /// nothing to say, and a value with which the handler goes on. `inTurn`: it runs in a turn of the loop in which
-    /// nothing else takes as long as a page. A stream that was woken (`ChangeHub`) and has no reason to expect a long
-    /// message needs none: few are woken in a turn.
+    /// nothing else takes as long as a page. A stream that was woken (`ChangeHub`) and reads little, such as
+    /// `StreamCall.wokenRowsMax` rows of a log, needs none: few are woken in a turn.
     func send<Made: Sendable>(
         inTurn: Bool, making make: @Sendable () throws -> (Response?, Made)
     ) async throws -> Made {

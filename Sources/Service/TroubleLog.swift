@@ -11,14 +11,14 @@ struct TroubleLog {
         /// Nil: the store takes all writes again.
         let trouble: StoreTrouble?
         /// The changes since the line before that have no line of their own.
-        let unsaidCount: Int64
+        let suppressedCount: Int64
     }
 
     static let quietMin = Duration.seconds(10)
     static let quietMax = Duration.minutes(10)
 
     private var trouble: StoreTrouble?
-    private var unsaidCount: Int64 = 0
+    private var suppressedCount: Int64 = 0
     private var quiet = quietMin
     private var quietUntil: Instant?
 
@@ -26,7 +26,7 @@ struct TroubleLog {
     mutating func changed(to trouble: StoreTrouble?, now: Instant) -> Line? {
         self.trouble = trouble
         if let quietUntil, now < quietUntil {
-            unsaidCount += 1
+            suppressedCount += 1
             return nil
         }
         return line(now: now)
@@ -34,14 +34,14 @@ struct TroubleLog {
 
     /// The line for changes that had to wait for it. Call this now and then.
     mutating func due(now: Instant) -> Line? {
-        guard unsaidCount > 0, let quietUntil, now >= quietUntil else { return nil }
+        guard suppressedCount > 0, let quietUntil, now >= quietUntil else { return nil }
         return line(now: now)
     }
 
     private mutating func line(now: Instant) -> Line {
-        defer { unsaidCount = 0 }
-        quiet = unsaidCount > 0 ? min(quiet * 2, Self.quietMax) : Self.quietMin
+        defer { suppressedCount = 0 }
+        quiet = suppressedCount > 0 ? min(quiet * 2, Self.quietMax) : Self.quietMin
         quietUntil = now.advanced(by: quiet)
-        return Line(trouble: trouble, unsaidCount: unsaidCount)
+        return Line(trouble: trouble, suppressedCount: suppressedCount)
     }
 }

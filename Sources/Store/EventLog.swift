@@ -96,7 +96,7 @@ extension ReadTransaction {
     func newestEvent() throws(StoreError) -> UInt64 {
         guard let bytes = try get(Schema.meta, EventLog.sequenceKey) else { return 0 }
         guard bytes.count == 8 else { throw corrupt(Schema.meta.id) }
-        return UInt64(bigEndianBytes: bytes)
+        return bytes.bigEndianNumber
     }
 
     /// Nil while the tenant's log is whole.

@@ -107,7 +107,7 @@ extension EventHead {
     /// sequence (8) ‖ hash (32).
     init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == 8 + EventLog.hashByteCount else { return nil }
-        self.init(sequence: UInt64(bigEndianBytes: bytes.prefix(8)), hash: [UInt8](bytes.dropFirst(8)))
+        self.init(sequence: bytes.prefix(8).bigEndianNumber, hash: [UInt8](bytes.dropFirst(8)))
     }
 
     var encoded: [UInt8] {
@@ -121,7 +121,7 @@ extension EventCheckpoint {
     /// The head ‖ the time of the cut (µs, 8).
     init?(_ bytes: [UInt8]) {
         guard bytes.count == 16 + EventLog.hashByteCount, let head = EventHead(bytes.dropLast(8)) else { return nil }
-        let microseconds = Int64(bitPattern: UInt64(bigEndianBytes: bytes.suffix(8)))
+        let microseconds = Int64(bitPattern: bytes.suffix(8).bigEndianNumber)
         self.init(head: head, cutAt: Timestamp(microseconds: microseconds))
     }
 

@@ -29,7 +29,7 @@ public struct JournalPlace: Equatable, Sendable {
         guard bytes.count == Self.byteCount, let hash = JournalHash(bytes: bytes[24...]) else {
             throw .corrupt(table: "meta")
         }
-        let position = UInt64(bigEndianBytes: bytes[16..<24])
+        let position = bytes[16..<24].bigEndianNumber
         self.init(clusterID: Array(bytes[..<16]), mark: JournalMark(position: position, hash: hash))
     }
 }

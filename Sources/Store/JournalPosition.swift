@@ -18,7 +18,7 @@ public struct JournalPosition: Sendable, Equatable {
         else { return nil }
         var number: UInt64 = 0
         for digit in text[(idByteCount + 1)...] {
-            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit) else { return nil }
+            guard digit.isASCIIDigit else { return nil }
             let (tens, isTooMuch) = number.multipliedReportingOverflow(by: 10)
             // Proof: it is a digit.
             let (sum, isMore) = tens.addingReportingOverflow(UInt64(digit - UInt8(ascii: "0")))

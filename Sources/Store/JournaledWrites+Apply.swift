@@ -36,6 +36,7 @@ extension JournaledWrites {
                 return try applyAtOnce(entries)
             } catch {
                 guard error.mayPass else { throw error }
+                // Ends a backup whose snapshot may keep the pages that are missing (`RoomWatch`).
                 if error == .full { writer.counters.refusals.add() }
                 refuseWaiting(because: error)
                 if writer.queue.isClosed {

@@ -85,7 +85,7 @@ extension Store {
 
 extension ReadTransaction {
     fileprivate func version(_ key: [UInt8]) throws(StoreError) -> UInt32? {
-        try get(Schema.meta, key).map { UInt32(bigEndianBytes: $0) }
+        try get(Schema.meta, key).map { UInt32(truncatingIfNeeded: $0.bigEndianNumber) }
     }
 
     /// Whether the store has rows and no version.

@@ -9,7 +9,7 @@ public struct RoomWatch: Sendable {
 
     init(_ counters: WriteCounters) {
         self.counters = counters
-        self.refusedBefore = counters.troubles.value == 0 ? counters.refusals.value : nil
+        self.refusedBefore = counters.shortages.value == 0 ? counters.refusals.value : nil
     }
 
     /// Whether a write was refused for lack of room, and there was room when the watch began.

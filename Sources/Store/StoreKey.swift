@@ -87,7 +87,7 @@ public struct KeyReader {
     public mutating func bigEndian() -> UInt64? {
         guard rest.count >= 8 else { return nil }
         defer { rest = rest.dropFirst(8) }
-        return UInt64(bigEndianBytes: rest.prefix(8))
+        return rest.prefix(8).bigEndianNumber
     }
 
     /// All remaining bytes.

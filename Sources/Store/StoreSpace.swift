@@ -234,6 +234,7 @@ extension StoreSpace {
     }
 
     private func tell() {
+        counters.shortages.set((commitTrouble ?? shortage) == nil ? 0 : 1)
         let found = presentTrouble
         guard found != trouble else { return }
         trouble = found

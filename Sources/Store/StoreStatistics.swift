@@ -21,7 +21,7 @@ public struct StoreStatistics: Sendable, Equatable {
     /// Batches that failed for good, and transactions run again because a body threw after a change.
     public var writeErrors: UInt64
     public var reruns: UInt64
-    /// Writes that were refused because the store is full.
+    /// Writes that were refused because the store is full. In a cluster, also each vain try to apply entries.
     public var refusals: UInt64
     /// The most records that one write of a call changed. All others wait while it runs.
     public var largestWrite: Int64

@@ -22,7 +22,8 @@ extension StoreTrouble: CustomStringConvertible {
         case .readOnly: "the disk is read-only; nothing is written"
         case .removed: "the data file was removed under the running server; nothing is written, the server will end"
         case .journalAway: "the engine of the journal does not answer; nothing is written until it does"
-        case .clockWrong: "this node's clock is not the journal's engine's; nothing is written until it is"
+        case .clockWrong:
+            "this node's clock is too far from the journal's engine's; nothing is written until it is right"
         }
     }
 }

@@ -19,7 +19,7 @@ extension ReadTransaction {
     fileprivate func timeMark() throws(StoreError) -> Timestamp? {
         guard let bytes = try get(Schema.meta, TimeMark.key) else { return nil }
         guard bytes.count == 8 else { throw corrupt(Schema.meta.id) }
-        return Timestamp(microseconds: Int64(bitPattern: UInt64(bigEndianBytes: bytes)))
+        return Timestamp(microseconds: Int64(bitPattern: bytes.bigEndianNumber))
     }
 }
 

@@ -162,7 +162,7 @@ extension Witness {
             return nil
         }
         func number(_ offset: Int) -> UInt64 {
-            UInt64(bigEndianBytes: record[(magic.count + storeIDByteCount + offset)...].prefix(8))
+            record[(magic.count + storeIDByteCount + offset)...].prefix(8).bigEndianNumber
         }
         return (
             Array(record[magic.count..<magic.count + storeIDByteCount]),

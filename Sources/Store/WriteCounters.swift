@@ -13,6 +13,8 @@ struct WriteCounters: Sendable {
     /// The bytes of the data file on the disk, and whether the store is in any `StoreTrouble`.
     let fileBytes = Gauge()
     let troubles = Gauge()
+    /// Whether there is no room, or the disk takes no writes, perhaps beside another trouble.
+    let shortages = Gauge()
     let witnessFailures = Counter()
     let journal = JournalCounters()
 }

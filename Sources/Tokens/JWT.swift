@@ -38,7 +38,7 @@ public struct JWT: Sendable {
         self.signature = signature
     }
 
-    /// A header of this length is read by `namesNoKey`. A usual one has a hundred bytes.
+    /// The length of the longest header that `namesNoKey` reads. Most headers have about a hundred bytes.
     private static let shortHeaderByteCountMax = 1_024
 
     /// Whether the header of a token has no `kid`, so that the keys of its signer are tried one after the other. True

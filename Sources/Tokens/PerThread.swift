@@ -15,7 +15,8 @@ struct PerThread<Value: ~Copyable & Sendable>: Sendable {
     /// The `holders`, to be lent without a count of references.
     private let lent: [Unmanaged<Holder>]
 
-    /// How many values serve that many threads: 16 at most. By default there is a thread for each processor.
+    /// How many values serve that many threads: 16 at most. By default there is a thread for each processor that
+    /// the process may use.
     static func count(forThreads threadCount: Int? = nil) -> Int {
         min(max(threadCount ?? MachineShare.processorCount, 1), 16)
     }

@@ -103,8 +103,8 @@ public final class ConnectionMemory: @unchecked Sendable {
     var hasRoomForPage: Bool { hasRoom(for: limits.pageBytesMax + limits.connectionMemoryShare) }
 
     /// Whether there is room for `byteCount` more bytes, even if each of the other loops takes as much at this moment.
-    /// Many loops never do that all at once, so no more than a quarter of the bound is kept for the others. Before, a
-    /// server with 256 loops never had room for a request of more than a megabyte.
+    /// Many loops never do that all at once, so no more than a quarter of the bound is kept for the others:
+    /// otherwise a server with 256 loops would never have room for a request of more than a megabyte.
     func hasRoom(for byteCount: Int) -> Bool {
         let others = min(byteCount * (counts.count - 1), limits.connectionMemoryMax / 4)
         return self.byteCount + byteCount + others <= limits.connectionMemoryMax

@@ -120,8 +120,12 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     }
 
     var heldByteCount: Int {
-        inputByteCount + pendingByteCount + headersByteCount + streams.count * Self.streamByteCount
+        inputByteCount + pendingByteCount + headersByteCount + partialBlockByteCount
+            + streams.count * Self.streamByteCount
     }
+
+    /// nghttp2 keeps the part of a field that has come, unpacked: its shortest code for a byte has five bits.
+    private var partialBlockByteCount: Int { partialSince == nil ? 0 : flood.blockByteCount / 5 * 8 }
 
     var streamsMax: Int { isAuthenticated ? limits.streamsMax : limits.streamsMaxUnauthenticated }
 

@@ -1,3 +1,5 @@
+import Base
+
 /// The value of `grpc-timeout`: at most 8 digits and a unit.
 enum GRPCTimeout {
     /// The timeout in nanoseconds, at least 1, because 0 means no timeout at all. Nil if the value is not a timeout.
@@ -8,7 +10,7 @@ enum GRPCTimeout {
         guard (2...9).contains(value.count), let unit = nanosecondsPerUnit(value[value.count - 1]) else { return nil }
         var number: Int64 = 0
         for byte in value.dropLast() {
-            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+            guard byte.isASCIIDigit else { return nil }
             number = number * 10 + Int64(byte - UInt8(ascii: "0"))
         }
         let (product, overflow) = number.multipliedReportingOverflow(by: unit)

@@ -35,7 +35,9 @@ struct HTTP2FloodGuard: Sendable {
     /// The requests whose end may still come as a frame of DATA without content.
     private var unendedRequests = 0
     private var blockFrames = 0
-    private var blockByteCount = 0
+    /// The bytes of the frames of the block of headers that came last, as far as these frames have begun; 0 after a
+    /// frame of another kind.
+    private(set) var blockByteCount = 0
     /// A block of headers has begun and not ended.
     private(set) var isInBlock = false
 
@@ -48,6 +50,7 @@ struct HTTP2FloodGuard: Sendable {
 
     /// The reason to end the connection for this frame; nil: go on.
     mutating func admit(_ frame: HTTP2FrameHeader, now: Instant) -> CloseReason? {
+        if frame.type != FrameType.headers, frame.type != FrameType.continuation { blockByteCount = 0 }
         switch frame.type {
         case FrameType.headers:
             beginRequest(frame)

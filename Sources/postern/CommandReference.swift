@@ -25,7 +25,8 @@ enum CommandReference {
 
         Commands that watch print each record as it comes, with `json` as with `ndjson`; so does `rpc call` with the
         answers of a stream. Some output does not depend on `-o`: `help` and `completion` print text, `rpc call` and
-        `service-account key create --key-out -` print JSON, and `user export -` prints users in the form of `--format`.
+        `service-account key create --key-out -` print JSON, `user export -` prints users in the form of `--format`, and
+        `audit export -`, `audit key -` and `backup create -` print the file that they would make.
 
         | exit status | |
         |---|---|

@@ -20,11 +20,12 @@ extension Limits {
     mutating func fitIntoMemory(log: Log) {
         guard fit(into: MachineShare.memoryByteCount) else { return }
         log.notice(
-            "there is little memory: connections and password hashes get less",
+            "there is little memory: connections, password hashes and TLS handshakes get less",
             [
                 "memory_bytes": .integer(Int64(MachineShare.memoryByteCount)),
                 "connection_bytes": .integer(Int64(connectionMemoryMax)),
                 "password_bytes": .integer(Int64(passwordMemoryMax)),
+                "tls_handshakes": .integer(Int64(tlsHandshakesMax)),
             ])
     }
 }

@@ -39,7 +39,7 @@ enum Daemon {
         stop.wait()
         log.notice("stopping", [:])
         // Three seconds more than `StopSignal` gives it.
-        manager.stopping(within: configuration.drainTimeoutSeconds + 5)
+        manager.stopping(within: configuration.drainTimeoutSeconds + StopSignal.grace.components.seconds + 3)
         door.closeToCalls()
         try? waitFor { await instance.drain() }
         schedule?.stop()
@@ -93,10 +93,12 @@ enum Daemon {
     private static func makeInstanceOnceTheJournalAnswers(
         _ configuration: Configuration, log: Log, calls: CallLog.Configuration
     ) throws -> Instance {
+        // Made once, because a limit that is lower than usual has a line in the log, and there is a try each second.
+        let limits = makeLimits(configuration, log: log)
         var isSaid = false
         while true {
             do {
-                return try makeInstance(configuration, log: log, calls: calls)
+                return try makeInstance(configuration, limits: limits, log: log, calls: calls)
             } catch StoreError.journal(let trouble) where trouble == .away || trouble == .outcomeUnknown {
                 // If an outcome is unknown, the next try finds in the journal whether the step was made.
                 if !isSaid {
@@ -113,8 +115,8 @@ enum Daemon {
 
     /// Opens the store of the data directory and makes everything over it. `configure` may change how it is opened.
     static func makeInstance(
-        _ configuration: Configuration, log: Log, calls: CallLog.Configuration = CallLog.Configuration(),
-        mustExist: Bool = false,
+        _ configuration: Configuration, limits: Limits? = nil, log: Log,
+        calls: CallLog.Configuration = CallLog.Configuration(), mustExist: Bool = false,
         configure: (inout StoreConfiguration) -> Void = { _ in }
     ) throws -> Instance {
         let directory = DataDirectory(configuration)
@@ -133,11 +135,7 @@ enum Daemon {
         made.store = directory.storeConfiguration(lock)
         made.threads = configuration.effectiveThreads
         made.passwordWorkers = configuration.effectivePasswordWorkers
-        made.limits.setConnections(configuration, descriptors: Descriptors.raise(), log: log)
-        made.limits.fitIntoMemory(log: log)
-        made.limits.idleTimeout = .seconds(configuration.idleTimeoutSeconds)
-        made.limits.keepaliveInterval = .seconds(configuration.keepaliveSeconds)
-        made.limits.drainTimeout = .seconds(configuration.drainTimeoutSeconds)
+        made.limits = limits ?? makeLimits(configuration, log: log)
         made.outboundCAFile = configuration.outboundCAFile
         made.acceptsClock = configuration.acceptsClock
         made.version = Text(version)
@@ -151,6 +149,16 @@ enum Daemon {
                 _exit(error.isBeyondRestarts ? StoreRefusal.exitStatus : 70)
             }
         }
+    }
+
+    private static func makeLimits(_ configuration: Configuration, log: Log) -> Limits {
+        var limits = Limits()
+        limits.setConnections(configuration, descriptors: Descriptors.raise(), log: log)
+        limits.fitIntoMemory(log: log)
+        limits.idleTimeout = .seconds(configuration.idleTimeoutSeconds)
+        limits.keepaliveInterval = .seconds(configuration.keepaliveSeconds)
+        limits.drainTimeout = .seconds(configuration.drainTimeoutSeconds)
+        return limits
     }
 
     /// Keeps the files that the server makes from other users, and lets it get its signals.

@@ -45,6 +45,7 @@ func perform(_ invocation: Invocation, _ log: Log) throws {
     }
 }
 
+StandardDescriptors.fillGaps()
 do {
     // Almost everything that posternd does needs the master key in memory.
     HiddenMemory.begin()

@@ -72,8 +72,13 @@ import Testing
         var limits = Limits()
         let isLowered = limits.fit(into: 1 << 30)
         #expect(!isLowered && limits.connectionMemoryMax == 256 << 20 && limits.passwordMemoryMax == 320 << 20)
+        #expect(limits.tlsHandshakesMax == 512)
         let isLoweredByLess = limits.fit(into: 512 << 20)
         #expect(isLoweredByLess)
         #expect(limits.connectionMemoryMax == 128 << 20 && limits.passwordMemoryMax == 160 << 20)
+        // Each may take 150 KiB: a sixteenth of the memory together.
+        #expect(limits.tlsHandshakesMax == 218)
+        _ = limits.fit(into: 1 << 20)
+        #expect(limits.tlsHandshakesMax == 16)
     }
 }

@@ -78,22 +78,32 @@ import Testing
                 try server.displayName(ofTenant: "other", in: data)
             }
             #expect(server.stop() == 0)
-
-            let waiting = try ChildProcess(
-                ChildProcess.built("posternd"), flags + ["--listen-address", "127.0.0.1:\(port)"],
-                output: "\(directory)/waiting")
-            while !text(of: "\(directory)/waiting").contains("waiting for the engine") { usleep(20_000) }
-            #expect(text(of: "\(directory)/waiting").contains("Connection refused"))
-            try engine.start()
-            let client = try waitForServer(port)
-            client.apiKey = try adminKey(data)
-            // A server that answers calls also handles signals.
-            _ = try client.call(
-                "postern.v1.Tenants/Get", TenantsGetRequest(tenantID: "acme"), returning: TenantsGetResponse.self)
-            client.close()
-            waiting.send(signal: SIGTERM)
-            #expect(waiting.wait(seconds: 30) == 0)
+            try startWithoutEngine(engine, flags, port: port, data: data, directory)
         }
+    }
+
+    /// A node that is started while its engine is away waits, and says each thing once.
+    private func startWithoutEngine(
+        _ engine: LocalEngine, _ flags: [String], port: UInt16, data: String, _ directory: String
+    ) throws {
+        let waiting = try ChildProcess(
+            ChildProcess.built("posternd"), flags + ["--listen-address", "127.0.0.1:\(port)"],
+            output: "\(directory)/waiting", openFilesMax: 200)
+        while !text(of: "\(directory)/waiting").contains("waiting for the engine") { usleep(20_000) }
+        #expect(text(of: "\(directory)/waiting").contains("Connection refused"))
+        try engine.start()
+        let client = try waitForServer(port)
+        client.apiKey = try adminKey(data)
+        // A server that answers calls also handles signals.
+        _ = try client.call(
+            "postern.v1.Tenants/Get", TenantsGetRequest(tenantID: "acme"), returning: TenantsGetResponse.self)
+        client.close()
+        waiting.send(signal: SIGTERM)
+        #expect(waiting.wait(seconds: 30) == 0)
+        // It has tried to start twice at least.
+        let said = text(of: "\(directory)/waiting")
+        let parts = said.split(separator: "connections_max is more than", omittingEmptySubsequences: false)
+        #expect(parts.count == 2, "\(said)")
     }
 
     /// The supervisor starts the server again after status 1, and not after 65.

@@ -40,10 +40,10 @@ import Testing
         var without = Self.state
         without.attempt = nil
         #expect(try SavedState(without.encoded(), tenantID: "acme") == without)
-        let begun = SavedState.encoded(begun: Array(0..<16), tenantID: "acme")
+        let begun = SavedState.encoded(signUpAttempt: Array(0..<16), tenantID: "acme")
         #expect(try SavedState(begun, tenantID: "acme") == nil)
-        #expect(SavedState.begun(in: begun, tenantID: "acme") == Array(0..<16))
-        #expect(SavedState.begun(in: begun, tenantID: "beta") == nil)
+        #expect(SavedState.signUpAttempt(in: begun, tenantID: "acme") == Array(0..<16))
+        #expect(SavedState.signUpAttempt(in: begun, tenantID: "beta") == nil)
     }
 
     @Test func `A record that was cut anywhere is damaged, never misread`() {

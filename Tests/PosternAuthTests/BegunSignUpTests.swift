@@ -48,7 +48,7 @@ import Testing
     @Test func `A sign-up that was not done is forgotten, and so is one that is too old`() async throws {
         try await Application.run { application in
             let never = InMemoryStorage()
-            never.save(SavedState.encoded(begun: [UInt8](repeating: 7, count: 16), tenantID: .empty))
+            never.save(SavedState.encoded(signUpAttempt: [UInt8](repeating: 7, count: 16), tenantID: .empty))
             let auth = try application.auth(storage: never)
             try await eventually { never.load() == nil }
             #expect(auth.currentUser == nil)

@@ -39,6 +39,11 @@ import Testing
         }
     }
 
+    @Test(arguments: [("127.0.0.1:1", true), ("127.0.0.2:1", true), ("[::1]:1", false), ("192.0.2.1:1", false)])
+    func `Callers have addresses of their own only on the loopback of IPv4`(text: String, haveOwn: Bool) throws {
+        #expect(try ServerAddress(parsing: text).usesSource == haveOwn)
+    }
+
     @Test func `A channel of the client library has the same TLS settings`() throws {
         try withTemporaryDirectory { directory in
             let certificates = try TestCertificates(in: directory)

@@ -146,8 +146,7 @@ import Testing
             ChildProcess.built("postern-bench"),
             words + [
                 "--server", "127.0.0.1:\(port)", "--key-file", "\(directory)/admin-key", "--mix", "health=1",
-                "--warmup",
-                "0", "--json", "\(directory)/r.json",
+                "--warmup", "0", "--json", "\(directory)/r.json",
             ], output: "\(directory)/said")
         // Waits until the run has told of its first second.
         for _ in 0..<1_200 where !said(directory).contains("1 s: ") { usleep(50_000) }

@@ -19,8 +19,8 @@ import Wire
                     for isTorn in calls[number - 1] == UInt8(ascii: "w") ? [false, true] : [false] {
                         caseCount += 1
                         let data = "\(directory)/\(number)-\(isTorn)"
-                        try Self.killFirstStart(library, data, at: number, isTorn: isTorn, half: half)
-                        try Self.expectServing(data, "killed at call \(number)\(isTorn ? ", torn" : "")", half: half)
+                        try Self.killFirstStart(library, data, at: number, isTorn: isTorn)
+                        try Self.expectServing(data, "killed at call \(number)\(isTorn ? ", torn" : "")")
                     }
                 }
                 return caseCount
@@ -36,7 +36,7 @@ import Wire
             let data = directory + "/data"
             mkdir(data, 0o700)
             writeFile("\(data)/\(left)", [1])
-            let server = try Self.posternd(data, port: try freePort(), log: directory + "/log")
+            let server = try Self.posternd(data, log: directory + "/log")
             #expect(server.wait(seconds: 20) == 65)
             let said = String(decoding: readFile(directory + "/log") ?? [], as: UTF8.self)
             #expect(said.contains("data.mdb is missing, but \(left) is there"), "\(said)")
@@ -77,12 +77,12 @@ extension FirstStartTests {
     }
 
     private static func posternd(
-        _ data: String, port: UInt16, log: String, environment: [String] = []
+        _ data: String, log: String, environment: [String] = []
     ) throws -> ChildProcess {
         try ChildProcess(
             "env",
             environment + [
-                ChildProcess.built("posternd"), "--data-directory", data, "--listen-address", "127.0.0.1:\(port)",
+                ChildProcess.built("posternd"), "--data-directory", data, "--listen-address", "127.0.0.1:0",
                 "--http-address", "off", "--signing-algorithm", "ES256",
             ],
             output: log)
@@ -91,55 +91,50 @@ extension FirstStartTests {
     /// The calls of a first start that nobody kills, one byte for each.
     private static func calls(of library: String, in directory: String) throws -> [UInt8] {
         let data = directory + "/whole"
-        let port = try freePort()
         let server = try posternd(
-            data, port: port, log: data + ".log",
+            data, log: data + ".log",
             environment: ["LD_PRELOAD=\(library)", "KILL_COUNT=\(directory)/calls"])
-        try expectAnswer(data, port, "nobody kills it")
+        try expectAnswer(data, "nobody kills it")
         let calls = readFile(directory + "/calls") ?? []
         server.kill()
         return calls
     }
 
-    /// A free port that the other half does not take meanwhile.
-    private static func port(ofHalf half: Int) throws -> UInt16 {
-        while true {
-            let port = try freePort()
-            if port / 2 % 2 == UInt16(half) { return port }
-        }
-    }
-
     private static func killFirstStart(
-        _ library: String, _ data: String, at number: Int, isTorn: Bool, half: Int
+        _ library: String, _ data: String, at number: Int, isTorn: Bool
     ) throws {
         var environment = ["LD_PRELOAD=\(library)", "KILL_AT_CALL=\(number)"]
         if isTorn { environment.append("KILL_TORN=1") }
-        let server = try posternd(data, port: try port(ofHalf: half), log: data + ".log", environment: environment)
+        let server = try posternd(data, log: data + ".log", environment: environment)
         // The order of the calls of several threads differs from one start to the next: the last ones may never come.
         for _ in 0..<400 {
             if server.hasEnded { return }
-            if String(decoding: readFile(data + ".log") ?? [], as: UTF8.self).contains("\"serving\"") { break }
+            if servingPort(data) != nil { break }
             usleep(10_000)
         }
         server.kill()
     }
 
-    private static func expectServing(_ data: String, _ story: String, half: Int = 0) throws {
-        let port = try port(ofHalf: half)
-        let server = try posternd(data, port: port, log: data + ".log")
-        try expectAnswer(data, port, story)
+    private static func expectServing(_ data: String, _ story: String) throws {
+        let server = try posternd(data, log: data + ".log")
+        try expectAnswer(data, story)
         server.kill()
+    }
+
+    /// The port in the line of the log that says that the server serves; nil before.
+    private static func servingPort(_ data: String) -> UInt16? {
+        let log = String(decoding: readFile(data + ".log") ?? [], as: UTF8.self)
+        guard let line = log.split(separator: "\n").first(where: { $0.contains("\"serving\"") }),
+            let rest = line.split(separator: "\"address\":\"127.0.0.1:").dropFirst().first
+        else { return nil }
+        return UInt16(rest.prefix { $0.isNumber })
     }
 
     /// The server answers to the admin key in its directory.
-    private static func expectAnswer(_ data: String, _ port: UInt16, _ story: String) throws {
-        for _ in 0..<400 {
-            let log = String(decoding: readFile(data + ".log") ?? [], as: UTF8.self)
-            if log.contains("\"serving\"") { break }
-            usleep(10_000)
-        }
+    private static func expectAnswer(_ data: String, _ story: String) throws {
+        for _ in 0..<400 where servingPort(data) == nil { usleep(10_000) }
         do {
-            let client = try RawClient(port: port)
+            let client = try RawClient(port: servingPort(data) ?? 0)
             defer { client.close() }
             guard let key = readFile("\(data)/admin-key"), key.count > 1 else {
                 Issue.record("\(story): no admin key")

@@ -39,7 +39,10 @@ import Testing
                 let client = try server.connect(authenticated: false)
                 client.apiKey = tenantKey
                 #expect(try Self.ids(client).isEmpty)
-                try await server.project.sweepForAll()
+                // The keys of a tenant do not depend on the clock, for which the rest of a sweep waits.
+                clock.step(by: .zero - .days(1))
+                await server.project.sweep()
+                #expect(server.project.sweepsPutOff.value == 1)
                 #expect(try Self.ids(client) == made && made.count == 1)
             }
         }

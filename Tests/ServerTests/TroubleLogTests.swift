@@ -12,9 +12,9 @@ import Testing
 
     @Test func `Changes with time between them are each said at once`() {
         var log = TroubleLog()
-        #expect(log.changed(to: .diskFull, now: Self.at(0)) == TroubleLog.Line(trouble: .diskFull, unsaidCount: 0))
+        #expect(log.changed(to: .diskFull, now: Self.at(0)) == TroubleLog.Line(trouble: .diskFull, suppressedCount: 0))
         #expect(log.due(now: Self.at(60)) == nil, "all is said")
-        #expect(log.changed(to: nil, now: Self.at(60)) == TroubleLog.Line(trouble: nil, unsaidCount: 0))
+        #expect(log.changed(to: nil, now: Self.at(60)) == TroubleLog.Line(trouble: nil, suppressedCount: 0))
     }
 
     @Test func `A change soon after a line is said later, as it is by then`() {
@@ -22,7 +22,7 @@ import Testing
         _ = log.changed(to: .diskFull, now: Self.at(0))
         #expect(log.changed(to: nil, now: Self.at(1)) == nil)
         #expect(log.due(now: Self.at(9.9)) == nil)
-        #expect(log.due(now: Self.at(10)) == TroubleLog.Line(trouble: nil, unsaidCount: 1))
+        #expect(log.due(now: Self.at(10)) == TroubleLog.Line(trouble: nil, suppressedCount: 1))
         #expect(log.due(now: Self.at(1_000)) == nil)
     }
 
@@ -35,7 +35,7 @@ import Testing
             if step % 20 == 10, let line = log.due(now: now) { lines.append(line) }
         }
         #expect(lines.count == 11, "after 0, 10, 30, 70, … seconds")
-        #expect(lines.reduce(0) { $0 + $1.unsaidCount } + Int64(lines.count) >= 19 * 3_000)
+        #expect(lines.reduce(0) { $0 + $1.suppressedCount } + Int64(lines.count) >= 19 * 3_000)
         // After a calm time a change is logged at once.
         #expect(log.due(now: Self.at(4_300)) != nil)
         #expect(log.changed(to: .mapFull, now: Self.at(6_000))?.trouble == .mapFull)

@@ -69,6 +69,10 @@ import Testing
             }
             #expect(store.journalStatus?.isClockWrong == true)
             #expect(troubles.withLock { $0 } == [StoreTrouble.clockWrong])
+            // The node still follows the others, and what they write may fill the disk while a backup runs.
+            let room = store.watchRoom()
+            store.counters.refusals.add()
+            #expect(room.hasRunOut)
             // A write that changes nothing is answered, and the store's mark did not follow the clock.
             try await store.reachJournalEnd()
             let mark = try #require(try store.timeMark())

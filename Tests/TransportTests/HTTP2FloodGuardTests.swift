@@ -113,4 +113,13 @@ import Wire
         let above = HTTP2FrameHeader(payloadByteCount: limits.headerBlockMax + 1, type: 1, flags: 4)
         #expect(large.admit(above, now: Self.now) == .headersTooLarge)
     }
+
+    @Test func `The bytes of a block are known until a frame of another kind comes`() {
+        var flood = HTTP2FloodGuard(limits: Limits())
+        for (type, byteCount, sum) in [(1, 700, 700), (9, 50, 750), (0, 10, 0), (1, 20, 20), (1, 30, 30)] {
+            let frame = HTTP2FrameHeader(payloadByteCount: byteCount, type: UInt8(type))
+            #expect(flood.admit(frame, now: Self.now) == nil)
+            #expect(flood.blockByteCount == sum)
+        }
+    }
 }

@@ -78,7 +78,7 @@ import Testing
         while accepted.count < clients.count {
             let before = accepted.count
             let code = socket.acceptWaiting(countMax: 2, while: { true }) { accepted.append($0) }
-            #expect(code == nil && accepted.count <= before + 2)
+            try #require(code == nil && accepted.count <= before + 2)
         }
         for descriptor in clients + accepted { _ = Glibc.close(descriptor) }
     }

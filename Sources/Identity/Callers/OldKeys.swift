@@ -9,8 +9,8 @@ extension CallerDirectory {
 
     /// Adds the keys that were made before there was an index of the keys of each tenant, and notes project-admin keys.
     ///
-    /// The first sweep of a process does this, because the time of a start must not grow with the number of keys. A
-    /// damaged key stays as it is, and does not keep the others.
+    /// The first sweep of a process does this, because the time of a start must not grow with the number of keys. It
+    /// passes over damaged keys.
     func indexOldKeys() async throws {
         guard !hasIndexedOldKeys.load(ordering: .acquiring) else { return }
         var last: TextKey?
@@ -19,7 +19,8 @@ extension CallerDirectory {
             if !missing.isEmpty {
                 try await resources.store.write { transaction in
                     for key in missing where try transaction.exists(Tables.apiKeys, TextKey(key.apiKeyID)) {
-                        try transaction.noteTenant(of: key)
+                        // The tenant may have been deleted meanwhile, and nothing would remove the new row again.
+                        if try transaction.reading.isUnindexed(key) { try transaction.noteTenant(of: key) }
                     }
                 }
             }

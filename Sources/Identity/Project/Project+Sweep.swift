@@ -10,6 +10,8 @@ extension Project {
         await callers.uses.sweep()
         await attempt { try await countLostUsage() }
         await attempt { try await rotateSigningKeys() }
+        // Without this, the admins of a tenant would not see its oldest keys. It deletes nothing.
+        await WritePurpose.$current.withValue(.removal) { await attempt { try await callers.indexOldKeys() } }
         guard time.isProven, store.journalStatus?.isClockWrong != true else {
             sweepsPutOff.add()
             return
@@ -68,8 +70,6 @@ extension Project {
             { try await self.forgetGuesses() },
             { try await self.anonymousExpiry.sweep(now: self.clock.now()) },
             { try await self.eventUpkeep.trim(now: self.clock.now()) },
-            // Without this, the admins of a tenant would not see its oldest keys.
-            { try await self.callers.indexOldKeys() },
         ]
         var failure: (any Error)?
         for part in parts {

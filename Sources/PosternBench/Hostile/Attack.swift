@@ -15,7 +15,8 @@ protocol Attack: Sendable {
 
 /// How often the server gave each answer to an attack. Any thread.
 final class Answers: Sendable {
-    /// What is noted when an attack did not get as far as the server.
+    /// What is noted when an attack did not get as far as the server, or the server closed its connection. An attack
+    /// that got further has other answers as well.
     static let notConnected = "not connected"
     static let refusedOrClosed = "connection refused or closed"
 

@@ -79,9 +79,9 @@ struct HostileCommand {
         try report.check(slowestMilliseconds: slowestMilliseconds)
     }
 
-    /// Only on the loopback does each attack have an address of its own.
+    /// Only on the loopback of IPv4 does each attack have an address of its own.
     private func tellOfSharedAddress() {
-        guard !target.address.isOfThisMachine else { return }
+        guard !target.address.usesSource else { return }
         TextFile.printError(
             "postern-bench hostile: all callers come from one address of this machine, so that limits for an address "
                 + "count the attacks and the canary's new connections together\n")

@@ -25,7 +25,7 @@ struct ServerAddress: Sendable, CustomStringConvertible {
     var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
     /// A connected socket, without Nagle's delay. `source` is the numeric IPv4 address of the loopback it comes from.
-    /// If the server is not on the loopback, or without `source`, the system chooses.
+    /// If the server is not on the loopback of IPv4, or without `source`, the system chooses.
     func connect(from source: String? = nil) throws(BenchError) -> Int32 {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -58,6 +58,16 @@ struct ServerAddress: Sendable, CustomStringConvertible {
         var on: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
         return descriptor
+    }
+
+    /// Whether `connect(from:)` uses its source: the server is on the loopback of IPv4.
+    var usesSource: Bool {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var found: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, String(port), &hints, &found) == 0, let address = found?.pointee else { return false }
+        defer { freeaddrinfo(found) }
+        return Self.isLoopback(address)
     }
 
     /// Whether the address is one of this machine: then the system's own end of a connection has it, too. Nothing is

@@ -83,8 +83,9 @@ struct RunResult: Sendable {
     var answerCount: Int { operations.reduce(0) { $0 + $1.record.okCount + $1.record.errorCount } }
     var errorCount: Int { operations.reduce(0) { $0 + $1.record.errorCount } }
     var notSentCount: Int { notSent.values.reduce(0, +) }
-    /// The answers for which the counted CPU time was spent. Answers that came after the end are not among them: after
-    /// a schedule that was too much for the server there are many.
+    /// The answers for which the counted CPU time was spent. Good answers that came after the end are not among them:
+    /// after a schedule that was too much for the server there are many. Of failures it is not known when they came, so
+    /// all of them count.
     var costedCount: Int { operations.reduce(0) { $0 + $1.record.inTimeCount + $1.record.errorCount } }
     /// Requests, or a scenario's journeys, that a schedule had due while the run counted.
     var dueCount: Int { Int(clamping: ownLag.count) + notSentCount }

@@ -48,7 +48,7 @@ public final class BackupFile: Sendable {
             guard byteCount - dataOffset >= BackupFormat.trailerByteCount else { throw .cut }
             let end = byteCount - BackupFormat.trailerByteCount
             let trailer = try Self.bytes(of: file, at: end, count: BackupFormat.trailerByteCount)
-            let dataByteCount = UInt64(bigEndianBytes: trailer[..<8])
+            let dataByteCount = trailer[..<8].bigEndianNumber
             guard dataByteCount > 0, dataByteCount == end - dataOffset else { throw .cut }
             let digest = try Self.digest(of: file, byteCount: end)
             guard Array(trailer[8..<8 + Digest.byteCount]) == digest else { throw .altered }
@@ -100,7 +100,7 @@ extension BackupFile {
         guard byteCount >= BackupFormat.prefixByteCount else { throw .notABackup }
         let prefix = try bytes(of: file, at: 0, count: BackupFormat.prefixByteCount)
         guard prefix.starts(with: BackupFormat.magic) else { throw .notABackup }
-        let count = UInt64(bigEndianBytes: prefix[BackupFormat.magic.count...])
+        let count = prefix[BackupFormat.magic.count...].bigEndianNumber
         guard count <= BackupFormat.headerByteCountMax else { throw .altered }
         let dataOffset = BackupFormat.prefixByteCount + count
         guard dataOffset <= byteCount else { throw .cut }

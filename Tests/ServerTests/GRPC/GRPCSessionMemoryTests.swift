@@ -58,7 +58,11 @@ import Wire
 
         /// Takes these frames in; returns how many calls were begun, or -1 if the session closes.
         func take(_ frames: [Frame], mayBegin: Bool = true) -> Int {
-            input.append(contentsOf: frames.flatMap(RawHTTP2.bytes))
+            take(bytes: frames.flatMap(RawHTTP2.bytes), mayBegin: mayBegin)
+        }
+
+        func take(bytes: [UInt8], mayBegin: Bool = true) -> Int {
+            input.append(contentsOf: bytes)
             var begun = 0
             while true {
                 switch session.next(in: &input, output: &output, now: .now, mayBegin: mayBegin) {
@@ -160,6 +164,32 @@ import Wire
             #expect(fed.session.spareStreams.isEmpty && fed.session.heldByteCount == 0)
             #expect(fed.session.headersByteCount == 0)
             #expect(fed.session.notices.elements.capacity + fed.session.waiting.elements.capacity == 0)
+        }
+    }
+
+    /// nghttp2 keeps the part of a field that has come. The last frame of a block may be the one that does not end.
+    @Test(arguments: [0, RawHTTP2.endHeaders])
+    func `Headers that have not come whole are memory that is held`(flags: UInt8) async throws {
+        try await withServer { server in
+            let fed = Fed(server)
+            let path = "/grpc.health.v1.Health/Check"
+            let block = RawHTTP2.block(RawHTTP2.fields(path, [("x-request-id", String(repeating: "a", count: 7_000))]))
+            var bytes: [UInt8]
+            if flags == 0 {
+                let (begun, end) = ([UInt8](block.dropLast()), [UInt8](block.suffix(1)))
+                bytes = RawHTTP2.bytes(Frame(type: RawHTTP2.headers, stream: 1, payload: begun))
+                bytes += RawHTTP2.bytes(
+                    Frame(type: RawHTTP2.continuation, flags: RawHTTP2.endHeaders, stream: 1, payload: end))
+            } else {
+                bytes = RawHTTP2.bytes(Frame(type: RawHTTP2.headers, flags: flags, stream: 1, payload: block))
+            }
+            // The head of the second frame has nine bytes, and its payload has one.
+            #expect(fed.take(bytes: [UInt8](bytes.dropLast(10))) == 0)
+            #expect(fed.session.heldByteCount > 7_000 && fed.session.partialSince != nil)
+            #expect(fed.take(bytes: [UInt8](bytes.suffix(10))) == 0)
+            // The stream has its headers, and waits for its message.
+            #expect(fed.session.partialSince == nil)
+            #expect(fed.session.heldByteCount == fed.session.headersByteCount + 1_024)
         }
     }
 
