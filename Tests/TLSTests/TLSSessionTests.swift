@@ -33,22 +33,29 @@ import Testing
         }
     }
 
-    /// A reader goes on while `hasPendingInput`, so that a session which keeps such bytes would occupy its loop for
-    /// ever.
-    @Test(arguments: [0, 1, 1_000])
-    func `What comes after the peer's end is not input that waits`(byteCountAfter: Int) throws {
+    /// A client that has written "hello", the socket under it, and the server, which has not read it.
+    private static func afterHello(_ body: (TLSSession, Int32, TLSSession) throws -> Void) throws {
         try withTemporaryDirectory { directory in
             var pair: [Int32] = [-1, -1]
             let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
             let code = socketpair(AF_UNIX, kind, 0, &pair)
             try #require(code == 0)
             defer { for descriptor in pair { close(descriptor) } }
-            let (client, server) = try Self.sessions(TestCertificates(in: directory), pair[0], pair[1])
+            let (client, server) = try sessions(TestCertificates(in: directory), pair[0], pair[1])
             let written = [UInt8]("hello".utf8).withUnsafeBytes { client.write($0) }
             #expect(written == .bytes(5))
+            try body(client, pair[0], server)
+        }
+    }
+
+    /// A reader goes on while `hasPendingInput`, so that a session which keeps such bytes would occupy its loop for
+    /// ever.
+    @Test(arguments: [0, 1, 1_000])
+    func `What comes after the peer's end is not input that waits`(byteCountAfter: Int) throws {
+        try Self.afterHello { client, socket, server in
             client.sayEnd()
             let after = [UInt8](repeating: 0, count: byteCountAfter)
-            let sentCount = send(pair[0], after, after.count, Int32(MSG_NOSIGNAL))
+            let sentCount = send(socket, after, after.count, Int32(MSG_NOSIGNAL))
             #expect(sentCount == after.count)
             #expect(Self.read(server) == .bytes(5))
             #expect(server.hasPendingInput)
@@ -60,19 +67,11 @@ import Testing
     /// The head of a record is five bytes long, and tells that 16 KiB follow.
     @Test(arguments: [1, 5, 6, 1_000])
     func `A record that has not come whole takes memory`(byteCount: Int) throws {
-        try withTemporaryDirectory { directory in
-            var pair: [Int32] = [-1, -1]
-            let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
-            let code = socketpair(AF_UNIX, kind, 0, &pair)
-            try #require(code == 0)
-            defer { for descriptor in pair { close(descriptor) } }
-            let (client, server) = try Self.sessions(TestCertificates(in: directory), pair[0], pair[1])
-            let written = [UInt8]("hello".utf8).withUnsafeBytes { client.write($0) }
-            #expect(written == .bytes(5))
+        try Self.afterHello { _, socket, server in
             #expect(Self.read(server) == .bytes(5))
             #expect(server.heldByteCount == 0)
             let record: [UInt8] = [0x17, 3, 3, 0x40, 0] + Array(repeating: 0, count: 16_384)
-            let sentCount = send(pair[0], record, byteCount, Int32(MSG_NOSIGNAL))
+            let sentCount = send(socket, record, byteCount, Int32(MSG_NOSIGNAL))
             #expect(sentCount == byteCount)
             #expect(Self.read(server) == .wantsRead)
             #expect(server.heldByteCount > 16 * 1024)
