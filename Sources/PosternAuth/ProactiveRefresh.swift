@@ -89,7 +89,6 @@ extension User {
 extension RandomSource {
     /// A random number in 0 ..< 1.
     func fraction() -> Double {
-        let bits = bytes(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-        return Double(bits) / Double(UInt64(1) << 32)
+        Double(bytes(4).bigEndianNumber) / Double(UInt64(1) << 32)
     }
 }

@@ -60,7 +60,7 @@ public enum SMSRules {
     /// A code that nobody can predict: all of the million codes are equally likely.
     public static func makeCode(_ random: RandomSource) -> [UInt8] {
         while true {
-            let value = random.bytes(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+            let value = random.bytes(4).bigEndianNumber
             // The greatest multiple of a million that fits; values above it would make some codes likelier.
             guard value < 4_294_000_000 else { continue }
             let digits = [UInt8](String(value % 1_000_000).utf8)

@@ -183,7 +183,7 @@ struct Registry {
     private static func hash(_ service: UnsafeRawBufferPointer, _ method: UnsafeRawBufferPointer) -> UInt64 {
         func tail(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
             if bytes.count >= 8 { return bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self) }
-            return bytes.reduce(0) { $0 << 8 | UInt64($1) }
+            return bytes.bigEndianNumber
         }
         let length = UInt64(service.count) << 32 | UInt64(method.count)
         return tail(service) &* 0x9E37_79B9_7F4A_7C15 ^ tail(method) &* 0xC2B2_AE3D_27D4_EB4F ^ length

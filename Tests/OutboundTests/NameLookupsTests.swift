@@ -106,11 +106,6 @@ import Testing
         pool.close()
     }
 
-    private func wait(until isTrue: () -> Bool) async throws {
-        for _ in 0..<1_000 where !isTrue() { try await Task.sleep(for: .milliseconds(10)) }
-        #expect(isTrue())
-    }
-
     @Test func `A name is looked up for a new connection, and not for one that is open`() async throws {
         try await run { scene in
             for _ in 0..<3 {
@@ -191,7 +186,7 @@ import Testing
             let mailError = await scene.mailError("silent.test", within: .milliseconds(300))
             #expect(mailError as? SMTPError == .transient(code: 0, .timedOut))
             #expect(try await scene.get("known.test").status == 200)
-            try await wait { scene.resolver.lookups.value == 3 }
+            try await until { scene.resolver.lookups.value == 3 }
             #expect(scene.resolver.endedCount == 0)
         }
     }
@@ -210,12 +205,12 @@ import Testing
             ] as [(Text, OutboundError)] {
                 #expect(await look(tenant) == error)
             }
-            try await wait { scene.resolver.lookups.value == 4 }
+            try await until { scene.resolver.lookups.value == 4 }
             #expect(await scene.mailError("known.test") as? OutboundError == .overloaded)
             // What needs no lookup goes on.
             #expect(try await scene.get("127.0.0.1", tenant: "d").status == 200)
             scene.resolver.open()
-            try await wait { scene.resolver.endedCount == 4 }
+            try await until { scene.resolver.endedCount == 4 }
             #expect(try await scene.getOnceAPlaceIsFree("known.test").status == 200)
         }
     }
@@ -233,7 +228,7 @@ import Testing
             }
             #expect(inVain == .overloaded && scene.lookups.waitingCount == 0)
             let waiting = Task { try await scene.get("known.test", tenant: "c", timeout: .seconds(20)) }
-            try await wait { scene.lookups.waitingCount == 1 }
+            try await until { scene.lookups.waitingCount == 1 }
             scene.resolver.open()
             #expect(try await waiting.value.status == 200)
             #expect(scene.resolver.lookups.value == 3)

@@ -82,11 +82,6 @@ import Testing
         pool.close()
     }
 
-    private func wait(until isTrue: () -> Bool) async throws {
-        for _ in 0..<1_000 where !isTrue() { try await Task.sleep(for: .milliseconds(20)) }
-        #expect(isTrue())
-    }
-
     private func cancel(_ tasks: [Task<Void, any Error>]) async {
         for task in tasks {
             task.cancel()
@@ -108,7 +103,7 @@ import Testing
     @Test func `One tenant does not take every thread`() async throws {
         try await run(places: 1) { scene in
             let slow = Task { _ = try await scene.get("/silent") }
-            try await wait { scene.server.requestCount("/silent") == 1 }
+            try await until { scene.server.requestCount("/silent") == 1 }
             await expectNoPlace(scene)
             #expect(try await scene.get(tenant: "other").status == 200)
             await cancel([slow])
@@ -119,7 +114,7 @@ import Testing
     @Test func `Work that holds its thread keeps its place when nobody waits for it any more`() async throws {
         try await run(places: 1) { scene in
             let given = scene.work()
-            try await wait { scene.gate.enteredCount == 1 }
+            try await until { scene.gate.enteredCount == 1 }
             await cancel([given])
             await expectNoPlace(scene)
             #expect(try await scene.get(tenant: "other").status == 200)
@@ -132,7 +127,7 @@ import Testing
         try await run(places: 1) { scene in
             // The server waits for a request, and the client for the greeting of a mail server.
             let mail = Task { try await scene.mail(port: scene.server.port) }
-            try await wait { scene.server.connectionCount == 1 }
+            try await until { scene.server.connectionCount == 1 }
             await expectNoPlace(scene)
             #expect(await mailError(scene, tenant: "other") is SMTPError)
             await cancel([mail])
@@ -147,7 +142,7 @@ import Testing
             let mails = (0..<4).map { number in
                 Task { try await scene.mail(port: scene.server.port, tenant: Text("mail-\(number)")) }
             }
-            try await wait { scene.server.connectionCount == 2 }
+            try await until { scene.server.connectionCount == 2 }
             #expect(try await scene.get(tenant: "other").status == 200)
             for mail in mails { mail.cancel() }
             for mail in mails { _ = await mail.result }
@@ -170,7 +165,7 @@ import Testing
     @Test func `Work that never begins gives its place back`() async throws {
         try await run(places: 2) { scene in
             let holding = [scene.work(tenant: "a"), scene.work(tenant: "b")]
-            try await wait { scene.gate.enteredCount == 2 }
+            try await until { scene.gate.enteredCount == 2 }
             // Both threads are held, so this work waits.
             await cancel([scene.work(), scene.work()])
             let waiting = [scene.work(), scene.work(deadline: .now.advanced(by: .milliseconds(1)))]

@@ -19,15 +19,6 @@ import Wire
         }
     }
 
-    /// Returns when the streams have sent so many messages.
-    private static func until(_ carrier: MemoryCarrier, hasSent count: Int) async throws {
-        for _ in 0..<2_000 {
-            if await carrier.streamedCount >= count { return }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        Issue.record("\(count) messages were not sent")
-    }
-
     private static func append(_ kinds: [EventKind], to tenantID: Text, _ server: TestServer) async throws {
         let now = server.project.clock.now()
         try await server.project.store.write { transaction in
@@ -46,10 +37,10 @@ import Wire
                     "postern.v1.Audit/WatchEvents", [request.encoded()], kind: .remoteClosed,
                     authorization: authorization, answersMax: 2)
             }
-            try await Self.until(carrier, hasSent: 1)
+            try await until("streams have sent 1") { await carrier.streamedCount >= 1 }
             let others = [EventKind](repeating: .userCreated, count: 3 * StreamCall.wokenRowsMax)
             try await Self.append(others + [.userDeleted], to: "acme", server)
-            try await Self.until(carrier, hasSent: 2)
+            try await until("streams have sent 2") { await carrier.streamedCount >= 2 }
             // One turn for the first look, and one for what the woken stream did not read.
             #expect(await carrier.workTurnCount == 2)
             // The client goes away at the next look.
@@ -67,7 +58,7 @@ import Wire
                     kind: .remoteClosed, authorization: authorization, answersMax: 5)
             }
             // A snapshot, and a first message that says how far it is.
-            try await Self.until(carrier, hasSent: 2)
+            try await until("streams have sent 2") { await carrier.streamedCount >= 2 }
             try await RevocationTests.fillLog(of: server)
             let answers = try await stream.value.messages.map { try TokensWatchRevocationsResponse(decoding: $0) }
             #expect(answers.map(\.revocations.count) == [0, 0, StreamCall.wokenRowsMax, 500, 500])

@@ -98,8 +98,7 @@ import Testing
             await #expect(throws: StoreError.journal(.outcomeUnknown)) {
                 try await store.write { try $0.put(JournaledNodes.values, [1], [2]) }
             }
-            for _ in 0..<4_000 where ailment.failedCount < 6 { try await Task.sleep(for: .milliseconds(5)) }
-            #expect(ailment.failedCount >= 6)
+            try await until { ailment.failedCount >= 6 }
             #expect(troubles.withLock { $0 } == [StoreTrouble.journalAway])
             // The first entry was sent over a connection that had been of use.
             #expect(connected.withLock { $0.dropFirst().allSatisfy { !$0 } })

@@ -70,12 +70,3 @@ extension LoopServer {
         return Int(count.value)
     }
 }
-
-/// Waits until `isSo`; fails after 10 seconds.
-func until(_ isSo: () -> Bool) async throws {
-    for _ in 0..<2_000 {
-        if isSo() { return }
-        try await Task.sleep(for: .milliseconds(5))
-    }
-    Issue.record("it did not become so")
-}

@@ -1,5 +1,6 @@
 // The checks that a key from outside must pass before it is used for anything.
 
+import Base
 import COpenSSL
 
 /// How thoroughly a key from outside is checked before it is used.
@@ -26,7 +27,7 @@ enum KeySoundness {
             // RFC 8017 requires an odd exponent; no honest key has one below 65537 (NIST SP 800-56B) or beyond 32 bits.
             let exponent = try key.integer(OSSL_PKEY_PARAM_RSA_E)
             guard exponent.count <= 4 else { throw .outOfRange }
-            let value = exponent.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+            let value = exponent.bigEndianNumber
             guard value >= 65_537, !value.isMultiple(of: 2) else { throw .outOfRange }
             let modulus = try key.integer(OSSL_PKEY_PARAM_RSA_N)
             if hasSmallFactor(modulus: modulus) || isOfROCAGenerator(modulus: modulus) { throw .unsoundKey }

@@ -4,39 +4,23 @@ import Synchronization
 /// The named hash specs that all imports hold together. An import holds its specs until its stream ends, and a tenant
 /// may have thousands of streams, which nothing else counts.
 ///
-/// A tenant gets another place only while it holds fewer places than are free: one tenant alone gets half of them.
-/// Nobody waits for a place, because an import may hold its specs for hours. Any thread.
+/// The places are shared by tenants as `SharedPlaces` says. Nobody waits for a place, because an import may hold its
+/// specs for hours. Any thread.
 public final class HashSpecPlaces: Sendable {
-    private struct State: Sendable {
-        var freeCount: Int
-        /// Without tenants that hold none.
-        var counts: [Text: Int] = [:]
-    }
+    private let places: Mutex<SharedPlaces>
 
-    private let state: Mutex<State>
-
-    init(countMax: Int) { state = Mutex(State(freeCount: countMax)) }
+    init(countMax: Int) { places = Mutex(SharedPlaces(countMax: countMax)) }
 
     /// The places that are free.
-    public var freeCount: Int { state.withLock { $0.freeCount } }
+    public var freeCount: Int { places.withLock { $0.freeCount } }
 
     /// SERVER_OVERLOADED.
     fileprivate func take(_ tenantID: Text) throws(Failure) {
-        let isTaken = state.withLock { state in
-            guard state.counts[tenantID, default: 0] < state.freeCount else { return false }
-            state.counts[tenantID, default: 0] += 1
-            state.freeCount -= 1
-            return true
-        }
-        guard isTaken else { throw .tooManyHashSpecs }
+        guard places.withLock({ $0.take(tenantID) }) else { throw .tooManyHashSpecs }
     }
 
     fileprivate func leave(_ count: Int, of tenantID: Text) {
-        state.withLock { state in
-            let rest = state.counts[tenantID, default: 0] - count
-            state.counts[tenantID] = rest > 0 ? rest : nil
-            state.freeCount += count
-        }
+        places.withLock { $0.leave(count, of: tenantID) }
     }
 }
 

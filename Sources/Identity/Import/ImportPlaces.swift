@@ -8,8 +8,7 @@ import Synchronization
 /// decoded users are counted nowhere, and take many times as much memory: 500 users with nothing but an identifier are
 /// three kilobytes undecoded.
 ///
-/// A tenant takes another place only while it has fewer places than are free, as in the writer's queue (`WriteLines`):
-/// a tenant alone gets half of them, and another tenant still finds one. Any thread.
+/// The places are shared by tenants as `SharedPlaces` says. Any thread.
 ///
 /// ```swift
 /// let place = try await places.take(tenantID)
@@ -22,38 +21,26 @@ public final class ImportPlaces: Sendable {
     }
 
     private struct State: Sendable {
-        var freeCount: Int
-        /// Without tenants that have none.
-        var counts: [Text: Int] = [:]
+        var places: SharedPlaces
         var waiters = FairQueue<Waiter>()
-
-        /// Whether there was room for the tenant.
-        mutating func take(_ tenantID: Text) -> Bool {
-            guard counts[tenantID, default: 0] < freeCount else { return false }
-            counts[tenantID, default: 0] += 1
-            freeCount -= 1
-            return true
-        }
 
         /// Frees a place. Returns those who have a place now.
         mutating func leave(_ tenantID: Text) -> [Waiter] {
-            let count = counts[tenantID, default: 0] - 1
-            counts[tenantID] = count > 0 ? count : nil
-            freeCount += 1
+            places.leave(of: tenantID)
             var next: [Waiter] = []
-            while let waiter = popFirst(), take(waiter.tenantID) { next.append(waiter) }
+            while let waiter = popFirst(), places.take(waiter.tenantID) { next.append(waiter) }
             return next
         }
 
         private mutating func popFirst() -> Waiter? {
-            let (counts, freeCount) = (counts, freeCount)
-            return waiters.popFirst { waiter, _ in counts[waiter.tenantID, default: 0] < freeCount }
+            let places = places
+            return waiters.popFirst { waiter, _ in places.hasRoom(for: waiter.tenantID) }
         }
     }
 
     private let state: Mutex<State>
 
-    init(countMax: Int) { state = Mutex(State(freeCount: countMax)) }
+    init(countMax: Int) { state = Mutex(State(places: SharedPlaces(countMax: countMax))) }
 
     /// The batches that wait for a place.
     public var waitingCount: Int { state.withLock { $0.waiters.count } }
@@ -62,7 +49,7 @@ public final class ImportPlaces: Sendable {
     public func take(_ tenantID: Text) async throws -> ImportPlace {
         let waiter = state.withLock { state -> Waiter? in
             // Nobody of the tenant is overtaken: while one waits, there is no room for another.
-            if state.take(tenantID) { return nil }
+            if state.places.take(tenantID) { return nil }
             let waiter = Waiter(tenantID: tenantID)
             state.waiters.append(waiter, tenant: tenantID)
             return waiter

@@ -112,7 +112,7 @@ extension [UInt8] {
     }
 
     fileprivate func bigEndian64(at offset: Int) -> UInt64 {
-        self[offset..<offset + 8].reduce(0) { $0 << 8 | UInt64($1) }
+        self[offset..<offset + 8].bigEndianNumber
     }
 
     /// At most nine bytes; the ninth holds eight bits.

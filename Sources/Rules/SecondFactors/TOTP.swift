@@ -15,7 +15,7 @@ public enum TOTP {
         let tag = withUnsafeBytes(of: counter.bigEndian) { HMACSHA1.tag(of: $0, key: secret) }
         // Proof: a tag has 20 bytes, and the offset is below 16.
         let offset = Int(tag[HMACSHA1.tagByteCount - 1] & 15)
-        var value = tag[offset..<offset + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) } & 0x7FFF_FFFF
+        var value = tag[offset..<offset + 4].bigEndianNumber & 0x7FFF_FFFF
         var code = [UInt8](repeating: 0, count: digits)
         for index in code.indices.reversed() {
             // Proof: the index is one of the array, and a digit is below 10.

@@ -85,7 +85,7 @@ struct MessageDecoder {
             }
         guard let width else { return try varints(bytes) }
         return stride(from: 0, to: bytes.count - bytes.count % width, by: width).map { start in
-            bytes[start..<start + width].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            bytes[start..<start + width].reversed().bigEndianNumber
         }
     }
 

@@ -236,7 +236,7 @@ private struct ImportName: Hashable {
 
     static func all(of user: ImportUser) -> [ImportName] {
         var names = [ImportName("uid", user.uid)]
-        let email = user.email.bytes.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
+        let email = user.email.bytes.lowercasedASCII
         if !email.isEmpty { names.append(ImportName("email", Text(unchecked: email))) }
         if !user.phoneNumber.isEmpty { names.append(ImportName("phone number", user.phoneNumber)) }
         for provider in user.providers where !["password", "phone"].contains(provider.providerID) {

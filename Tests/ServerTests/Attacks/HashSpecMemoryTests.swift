@@ -28,19 +28,14 @@ import Testing
             let places = server.project.imports.specPlaces
             #expect(places.freeCount == 3)
             try first.end()
-            try await Self.wait(until: 7, areFreeIn: places)
+            // A stream is answered shortly before its import is gone.
+            try await until { places.freeCount == 7 }
             let again = try begin("first", holding: 3)
             #expect(try again.answer().checkpoint == 0)
             expectRefusal("SERVER_OVERLOADED") { _ = try begin("first", holding: 5).answer() }
             // The places that the refused import had taken are free again.
-            try await Self.wait(until: 4, areFreeIn: places)
+            try await until { places.freeCount == 4 }
         }
-    }
-
-    /// A stream is answered shortly before its import is gone.
-    private static func wait(until count: Int, areFreeIn places: HashSpecPlaces) async throws {
-        for _ in 0..<2_000 where places.freeCount != count { try await Task.sleep(for: .milliseconds(5)) }
-        #expect(places.freeCount == count)
     }
 
     private static func spec(_ name: Text, rounds: Int32) -> NamedHashSpec {

@@ -60,14 +60,9 @@ import Transport
         for (number, client) in clients.enumerated() where memory.pressure < .scarce {
             let stream = try ImportTests.Stream(client, batch(number))
             first = first ?? stream
-            await until("a batch is read") { streams.value > number || memory.pressure >= .scarce }
+            try await until("a batch is read") { streams.value > number || memory.pressure >= .scarce }
         }
         return try #require(first)
-    }
-
-    private static func until(_ what: Comment, _ isSo: () -> Bool) async {
-        for _ in 0..<2_000 where !isSo() { try? await Task.sleep(for: .milliseconds(5)) }
-        #expect(isSo(), what)
     }
 
     @Test(.timeLimit(.minutes(2)))
@@ -88,7 +83,7 @@ import Transport
             #expect(memory.pressure == .scarce)
             // One tenant has half of the places. Its other batches are not decoded.
             let places = Limits().administration.importBatchesAtOnceMax
-            await Self.until("others wait") { server.project.imports.places.waitingCount > places / 8 }
+            try await until("others wait") { server.project.imports.places.waitingCount > places / 8 }
             for client in victim {
                 // The request is read whole before it is refused.
                 expectRefusal("TOO_MANY_ITEMS") {
