@@ -278,10 +278,10 @@ public struct Limits: Sendable {
 
     // Refusals
     public var denialsKeptPerTenant = 10_000
-    /// The refusals of all tenants: 1 GiB of records of at most 268 bytes. Each tenant keeps its last
-    /// `denialsKeptAtLeast` in any case.
+    /// Of all tenants: 1 GiB of records of at most 268 bytes. Each tenant keeps its last `denialsKeptAtLeast`.
     public var denialsKeptInAll = 4_000_000
     public var denialsKeptAtLeast = 100
+    public var denialCountsKept = Duration.days(90)
     public var denialsRecordedPerSecond = 200
 
     // API keys, and calls that are refused because of their credential

@@ -113,7 +113,8 @@ private final class LineWriter: @unchecked Sendable {
     private let onTrouble: @Sendable (FileError?) -> Void
     /// Lines that were lost and are not reported yet.
     private var unreportedCount = 0
-    private var isInTrouble = false
+    private var isWritingInTrouble = false
+    private var isOpeningInTrouble = false
 
     init(
         output: consuming LineOutput, noteOfDropped: @escaping @Sendable (Int) -> [UInt8],
@@ -127,9 +128,9 @@ private final class LineWriter: @unchecked Sendable {
     func reopen() {
         do throws(FileError) {
             try output.reopen()
-            note(nil)
+            note(nil, in: \.isOpeningInTrouble)
         } catch {
-            note(error)
+            note(error, in: \.isOpeningInTrouble)
         }
     }
 
@@ -139,7 +140,7 @@ private final class LineWriter: @unchecked Sendable {
         if !lines.isEmpty {
             let result = output.write(lines)
             lostCount = result.lostCount
-            note(result.error)
+            note(result.error, in: \.isWritingInTrouble)
         }
         unreportedCount += lostCount + droppedCount
         if unreportedCount > 0, lostCount == 0, output.write(noteOfDropped(unreportedCount)).error == nil {
@@ -148,9 +149,11 @@ private final class LineWriter: @unchecked Sendable {
         return lostCount
     }
 
-    private func note(_ error: FileError?) {
-        guard isInTrouble != (error != nil) else { return }
-        isInTrouble = error != nil
-        onTrouble(error)
+    /// Tells that a kind of trouble begins, or that none is left: a file that was opened again may be on a disk that is
+    /// still full, and lines that are written may still go to the file of before.
+    private func note(_ error: FileError?, in trouble: ReferenceWritableKeyPath<LineWriter, Bool>) {
+        guard self[keyPath: trouble] != (error != nil) else { return }
+        self[keyPath: trouble] = error != nil
+        if error != nil || !(isWritingInTrouble || isOpeningInTrouble) { onTrouble(error) }
     }
 }

@@ -588,9 +588,10 @@ static const PosternField postern__store__v1__stored_oob_code__fields[] = {
     [30] = {"factor_id", 0, 0, 9, 2, 0, 11, 0, 0},
     [31] = {"factor_ids", 0, 0, 9, 2, 1, 0, 0, 0},
     [32] = {"lists_factors", 0, 0, 4, 0, 0, 12, 0, 0},
+    [33] = {"pending_sign_in_id", 0, 0, 8, 2, 0, 13, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_oob_code__table = {
-    &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 33, 0, 0,
+    &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 34, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_outbox_message__fields[] = {
@@ -1193,9 +1194,10 @@ static const PosternField postern__v1__tenants_list_denials_response__fields[] =
     [1] = {"denials", &postern__v1__denial__table, 0, 10, 2, 1, 0, 0, 0},
     [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
     [3] = {"counts", &postern__v1__denial_count__table, 0, 10, 2, 1, 0, 0, 0},
+    [4] = {"counts_cut_before_micros", 0, 0, 1, 0, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__tenants_list_denials_response__table = {
-    &postern__v1__tenants_list_denials_response__descriptor, postern__v1__tenants_list_denials_response__fields, 4, 0, 0,
+    &postern__v1__tenants_list_denials_response__descriptor, postern__v1__tenants_list_denials_response__fields, 5, 0, 0,
 };
 
 static const PosternField postern__v1__tenants_list_all_denials_request__fields[] = {
@@ -2447,9 +2449,11 @@ static const PosternField postern__store__v1__stored_pending_sign_in__fields[] =
     [16] = {"hook_claims_json", 0, 0, 8, 2, 0, 15, 0, 0},
     [17] = {"method_switch", 0, 0, 9, 2, 0, 16, 0, 0},
     [18] = {"raw_id", 0, 0, 9, 2, 0, 17, 0, 0},
+    [19] = {"service_account_id", 0, 0, 9, 2, 0, 18, 0, 0},
+    [20] = {"service_account_key_id", 0, 0, 9, 2, 0, 19, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_pending_sign_in__table = {
-    &postern__store__v1__stored_pending_sign_in__descriptor, postern__store__v1__stored_pending_sign_in__fields, 19, 0, 0,
+    &postern__store__v1__stored_pending_sign_in__descriptor, postern__store__v1__stored_pending_sign_in__fields, 21, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_service_account__fields[] = {

@@ -6,12 +6,14 @@ public import Store
 /// The idempotency of a change, which must happen once even if the request is repeated. The change is identified by
 /// (caller, tenant, method, idempotency-key); a hash of the request shows whether exactly the same was asked.
 ///
-/// The record is written in the change's own transaction, so that there is never one without the other. It is kept for
-/// `Limits.idempotencyLifetime` and never holds a secret.
+/// The record is written in the change's own transaction, so that there is never one without the other. Only a change
+/// that takes several writes has it in a last write of its own. The record is kept for `Limits.idempotencyLifetime` and
+/// never holds a secret.
 public struct Idempotency: Sendable {
-    let recordKey: HashKey
+    private(set) var recordKey: HashKey
     let requestHash: [UInt8]
-    let tenantID: Text
+    /// The tenant that the record belongs to, and whose bytes it counts in.
+    let owner: Text
     /// Hash of the caller and the end user; empty where the request is about no end user.
     let subject: [UInt8]
     let limits: Limits
@@ -20,12 +22,14 @@ public struct Idempotency: Sendable {
     /// change made.
     let attemptHash: [UInt8]
 
+    /// `owner`: the tenant that the record belongs to; nil: the tenant that the request is about.
+    ///
     /// `request` is the message's bytes; they are kept as an HMAC only, because they may hold a password. `endUser`
     /// tells the request's end user from the caller's other end users; it is empty where the request is about no end
     /// user.
     public init(
-        key: UnsafeRawBufferPointer, caller: Text, tenantID: Text, method: String, request: UnsafeRawBufferPointer,
-        endUser: [UInt8], hashKey: HMACKey, limits: Limits
+        key: UnsafeRawBufferPointer, caller: Text, tenantID: Text, owner: Text? = nil, method: String,
+        request: UnsafeRawBufferPointer, endUser: [UInt8], hashKey: HMACKey, limits: Limits
     ) throws(Failure) {
         guard (1...limits.idempotencyKeyMax).contains(key.count) else {
             throw Failure(
@@ -34,7 +38,7 @@ public struct Idempotency: Sendable {
         }
         self.recordKey = Self.recordKey([UInt8](key), caller: caller, tenantID: tenantID, method: method)
         self.requestHash = hashKey.tag(of: request)
-        self.tenantID = tenantID
+        self.owner = owner ?? tenantID
         self.subject = endUser.isEmpty ? [] : Array(Digest.sha256(caller.bytes + [0] + endUser).prefix(16))
         self.limits = limits
         let attempt = key.count == 32 ? Hex.decode(Array(key)) : nil
@@ -45,6 +49,13 @@ public struct Idempotency: Sendable {
         var parts = caller.bytes + [0] + tenantID.bytes + [0]
         parts += [UInt8](method.utf8) + [0]
         return HashKey(Digest.sha256(parts + key))
+    }
+
+    /// The idempotency of a later step of the same request, which keeps an answer of its own.
+    func step(_ name: String) -> Idempotency {
+        var step = self
+        step.recordKey = HashKey(Digest.sha256(recordKey.hash + [UInt8](name.utf8)))
+        return step
     }
 }
 
@@ -104,7 +115,7 @@ extension ReadTransaction {
     fileprivate func idempotencyCount(_ idempotency: Idempotency) throws -> Int64 {
         guard !idempotency.subject.isEmpty else { return 0 }
         return try get(
-            Tables.idempotencyCountsBySubject, TenantHashKey(idempotency.tenantID, idempotency.subject))?.count ?? 0
+            Tables.idempotencyCountsBySubject, TenantHashKey(idempotency.owner, idempotency.subject))?.count ?? 0
     }
 }
 
@@ -119,6 +130,32 @@ extension Resources {
     /// The answer of the same request if it was done before, as `answeringRepeat` kept it. IDEMPOTENCY_KEY_REUSED.
     func earlierAnswer<Answer: Message>(to origin: Origin) throws -> Answer? {
         try earlier(origin).map { try Answer(decoding: $0.answer) }
+    }
+
+    /// Runs a change that takes several writes, or returns the earlier answer if the same request was done before.
+    /// IDEMPOTENCY_KEY_REUSED if the key came with another request. With `validateOnly` no answer is looked up or kept.
+    ///
+    /// The answer is kept in a write of its own, which comes last. A change that ends early keeps no answer, and its
+    /// repeat runs `body` again: so `body` must leave alone what is done already. An answer above
+    /// `Limits.pageBytesMax` is kept as `shortened` makes it.
+    func answeringRepeat<Answer: Message>(
+        ofSeveralWrites origin: Origin, validateOnly: Bool = false, for purpose: WritePurpose = .growth,
+        shortened: (Answer) -> Answer = { $0 }, _ body: () async throws -> Answer
+    ) async throws -> Answer {
+        guard !validateOnly, let idempotency = origin.idempotency else { return try await body() }
+        if let again: Answer = try earlierAnswer(to: origin) { return again }
+        let answer = try await body()
+        let isShort = answer.encodedByteCount <= limits.pageBytesMax
+        let kept = (isShort ? answer : shortened(answer)).encoded()
+        let now = clock.now()
+        return try await store.write(for: purpose) { transaction in
+            // If the same request came twice at once, both get the answer of the one that was done first.
+            if let record = try transaction.reading.earlier(idempotency) { return try Answer(decoding: record.answer) }
+            // The tenant may have been deleted since the last write. Nothing would remove a new row of it.
+            try transaction.reading.requireLiveTenant(idempotency.owner)
+            try transaction.keep(idempotency, StoredIdempotency(answer: kept), now: now)
+            return answer
+        }
     }
 }
 
@@ -186,12 +223,12 @@ extension WriteTransaction {
                 throw Failure.tooManyIdempotencyKeys(idempotency.limits)
             }
             try put(
-                Tables.idempotencyCountsBySubject, TenantHashKey(idempotency.tenantID, idempotency.subject),
+                Tables.idempotencyCountsBySubject, TenantHashKey(idempotency.owner, idempotency.subject),
                 StoredCount(count: count + 1))
         }
         var record = wanted
         record.requestHash = idempotency.requestHash
-        record.tenantID = idempotency.tenantID
+        record.tenantID = idempotency.owner
         record.subject = idempotency.subject
         record.madeAtMicros = now.microseconds
         try put(Tables.idempotency, idempotency.recordKey, record)

@@ -9,7 +9,7 @@ public struct Origin: Sendable {
     /// The caller's address.
     public let peerAddress: Text
     /// The change's idempotency key, if the caller gave one.
-    public let idempotency: Idempotency?
+    public private(set) var idempotency: Idempotency?
     /// The device, by which a user can tell a new session from others.
     public var device = Device()
 
@@ -43,6 +43,13 @@ public struct Origin: Sendable {
     func on(_ device: Device) -> Origin {
         var origin = self
         origin.device = device
+        return origin
+    }
+
+    /// The origin of a later step of the same request, which keeps an answer of its own under the request's key.
+    func inStep(_ name: String) -> Origin {
+        var origin = self
+        origin.idempotency = idempotency?.step(name)
         return origin
     }
 

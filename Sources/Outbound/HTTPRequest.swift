@@ -33,6 +33,10 @@ public struct HTTPRequest: Sendable {
     /// Whether the body of an answer matters. Where it does not, a status of success is the whole answer: its body may
     /// be too long, too slow or cut off, and is left out.
     public var isBodyNeeded = true
+    /// Whether an answer whose body is too long, too slow or cut off is returned all the same, with its status and
+    /// `bodyError`. Without this, such an answer is an error like a server that cannot be reached. A redirection stays
+    /// an error.
+    public var keepsStatus = false
 
     public init(_ url: HTTPURL, method: Method = .get, fields: [Field] = [], policy: NetworkPolicy) {
         self.url = url
@@ -65,6 +69,8 @@ public struct HTTPAnswer: Sendable {
     /// The `max-age` of Cache-Control; zero for no-store and no-cache, nil if the answer states none.
     public var maxAge: Duration?
     public var body: [UInt8]
+    /// The reason why the whole body did not come, if the request `keepsStatus`. The body is then empty.
+    public var bodyError: OutboundError?
 
     public init(status: Int, contentType: Text = .empty, maxAge: Duration? = nil, body: [UInt8] = []) {
         self.status = status

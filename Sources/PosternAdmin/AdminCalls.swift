@@ -22,6 +22,17 @@ func sendOnce<Request, Answer>(
     return try await send(request, options)
 }
 
+extension CallOptions {
+    /// The options for one call of a change that takes several calls. Each of them is a request of its own. So only the
+    /// first has the caller's idempotency key, and the others have the key with their number: `key/2`, `key/3`.
+    func ofCall(_ number: Int) -> CallOptions {
+        guard number > 1, !idempotencyKey.isEmpty else { return self }
+        var options = self
+        options.idempotencyKey = Text("\(idempotencyKey)/\(number)")
+        return options
+    }
+}
+
 private func randomHex() -> String { String(UInt64.random(in: .min ... .max), radix: 16) }
 
 /// Returns a message that every answer holds. Throws MALFORMED_RESPONSE when it is missing.

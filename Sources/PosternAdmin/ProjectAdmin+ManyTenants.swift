@@ -20,6 +20,7 @@ extension ProjectAdmin {
     /// tenant; the change is nil for a tenant that had these settings already.
     ///
     /// With `validateOnly` nothing is changed. A call that fails has changed the earlier tenants; it may be repeated.
+    /// An idempotency key in the options is sent with a number behind it after the first page.
     public func updateTenants(
         where filter: TenantFilter?, _ change: TenantSettingsChange, validateOnly: Bool = false,
         options: CallOptions = .init()
@@ -28,9 +29,10 @@ extension ProjectAdmin {
         var request = TenantsUpdateManyRequest(
             filter: filter, allTenants: filter == nil, tenant: fields.message, updateMask: fields.mask,
             validateOnly: validateOnly)
-        var results: [TenantUpdateResult] = []
+        var (results, callCount) = ([TenantUpdateResult](), 0)
         repeat {
-            let page = try await tenants.updateMany(request, options: options)
+            callCount += 1
+            let page = try await tenants.updateMany(request, options: options.ofCall(callCount))
             results += page.results
             request.pageToken = page.nextPageToken
         } while !request.pageToken.isEmpty
@@ -40,7 +42,8 @@ extension ProjectAdmin {
     /// Copies settings from one tenant to another. `paths`: names of settings, as in `update_mask`; empty: all settings
     /// that can be copied. Identity providers and the delivery of mail and SMS are not copied.
     ///
-    /// Throws TEMPLATE_NOT_FOUND, TENANT_NOT_FOUND, and INVALID_UPDATE_MASK for a setting that is not copied.
+    /// Throws TEMPLATE_NOT_FOUND, also for an empty `templateID`, because the default pool is no template;
+    /// TENANT_NOT_FOUND; and INVALID_UPDATE_MASK for a setting that is not copied.
     @discardableResult
     public func copySettings(
         from templateID: Text, to tenantID: Text, paths: [Text] = [], options: CallOptions = .init()

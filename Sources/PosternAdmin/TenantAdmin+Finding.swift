@@ -70,7 +70,8 @@ extension TenantAdmin {
     ///
     /// `claimsPatch` is a JSON object that is merged into the custom claims; null removes a claim. With `validateOnly`
     /// nothing is changed. Returns how many users were changed, and the users that could not be changed. A call that
-    /// fails has changed the earlier users; it may be repeated.
+    /// fails has changed the earlier users; it may be repeated. An idempotency key in the options is sent with a number
+    /// behind it after the first page.
     public func updateUsers(
         where conditions: UserConditions?, disabled: Bool? = nil, claimsPatch: Text? = nil, revokeTokens: Bool = false,
         validateOnly: Bool = false, options: CallOptions = .init()
@@ -82,9 +83,10 @@ extension TenantAdmin {
             tenantID: tenantID, pageSize: 500, query: conditions?.request, allUsers: conditions == nil,
             updateMask: ProtobufFieldMask(paths: paths), disabled: disabled ?? false,
             claimsPatchJSON: claimsPatch?.bytes ?? [], revokeTokens: revokeTokens, validateOnly: validateOnly)
-        var (changedCount, rejections) = (Int64(0), [BatchRejection]())
+        var (changedCount, rejections, callCount) = (Int64(0), [BatchRejection](), 0)
         repeat {
-            let answer = try await users.updateMany(request, options: options)
+            callCount += 1
+            let answer = try await users.updateMany(request, options: options.ofCall(callCount))
             changedCount += Int64(answer.changedCount)
             rejections += answer.rejections
             request.pageToken = answer.nextPageToken

@@ -58,7 +58,7 @@ extension TenantAdmin {
         let fields = change.fields
         let request = TenantsUpdateRequest(
             tenantID: tenantID, tenant: fields.message, updateMask: fields.mask, endSessionsWithoutSecondFactor: true)
-        let response = try await tenants.update(request, options: options)
+        let response = try await sendOnce(tenants.update, request, options)
         return (try required(response.tenant), response.endedSessionCount)
     }
 }

@@ -47,7 +47,7 @@ extension TenantAdmin {
         let fields = change.fields
         let request = TenantsUpdateRequest(
             tenantID: tenantID, tenant: fields.message, updateMask: fields.mask, expectedRevision: revision ?? 0)
-        return try await required(tenants.update(request, options: options).tenant)
+        return try await required(sendOnce(tenants.update, request, options).tenant)
     }
 }
 
@@ -79,13 +79,22 @@ extension TenantAdmin {
         }
     }
 
-    /// Returns how often each operation was refused, for each hour that the range touches.
+    /// Returns how often each operation was refused, for each hour that the range touches, the newest hour first. The
+    /// counts of an hour are deleted some time after 90 days. An older server returns the 1,000 oldest counts only.
     public func denialCounts(
         from: Timestamp? = nil, to: Timestamp? = nil, options: CallOptions = .init()
     ) async throws(Failure) -> [DenialCount] {
-        let request = TenantsListDenialsRequest(
+        var request = TenantsListDenialsRequest(
             tenantID: tenantID, fromMicros: from?.microseconds ?? 0, toMicros: to?.microseconds ?? 0, pageSize: 1)
-        return try await tenants.listDenials(request, options: options).counts
+        var counts: [DenialCount] = []
+        while true {
+            let page = try await tenants.listDenials(request, options: options)
+            counts += page.counts
+            let end = page.countsCutBeforeMicros
+            // Each answer goes further back, so that this ends whatever a server says.
+            guard end > 0, request.toMicros == 0 || end < request.toMicros else { return counts }
+            request.toMicros = end
+        }
     }
 
     /// Follows the refusals as they happen, without a gap. `sequence` is the last refusal to leave out: 0 begins with

@@ -80,9 +80,15 @@ public final class User: Sendable, Identifiable {
     public var photoURL: String? { account.photoURL.stringOrNil }
     /// The user's phone number in E.164 form. Nil: none.
     public var phoneNumber: String? { account.phoneNumber.stringOrNil }
-    /// True if this session is the only way into the account: it began anonymously, and no provider is linked. The
-    /// server has the same rule. A user whose last provider was removed is not anonymous, nor is a custom token's user.
-    public var isAnonymous: Bool { state.withLock { $0.account.providers.isEmpty && $0.tokens.areAnonymous } }
+    /// True if this session is the only way into the account: it began anonymously, no provider is linked, and no email
+    /// is proved. The server has the same rule, and also counts custom tokens that entered the account. A user whose
+    /// last provider was removed is not anonymous, nor is a custom token's user.
+    public var isAnonymous: Bool {
+        state.withLock { state in
+            let hasProvedEmail = !state.account.email.isEmpty && state.account.emailVerified
+            return state.account.providers.isEmpty && !hasProvedEmail && state.tokens.areAnonymous
+        }
+    }
     /// "Firebase", as in FirebaseAuth. The linked providers are in `providerData`.
     public var providerID: String { "Firebase" }
     /// The ways to sign in that are linked to the account.

@@ -15,8 +15,9 @@ public struct Account: Sendable, Equatable {
     /// When an import made the account; zero for other accounts. The uid may have been another account's before, so
     /// older device tokens do not count, however old the password and the factors are by the import.
     public var importedAt = Timestamp.zero
-    /// Whether an admin gave the account its email, or took the proof from it. This counts only while the email is
-    /// unproved: the person who proves it is the account's user then, also if the account has second factors.
+    /// Whether an admin, an import or a hook gave the account its email, or took the proof from it. This counts only
+    /// while the email is unproved: the person who proves it is the account's user then, also if the account has second
+    /// factors or ways back to other emails.
     public private(set) var isEmailSetByAdmin = false
     /// Why `user.tokensValidAfterMicros` was moved last; unspecified while it is the time when the account was made.
     public private(set) var tokensRevokedFor = SessionEnd.unspecified
@@ -71,6 +72,15 @@ public struct Account: Sendable, Equatable {
             && !signsInByCustomToken
     }
 
+    /// Whether the account has a way to sign in again that is known to be its user's. An email that the user only typed
+    /// is not: it may be misspelt or another person's, and nobody but its owner could sign in by it. Without such a
+    /// way, a user who began anonymously cannot be asked to log in again.
+    ///
+    /// Example: an anonymous user who adds an email has no such way, and has one once the email is proved.
+    public var hasSureWayIn: Bool {
+        !user.providers.isEmpty || signsInByCustomToken || !(user.email.isEmpty || hasTypedEmail)
+    }
+
     /// The ways to sign in after typing the email address, by the names of Identity Toolkit's `signinMethods`. "phone"
     /// is not one of them: a phone number is another identifier.
     public var signInMethodsByEmail: [Text] {
@@ -108,6 +118,14 @@ public struct Account: Sendable, Equatable {
     mutating func setUnprovedEmail(_ email: Email) {
         user.email = email.address
         user.emailVerified = false
+        isEmailSetByAdmin = false
+    }
+
+    /// Gives the account an email that it had before, or none. An admin's word about the present email says nothing
+    /// about the former one, which the user may have typed.
+    mutating func setFormerEmail(_ email: Text?, isVerified: Bool) {
+        user.email = email ?? .empty
+        user.emailVerified = email != nil && isVerified
         isEmailSetByAdmin = false
     }
 

@@ -21,46 +21,67 @@ public struct HookAnswer: Sendable {
 
     public init() {}
 
-    /// Reads `{"allow":true, …}`; nil for any other body. Unknown members are ignored.
+    /// The reason why an answer cannot be used. It holds no part of the answer, because that may be an end user's.
+    public struct Fault: Error, Sendable {
+        public let reason: String
+
+        fileprivate init(_ reason: String) { self.reason = reason }
+    }
+
+    /// Reads `{"allow":true, …}`. Unknown members are ignored. Throws for a body that cannot be used.
     ///
-    /// A refusal counts no matter what else the answer holds. The hook's message may repeat a text that the end user
-    /// typed, with a line feed in it: this must not make the answer a failure, which some hooks let pass.
-    public init?(_ body: [UInt8], limits: Limits) {
-        guard body.count <= Self.byteCountMax, let json = try? JSONValue(parsing: body, maxDepth: 8),
-            let isAllowed = json["allow"]?.bool
-        else { return nil }
+    /// A refusal counts no matter what else the answer holds: the hook's message may repeat a text that the end user
+    /// typed. For the same reason a body that cannot be used must never count as permission. It may be a refusal that
+    /// the end user made unreadable.
+    public init(_ body: [UInt8], limits: Limits) throws(Fault) {
+        let json = try Self.parsed(body)
+        guard let isAllowed = json["allow"]?.bool else { throw Fault("it has no member allow that is true or false") }
         let message: JSONValue? = json["message"].flatMap { $0.isNull ? nil : $0 }
         let line = message.flatMap(Self.line)
         guard isAllowed else {
             refusal = line ?? .empty
             return
         }
-        if message != nil, line == nil { return nil }
+        if message != nil, line == nil { throw Self.fault(of: "message") }
+        displayName = try Self.text("display_name", of: json)
+        photoURL = try Self.text("photo_url", of: json)
+        isEmailVerified = try Self.bool("email_verified", of: json)
+        isDisabled = try Self.bool("disabled", of: json) ?? false
         do throws(Failure) {
-            if let name = json["display_name"], !name.isNull {
-                guard let text = name.text else { return nil }
-                try Values.checkDisplayName(text, limits: limits)
-                displayName = text
-            }
-            if let url = json["photo_url"], !url.isNull {
-                guard let text = url.text else { return nil }
-                try Values.checkPhotoURL(text, limits: limits)
-                photoURL = text
-            }
+            if let displayName { try Values.checkDisplayName(displayName, limits: limits) }
+            if let photoURL { try Values.checkPhotoURL(photoURL, limits: limits) }
             customClaims = try Self.claims(json["custom_claims"], limits: limits)
             sessionClaims = try Self.claims(json["session_claims"], limits: limits)
         } catch {
-            return nil
-        }
-        if let isVerified = json["email_verified"], !isVerified.isNull {
-            guard let value = isVerified.bool else { return nil }
-            isEmailVerified = value
-        }
-        if let disabled = json["disabled"], !disabled.isNull {
-            guard let value = disabled.bool else { return nil }
-            isDisabled = value
+            throw Fault("its name, photo or claims are refused with \(error.reason)")
         }
     }
+
+    private static func parsed(_ body: [UInt8]) throws(Fault) -> JSONValue {
+        guard !body.isEmpty else { throw Fault("it is empty") }
+        guard body.count <= byteCountMax else { throw Fault("it is too long") }
+        do throws(JSONError) {
+            return try JSONValue(parsing: body, maxDepth: 8)
+        } catch {
+            throw Fault(error.description)
+        }
+    }
+
+    /// Nil for a member that is missing or null.
+    private static func text(_ name: Text, of json: JSONValue) throws(Fault) -> Text? {
+        guard let value = json[name], !value.isNull else { return nil }
+        guard let text = value.text else { throw fault(of: name) }
+        return text
+    }
+
+    /// Nil for a member that is missing or null.
+    private static func bool(_ name: Text, of json: JSONValue) throws(Fault) -> Bool? {
+        guard let value = json[name], !value.isNull else { return nil }
+        guard let bool = value.bool else { throw fault(of: name) }
+        return bool
+    }
+
+    private static func fault(of member: Text) -> Fault { Fault("its member \(member) has another form") }
 
     /// Nil for a message that is no text, too long, or more than one line.
     private static func line(_ message: JSONValue) -> Text? {

@@ -12,42 +12,61 @@ extension Caller {
         return key.scope?.tenants == .tenantID(tenantID)
     }
 
-    /// Checks that the key has no right that its maker does not have: a caller who makes a key, or a new secret of it,
-    /// can use it. INSUFFICIENT_PERMISSION.
+    /// Checks that a new key has no right that its maker does not have: the maker can use the key.
+    /// INSUFFICIENT_PERMISSION.
     ///
-    /// A project-admin may make any key. The end of a JWT or a certificate does not end the right to call, so only an
-    /// API key's own end and networks limit the keys that are made with it. `setsQuotas`: whether the call sets the
-    /// key's quotas; nil for a new key, whose quotas are set if it has any.
-    public func checkMayMake(_ key: ApiKey, setsQuotas: Bool? = nil) throws(Failure) {
+    /// A project-admin may make any key. Other admins make keys for one tenant only: a key for all tenants has no part
+    /// in a tenant's shared rates, and no tenant's limit counts it.
+    public func checkMayMake(_ key: ApiKey) throws(Failure) {
         if has(.projectAdmin) { return }
-        func refuse(_ what: String) -> Failure {
-            Failure(
-                .insufficientPermission, "A key may do no more than whoever makes it: \(what).",
-                metadata: [Failure.Entry("role", role.name)])
+        guard case .tenantID? = key.scope?.tenants else { throw refusal("its scope must be one tenant") }
+        try checkRights(of: key)
+        guard key.quotas ?? CallerQuotas() == CallerQuotas() else { throw quotasRefusal }
+    }
+
+    /// Checks that this administrator may get a new secret of a key, or make the key last longer or usable from more
+    /// networks: the key has no right that the administrator lacks, and no quota above the administrator's own.
+    /// INSUFFICIENT_PERMISSION. `setsQuotas`: whether the call sets the key's quotas.
+    public func checkMayRenew(_ key: ApiKey, setsQuotas: Bool = false, limits: QuotaLimits) throws(Failure) {
+        if has(.projectAdmin) { return }
+        try checkRights(of: key)
+        if setsQuotas { throw quotasRefusal }
+        guard !limits.allow(Caller(key), moreThan: self) else {
+            throw refusal("its quotas are above those of your credential")
         }
-        guard has(key.role) else { throw refuse("the role \(key.role.name) is above \(role.name)") }
-        if let tenantID, key.scope?.tenants != .tenantID(tenantID) { throw refuse("its scope must be your tenant") }
+    }
+
+    /// The end of a JWT or a certificate does not end the right to call, so only an API key's own end and networks
+    /// limit the keys that are made with it.
+    private func checkRights(of key: ApiKey) throws(Failure) {
+        guard has(key.role) else { throw refusal("the role \(key.role.name) is above \(role.name)") }
+        if let tenantID, key.scope?.tenants != .tenantID(tenantID) { throw refusal("its scope must be your tenant") }
         guard trustsEndUserIP || !key.trustedEndUserIP else {
-            throw refuse("trusted_end_user_ip is not yours to give")
+            throw refusal("trusted_end_user_ip is not yours to give")
         }
         guard exportsPasswordHashes || !key.exportPasswordHashes else {
-            throw refuse("export_password_hashes is not yours to give")
-        }
-        guard !(setsQuotas ?? (key.quotas ?? CallerQuotas() != CallerQuotas())) else {
-            throw refuse("quotas are set by a project-admin")
+            throw refusal("export_password_hashes is not yours to give")
         }
         guard hasSecret else { return }
         let own = shown
         if let end = own.expiresAt {
             guard key.expiresAtMicros != 0, key.expiresAtMicros <= end.microseconds else {
-                throw refuse("it must end with your key at the latest")
+                throw refusal("it must end with your key at the latest")
             }
         }
         guard !own.allowedNetworks.isEmpty else { return }
         let wanted = key.allowedAddresses.compactMap { IPNetwork($0.string) }
         let areWithin = wanted.allSatisfy { network in own.allowedNetworks.contains { $0.contains(network) } }
         guard !wanted.isEmpty, wanted.count == key.allowedAddresses.count, areWithin else {
-            throw refuse("its allowed_addresses must be within those of your key")
+            throw refusal("its allowed_addresses must be within those of your key")
         }
+    }
+
+    private var quotasRefusal: Failure { refusal("quotas are set by a project-admin") }
+
+    private func refusal(_ what: String) -> Failure {
+        Failure(
+            .insufficientPermission, "A key may do no more than whoever makes it: \(what).",
+            metadata: [Failure.Entry("role", role.name)])
     }
 }

@@ -112,9 +112,15 @@ extension StoredOobCode {
     /// The mailbox a code was sent to.
     public var recipient: Text { newEmail.isEmpty || requestType == .recoverEmail ? email : newEmail }
 
-    /// For a REJECT_EMAIL: the account's email before the code's twin was used; nil when it was the same, or there was
-    /// none.
-    public var formerEmail: Text? { newEmail.isEmpty || email.isEmpty ? nil : email }
+    /// For a REJECT_EMAIL whose twin was used: the account's email before that. Nil when there was none, and when it
+    /// was the same address, which is to be taken away. Nil also while the twin was not used: then the account did not
+    /// come to the address by this mail.
+    public var formerEmail: Text? {
+        guard applied, !newEmail.isEmpty, !email.isEmpty, Email(stored: email) != Email(stored: newEmail) else {
+            return nil
+        }
+        return email
+    }
 }
 
 extension Failure {

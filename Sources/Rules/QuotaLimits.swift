@@ -53,6 +53,24 @@ public struct QuotaLimits: Sendable {
         return Self.value(caller.quotas.writtenBytesPerHour, Int64(standard))
     }
 
+    /// Whether the quotas let `caller` do more than `other` in any way. Where neither has a quota that a project-admin
+    /// set, both have the defaults of their roles, which are not compared.
+    ///
+    /// | quota of `caller` | of `other` | more |
+    /// |---|---|---|
+    /// | 5 | 3 | yes |
+    /// | not set: 500 by default | 3 | yes |
+    /// | 5 | not set: 2,000 by default | no |
+    /// | not set | not set | no |
+    public func allow(_ caller: Caller, moreThan other: Caller) -> Bool {
+        func isMore(_ set: (CallerQuotas) -> Int64, _ limit: (Caller) -> Int64) -> Bool {
+            (set(caller.quotas) != 0 || set(other.quotas) != 0) && limit(caller) > limit(other)
+        }
+        return isMore({ $0.mutationsPerSecond }, { mutationsPerSecond($0) })
+            || isMore({ $0.writtenBytesPerHour }, { writtenBytesPerHour($0) })
+            || isMore({ $0.smsPerHour }, { smsPerHour($0) })
+    }
+
     private static func value(_ set: Int64, _ standard: Int64) -> Int64 { max(1, set > 0 ? set : standard) }
 }
 

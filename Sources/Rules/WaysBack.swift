@@ -27,31 +27,18 @@ public struct WaysBack: Sendable {
         throw .tooManyAttempts(retryAfter: Timestamp(microseconds: soonest) - now)
     }
 
-    /// The meaning of a proof of `email`, which the account has and nobody had proved before.
-    public func meaning(ofProving email: Text) -> ProofOfUnprovedEmail {
+    /// The meaning of a proof of `email`, which the account has without a proof. `isSetByAdmin`: see
+    /// `Account.isEmailSetByAdmin`.
+    public func meaning(ofProving email: Text, isSetByAdmin: Bool) -> ProofOfUnprovedEmail {
         if isEmpty { return .takesOver(nil) }
         guard let way = codes.first(where: { Email(stored: $0.email) == Email(stored: email) }) else {
-            return .isAnothers
+            return isSetByAdmin ? .entersKeepingWaysBack : .isAnothers
         }
         return .takesOver(way)
     }
 
-    /// Whether `code` is void once somebody proved an address of the account: by its way back `proved`, or in another
-    /// way where there is none (nil).
-    ///
-    /// The codes that remove a new second factor stay good if they were mailed to the proved address: a thief may have
-    /// enrolled the factor before changing the email.
-    public static func isVoid(_ code: StoredOobCode, onceProved proved: StoredOobCode?) -> Bool {
-        guard let proved else { return true }
-        switch code.requestType {
-        case .recoverEmail: return !isEarlier(code, proved)
-        case .revertSecondFactorAddition: return Email(stored: code.email) != Email(stored: proved.email)
-        default: return true
-        }
-    }
-
     /// Codes of older versions have no place; among those the time decides.
-    private static func isEarlier(_ code: StoredOobCode, _ other: StoredOobCode) -> Bool {
+    fileprivate static func isEarlier(_ code: StoredOobCode, _ other: StoredOobCode) -> Bool {
         (code.recoveryPlace, code.createdAtMicros) < (other.recoveryPlace, other.createdAtMicros)
     }
 }
@@ -60,10 +47,35 @@ public struct WaysBack: Sendable {
 public enum ProofOfUnprovedEmail: Sendable {
     /// The prover gets the account. If there is a way back to the same address, that one and the later ones are void.
     case takesOver(StoredOobCode?)
+    /// An admin, an import or a hook says that the address is the user's, and there are ways back to other addresses.
+    /// The prover gets the account with its factors, and the ways back stay. A thief may have moved the account to this
+    /// address, and must not void the code that the owner was sent by proving it.
+    case entersKeepingWaysBack
     /// The account is another person's, who came to this address without a proof: the account had another address,
     /// which was proved, or a back end signs its user in with custom tokens. The prover gets the address and not the
     /// account.
     case isAnothers
+}
+
+extension ProofOfUnprovedEmail {
+    /// Whether the proof voids `code`, which was sent for the account.
+    ///
+    /// The codes that remove a new second factor stay good if they were mailed to the address whose way back was used:
+    /// a thief may have enrolled the factor before changing the email. If all ways back stay, these codes do, too.
+    public func voids(_ code: StoredOobCode) -> Bool {
+        switch self {
+        case .isAnothers: return false
+        case .entersKeepingWaysBack:
+            return code.requestType != .recoverEmail && code.requestType != .revertSecondFactorAddition
+        case .takesOver(nil): return true
+        case .takesOver(let way?):
+            switch code.requestType {
+            case .recoverEmail: return !WaysBack.isEarlier(code, way)
+            case .revertSecondFactorAddition: return Email(stored: code.email) != Email(stored: way.email)
+            default: return true
+            }
+        }
+    }
 }
 
 extension StoredOobCode {
@@ -92,7 +104,7 @@ extension StoredOobCode {
 extension Account {
     /// Takes the account back for the person who proved its email: removes the factors that came after the email was
     /// changed, whose mails went elsewhere, and all recovery codes, because an intruder may have renewed them. Changes
-    /// nothing if the email had been proved before (nil), or if the account never had another email.
+    /// nothing if the email had been proved before (nil), or if there is no way back to this email.
     public mutating func takeBack(after proof: ProofOfUnprovedEmail?) {
         guard case .takesOver(let way?)? = proof else { return }
         user.secondFactors.removeAll { !way.isOlder($0) }
@@ -102,8 +114,7 @@ extension Account {
     /// Takes the email away. The account goes back to `former` if there is one. Password and other ways to sign in
     /// stay: an account without an email keeps its password for the next email.
     public mutating func giveUpEmail(for former: Text?, isVerified: Bool) {
-        user.email = former ?? .empty
-        user.emailVerified = former != nil && isVerified
+        setFormerEmail(former, isVerified: isVerified)
         if former == nil { signsInByEmailLink = false }
         deriveProviders()
     }

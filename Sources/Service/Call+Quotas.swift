@@ -17,7 +17,8 @@ extension Admission {
         guard let key = request.metadata.idempotencyKey else { return nil }
         let limits = project.limits
         let idempotency = try Idempotency(
-            key: key, caller: caller?.id ?? .empty, tenantID: tenantID, method: method.fullName,
+            key: key, caller: caller?.id ?? .empty, tenantID: tenantID,
+            owner: method.tenant == .unspecified ? caller?.tenantID : nil, method: method.fullName,
             request: request.payload, endUser: endUser.bytes(settings: settings, project: project),
             hashKey: project.idempotencyHashKey, limits: limits)
         guard try project.store.read({ try $0.hasRoom(for: idempotency) }) else {
@@ -27,15 +28,27 @@ extension Admission {
         return idempotency
     }
 
-    /// QUOTA_EXCEEDED. Streams check again before each change. Beyond a quota, a method that is allowed there may only
-    /// end, remove or restrict something, and make no other change.
+    /// QUOTA_EXCEEDED; TENANT_NOT_FOUND for a method about no tenant, if the caller's tenant was deleted. Streams check
+    /// again before each change. Beyond a quota, a method that is allowed there may only end, remove or restrict
+    /// something, and make no other change.
     func checkQuotas(_ purpose: WritePurpose = .relief) throws {
         guard let caller else { return }
         try project.store.read { transaction in
+            let changed = try changedTenant(by: caller, in: transaction)
             try project.tenants.quotas.admit(
-                caller, settings: settings, isAboutTenant: method.tenant == .request,
+                caller, settings: changed ?? settings, isAboutTenant: changed != nil,
                 for: method.allowedBeyondQuota ? purpose : .growth, in: transaction)
         }
+    }
+
+    /// The settings of the tenant whose rows the call changes; nil for the project's rows. A method about no tenant
+    /// changes rows of its caller's tenant: an admin who changes a key leaves an event in its own tenant's log.
+    private func changedTenant(
+        by caller: Caller, in transaction: borrowing ReadTransaction
+    ) throws -> TenantSettings? {
+        if method.tenant == .request { return settings }
+        guard !caller.has(.projectAdmin), let own = caller.tenantID else { return nil }
+        return try project.tenants.settings(of: own, in: transaction)
     }
 }
 

@@ -4,7 +4,8 @@ import Synchronization
 /// Failed calls by method, status and reason. Any thread.
 ///
 /// The separate counts are bounded: only known reasons, and only the first `Limits.failuresCountedApartMax` kinds that
-/// come. All other failures are counted by their status.
+/// come. All other failures are counted by their status. A reason whose cause is a tenant's own server is told in any
+/// case.
 final class CallFailures: Sendable {
     struct Kind: Hashable {
         /// The method's full name.
@@ -19,14 +20,23 @@ final class CallFailures: Sendable {
     private let kindsMax: Int
     private let counts = Mutex<[Kind: UInt64]>([:])
 
+    /// The failures that have their cause in this server, its disk or its cluster: by the statuses of such failures.
+    let ownFaults: [(status: StatusCode, count: Counter)] = [StatusCode.internal, .unknown, .dataLoss, .unavailable]
+        .map { (status: $0, count: Counter()) }
+
+    /// These reasons come with the status of a server that fails, but their cause is a tenant's own server, or a client
+    /// that showed no credential in time.
+    private static let reasonsOfOthers: Set<Reason> = [.idpUnavailable, .hookFailed, .credentialMissing]
+
     init(limits: Limits) { self.kindsMax = limits.failuresCountedApartMax }
 
     func count(_ failure: Failure, of method: String) {
         let kind = Kind(method: method, status: failure.code, reason: failure.reason)
+        if !Self.isOfOthers(failure) { ownFaults.first { $0.status == failure.code }?.count.add() }
         counts.withLock { counts in
             let isKnown = counts[kind] != nil
             let isNew = !isKnown && counts.count < kindsMax && failure.knownReason != nil
-            let counted = isKnown || isNew ? kind : Self.others(failure.code)
+            let counted = isKnown || isNew ? kind : Self.others(failure)
             counts[counted, default: 0] &+= 1
         }
     }
@@ -39,5 +49,11 @@ final class CallFailures: Sendable {
         }
     }
 
-    private static func others(_ status: StatusCode) -> Kind { Kind(method: other, status: status, reason: other) }
+    private static func others(_ failure: Failure) -> Kind {
+        Kind(method: other, status: failure.code, reason: isOfOthers(failure) ? failure.reason : other)
+    }
+
+    private static func isOfOthers(_ failure: Failure) -> Bool {
+        failure.knownReason.map { reasonsOfOthers.contains($0) } ?? false
+    }
 }

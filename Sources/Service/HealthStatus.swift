@@ -7,11 +7,14 @@ public final class HealthStatus: Sendable {
     private struct State {
         var isStarted = false
         var isBehind = false
-        var trouble: StoreTrouble?
+        var storeTrouble: StoreTrouble?
+        var isDiskSilent = false
         var troubleLog = TroubleLog()
         var waiters: [ObjectIdentifier: Promise<Void>] = [:]
 
         var isServing: Bool { isStarted && !isBehind }
+        /// While the writer waits for the disk, it reports no other trouble.
+        var trouble: StoreTrouble? { isDiskSilent ? .diskSilent : storeTrouble }
     }
 
     private let state = Mutex(State())
@@ -27,10 +30,17 @@ public final class HealthStatus: Sendable {
     public var trouble: StoreTrouble? { state.withLock { $0.trouble } }
 
     /// Notes the store's trouble. The log gets a line when the trouble begins, changes and ends; see `TroubleLog`.
-    func note(_ trouble: StoreTrouble?, log: Log) {
+    func note(_ trouble: StoreTrouble?, log: Log) { note(log) { $0.storeTrouble = trouble } }
+
+    /// Notes whether a commit has waited for the disk for too long. Called about once a second.
+    func note(isDiskSilent: Bool, log: Log) { note(log) { $0.isDiskSilent = isDiskSilent } }
+
+    private func note(_ log: Log, _ body: (inout State) -> Void) {
         let line = state.withLock { state in
-            state.trouble = trouble
-            return state.troubleLog.changed(to: trouble, now: .now)
+            let before = state.trouble
+            body(&state)
+            guard state.trouble != before else { return TroubleLog.Line?.none }
+            return state.troubleLog.changed(to: state.trouble, now: .now)
         }
         if let line { Self.write(line, to: log) }
     }

@@ -35,6 +35,12 @@ extension PrometheusPage {
                 #"rpc_method="\#(kind.method)",rpc_status_code="\#(kind.status.name)",reason="\#(kind.reason)""#,
                 Double(count))
         }
+        family(
+            "postern_calls_failed_total", "counter",
+            "Calls that failed by the fault of this server, its disk or its cluster; from 0 on.")
+        for (status, count) in router.failures.ownFaults {
+            value("postern_calls_failed_total", #"rpc_status_code="\#(status.name)""#, Double(count.value))
+        }
         family("postern_tenant_calls_total", "counter", "Calls admitted for the tenants with the most of them.")
         for (tenantID, count) in router.service.tenantCalls.most {
             value("postern_tenant_calls_total", #"tenant="\#(tenantID)""#, Double(count))
@@ -70,6 +76,30 @@ extension PrometheusPage {
         histogram(
             "postern_provider_request_duration_seconds", "", counts.duration,
             bounds: [50_000, 200_000, 1_000_000, 5_000_000])
+    }
+
+    mutating func hooks(_ failures: HookFailures) {
+        family("postern_hook_failures_total", "counter", "Hooks of all tenants that failed, by the cause.")
+        for (cause, count) in failures.counts {
+            value("postern_hook_failures_total", #"cause="\#(cause.rawValue)""#, Double(count))
+        }
+    }
+
+    mutating func deliveries(_ counts: DeliveryCounts) {
+        family(
+            "postern_mail_attempts_total", "counter", "Attempts to deliver mails and SMS of the outbox, by the outcome."
+        )
+        for kind in DeliveryCounts.Kind.allCases {
+            let outcomes = counts.outcomes(of: kind)
+            let all = [("sent", outcomes.sent), ("failed", outcomes.failed), ("refused", outcomes.refused)]
+            for (name, count) in all {
+                value(
+                    "postern_mail_attempts_total", #"kind="\#(kind.rawValue)",outcome="\#(name)""#,
+                    Double(count.value))
+            }
+        }
+        single(
+            "postern_mail_given_up_total", "counter", "Mails and SMS that became dead.", Double(counts.givenUp.value))
     }
 
     mutating func outbox(_ census: OutboxCensus) {

@@ -35,11 +35,7 @@ extension Instance {
         page.passwords(self)
         page.guesses(project.guesses.counters)
         page.pool("signing", signingPool)
-        page.pool("outbound", outboundPool)
-        page.single(
-            "postern_outbound_lookups_running", "gauge",
-            "Lookups of names, also those for whose answer no request waits any more.",
-            Double(nameLookups.runningCount))
+        page.outbound(self)
         page.project(project)
         page.quotas(project)
         page.mails(project)
@@ -135,9 +131,10 @@ extension PrometheusPage {
             Double(metrics.pagesRefused.value))
     }
 
-    /// Appends the times of the next signing keys, and the counts of identity providers and mail templates.
+    /// Appends the times of the next signing keys, and the counts of identity providers, hooks and mail templates.
     mutating func project(_ project: Project) {
         signingKeys(project.signingKeys)
+        hooks(project.hookFailures)
         single(
             "postern_provider_keys_checked_total", "counter", "Keys of identity providers checked for a token.",
             Double(project.providers.checkedKeys.value))
@@ -148,6 +145,14 @@ extension PrometheusPage {
         single(
             "postern_mail_template_fallbacks_total", "counter", "Mails in our own words: the template's were too long.",
             Double(project.oobDelivery.templateFallbacks.value))
+    }
+
+    mutating func outbound(_ instance: Instance) {
+        pool("outbound", instance.outboundPool)
+        single(
+            "postern_outbound_lookups_running", "gauge",
+            "Lookups of names, also those for whose answer no request waits any more.",
+            Double(instance.nameLookups.runningCount))
     }
 
     mutating func pool(_ name: String, _ pool: WorkerPool) {
@@ -230,6 +235,7 @@ extension PrometheusPage {
             "postern_mail_taken_over_total", "counter",
             "Messages of a cluster's node that did not say what became of them: they may come twice.",
             Double(project.mailer.takenOverCount.value))
+        deliveries(project.mailer.counts)
     }
 
     mutating func clock(_ project: Project) {
@@ -251,28 +257,6 @@ extension PrometheusPage {
         single(
             "postern_denied_calls_forgotten_total", "counter", "Refused calls that no event tells of.",
             Double(project.callers.deniedCalls.forgottenCount))
-    }
-
-    mutating func store(_ statistics: StoreStatistics) {
-        single("postern_store_used_bytes", "gauge", "The database file's extent.", Double(statistics.usedByteCount))
-        single(
-            "postern_store_file_bytes", "gauge", "The file, with what is reserved ahead.",
-            Double(statistics.fileByteCount))
-        single("postern_store_map_bytes", "gauge", "Its greatest size.", Double(statistics.mapByteCount))
-        single("postern_store_queued_writes", "gauge", "Writes that wait.", Double(statistics.queuedWrites))
-        single("postern_store_writes_total", "counter", "Writes committed.", Double(statistics.writes))
-        single("postern_store_commits_total", "counter", "Commits, each with one sync.", Double(statistics.commits))
-        single("postern_store_write_errors_total", "counter", "Batches that failed.", Double(statistics.writeErrors))
-        single(
-            "postern_store_full_refusals_total", "counter", "Writes refused because the store is full.",
-            Double(statistics.refusals))
-        single(
-            "postern_store_degraded", "gauge", "1 while the store takes fewer writes than usual, or none.",
-            statistics.isDegraded ? 1 : 0)
-        single(
-            "postern_store_witness_errors_total", "counter", "Writes and syncs of the store's witness that failed.",
-            Double(statistics.witnessErrors))
-        single("postern_store_readers", "gauge", "Reader slots ever in use.", Double(statistics.readersUsed))
     }
 }
 

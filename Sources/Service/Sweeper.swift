@@ -51,6 +51,7 @@ final class Sweeper: @unchecked Sendable {
                     isConfirmed: status.isConfirmed, behindCount: status.behindCount, endSeenAt: status.endSeenAt,
                     now: .nowWithSleep))
         }
+        health.note(isDiskSilent: project.store.isDiskSilent, log: log)
         health.writeDueLine(to: log)
         turn = (turn + 1) % Self.turnsPerSweep
         if turn == 0 {

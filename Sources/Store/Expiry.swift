@@ -64,7 +64,7 @@ extension WriteTransaction {
         }
         for row in due { try delete(Schema.expiry, row) }
         for row in due {
-            guard let table = reading.environment.table(row.tableID), let expire = table.expire else { continue }
+            guard let table = reading.environment.tables[row.tableID], let expire = table.expire else { continue }
             try row.key.withUnsafeBytes { try expire($0, self, now) }
         }
         return due.count

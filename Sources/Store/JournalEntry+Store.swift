@@ -52,7 +52,7 @@ extension WriteTransaction {
         let isKnown = entry.formatVersion <= JournalEntry.newestFormat && entry.schemaVersion <= Schema.version
         guard isKnown else { throw .journal(.newer(position: position)) }
         for change in entry.changes {
-            guard let tableID = UInt8(exactly: change.tableID), reading.environment.table(tableID) != nil else {
+            guard let tableID = UInt8(exactly: change.tableID), reading.environment.tables[tableID] != nil else {
                 throw .journal(.newer(position: position))
             }
             try apply(StoreChange(tableID: tableID, key: change.key, value: change.isDeleted ? nil : change.value))

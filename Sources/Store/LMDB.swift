@@ -2,6 +2,9 @@ internal import CLMDB
 
 /// LMDB's functions that return a new object through a pointer.
 enum LMDB {
+    /// LMDB's own table of free pages.
+    static let freePages = MDB_dbi(0)
+
     /// A new environment, which is not open yet. The caller closes it with mdb_env_close.
     static func makeEnvironment() throws(StoreError) -> OpaquePointer {
         var made: OpaquePointer?

@@ -47,7 +47,7 @@ extension ReadTransaction {
         // The sums of a store whose upgrade was put off are not complete; the upgrade counts all rows.
         guard try hasUsage(), try usage(ofTenant: tenantID) == TenantUsage() else { return false }
         return try withBytes(of: TenantPrefix(tenantID)) { prefix throws(StoreError) -> Bool in
-            for table in environment.tables where table.owner.isKeyPrefix {
+            for table in environment.tables.declarations where table.owner.isKeyPrefix {
                 let cursor = try Cursor(self, tableID: table.id)
                 // The row may be damaged.
                 if let key = try cursor.first(of: prefix, .first)?.key, key.starts(with: prefix) { return true }

@@ -91,7 +91,7 @@ extension ReadTransaction {
     /// Whether the store has rows and no version.
     func hasLostVersion() throws(StoreError) -> Bool {
         guard try version(Migration.schemaKey) == nil else { return false }
-        for table in environment.tables {
+        for table in environment.tables.declarations {
             if try !isEmpty(tableID: table.id) { return true }
         }
         return false

@@ -92,7 +92,7 @@ public struct ReadTransaction: ~Copyable {
         guard !key.isEmpty else { throw .keySize }
         var keyValue = MDB_val(borrowing: key)
         var value = MDB_val()
-        let code = mdb_get(raw, environment.handle(of: tableID), &keyValue, &value)
+        let code = mdb_get(raw, environment.tables.handle(of: tableID), &keyValue, &value)
         if code == MDB_NOTFOUND { return nil }
         try StoreError.check(code, "mdb_get")
         postern_prefetch(value.mv_data, value.mv_size)
@@ -106,21 +106,21 @@ public struct ReadTransaction: ~Copyable {
         let payload = Unmanaged.passUnretained(environment)._withUnsafeGuaranteedRef {
             $0.payload(in: stored, table: tableID, key: key)
         }
-        guard let payload else { throw environment.corrupt(tableID) }
+        guard let payload else { throw environment.tables.corrupt(tableID) }
         return payload
     }
 
     @usableFromInline
     func count(tableID: UInt8) throws(StoreError) -> Int {
         var status = MDB_stat()
-        try StoreError.check(mdb_stat(raw, environment.handle(of: tableID), &status), "mdb_stat")
+        try StoreError.check(mdb_stat(raw, environment.tables.handle(of: tableID), &status), "mdb_stat")
         return status.ms_entries
     }
 
     /// Whether the transaction is the writer's, and sees what is not committed yet.
     var isWriting: Bool { borrowCount != nil }
     @usableFromInline var messageLimits: MessageLimits { environment.limits.messages }
-    @usableFromInline func corrupt(_ tableID: UInt8) -> StoreError { environment.corrupt(tableID) }
+    @usableFromInline func corrupt(_ tableID: UInt8) -> StoreError { environment.tables.corrupt(tableID) }
     @usableFromInline func beginBorrow() { borrowCount?.pointee += 1 }
     @usableFromInline func endBorrow() { borrowCount?.pointee -= 1 }
 }

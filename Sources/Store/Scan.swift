@@ -55,7 +55,7 @@ public struct Row<Key: StoreKey, Record: Sendable> {
         }
     }
 
-    @usableFromInline var corrupt: StoreError { environment.corrupt(tableID) }
+    @usableFromInline var corrupt: StoreError { environment.tables.corrupt(tableID) }
     @usableFromInline var messageLimits: MessageLimits { environment.limits.messages }
 }
 
@@ -187,7 +187,7 @@ struct Cursor: ~Copyable {
 
     init(_ transaction: borrowing ReadTransaction, tableID: UInt8) throws(StoreError) {
         var opened: OpaquePointer?
-        let handle = transaction.environment.handle(of: tableID)
+        let handle = transaction.environment.tables.handle(of: tableID)
         try StoreError.check(mdb_cursor_open(transaction.raw, handle, &opened), "mdb_cursor_open")
         guard let opened else { preconditionFailure("mdb_cursor_open made nothing") }
         self.raw = opened

@@ -17,6 +17,7 @@ extension DataFile {
         let isListSound = walk.findings.isEmpty
         try walk.checkNames(of: declared, in: found, authenticator)
         guard isListSound else { throw .damaged(operation: "list of tables") }
+        try Self.refuseUnknown(found, declared)
         // The check of names reads tables of other versions, whose damage does not keep a store from starting.
         walk.findings = Findings()
         let metaName = Schema.meta.name.description
@@ -27,6 +28,18 @@ extension DataFile {
         }
         walk.checkFreePages(free)
         guard walk.findings.isEmpty else { throw .damaged(operation: "place of a table") }
+    }
+
+    /// A server that does not know a table would serve without the rules that its rows stand for, and would leave the
+    /// rows of a deleted user to the next user with the same id. The journal's entries of unknown tables are refused,
+    /// too.
+    private static func refuseUnknown(
+        _ found: [PageWalk.Tree], _ declared: [TableDeclaration]
+    ) throws(StoreError) {
+        let names = Set(declared.map(\.name.description))
+        if let unknown = found.first(where: { !names.contains($0.name) && $0.rowCount > 0 }) {
+            throw .unknownTable(unknown.name)
+        }
     }
 }
 

@@ -71,7 +71,7 @@ extension Environment {
         let mayBeBehind = configuration.acceptsRollback || configuration.durability == .relaxed
         // What a cluster's node lost is in the journal, which is read first. A first start that was killed leaves a
         // file without tables.
-        guard !mayBeBehind, configuration.journal == nil, hasTable(Schema.meta.id) else { return }
+        guard !mayBeBehind, configuration.journal == nil, tables.isOpen(Schema.meta.id) else { return }
         let rollback = try Store.throwingStoreErrors { () throws -> Rollback? in
             let found = try Witness.read(configuration.directory, authenticator: authenticator)
             return try ThreadReaders.reader(for: self).read { transaction in

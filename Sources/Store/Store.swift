@@ -34,7 +34,7 @@ public final class Store: Sendable {
         self.environment = environment
         do throws(StoreError) {
             try environment.requireWitness()
-            try environment.openTables(makingMissing: true)
+            try environment.tables.open(in: environment.raw, makingMissing: true)
             self.writer = try makeWriter(counters)
         } catch {
             environment.close()

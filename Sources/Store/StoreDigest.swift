@@ -18,12 +18,13 @@ public struct StoreDigest: Sendable {
 }
 
 extension Store {
-    /// Reads the whole store, on the calling thread. Throws `.corrupt` at the first record that is not what was put.
-    public func digest() throws -> StoreDigest {
+    /// Reads the whole store, on the calling thread. Throws `.corrupt` at the first record that is not what was put,
+    /// and `CancellationError` when `isWanted`, which is asked now and then, says no.
+    public func digest(while isWanted: () -> Bool = { true }) throws -> StoreDigest {
         try read { transaction in
             var digests: [StoreDigest.Table] = []
-            for table in environment.tables where table.id != Schema.meta.id {
-                digests.append(try transaction.digest(of: table))
+            for table in environment.tables.declarations where table.id != Schema.meta.id {
+                digests.append(try transaction.digest(of: table, while: isWanted))
             }
             digests.sort { $0.name.description < $1.name.description }
             return StoreDigest(place: try transaction.journalPlace(), tables: digests)
@@ -32,11 +33,14 @@ extension Store {
 }
 
 extension ReadTransaction {
-    fileprivate func digest(of table: TableDeclaration) throws -> StoreDigest.Table {
+    fileprivate func digest(
+        of table: TableDeclaration, while isWanted: () -> Bool
+    ) throws -> StoreDigest.Table {
         var digest = RunningDigest()
         var rowCount = 0
         let everything = UnsafeRawBufferPointer(start: nil, count: 0)
         try scan(tableID: table.id, prefix: everything, from: .first, reversed: false, limit: .max) { key, record in
+            if rowCount % 1_024 == 0, !isWanted() { throw CancellationError() }
             var lengths = [UInt8]()
             lengths.append(bigEndian: UInt64(key.count))
             lengths.append(bigEndian: UInt64(record.count))

@@ -16,6 +16,8 @@ public enum StoreError: Error, Equatable, Sendable {
     case rolledBack(Rollback)
     /// The store was written by a newer version of the server.
     case newerSchema(found: UInt32, supported: UInt32)
+    /// The store has rows in a table that this version does not know: a newer version wrote them.
+    case unknownTable(String)
     /// A stored value does not carry its MAC, or does not decode. Never treat this as "not found".
     case corrupt(table: String)
     /// The key has no bytes, or more than `KeyWriter.byteCountMax`.
@@ -49,6 +51,7 @@ extension StoreError: CustomStringConvertible {
         case .damaged(let operation): "the data file is damaged (\(operation))"
         case .rolledBack(let rollback): "\(rollback)"
         case .newerSchema(let found, let supported): "schema \(found) is newer than the supported \(supported)"
+        case .unknownTable(let name): "a newer server wrote to its table \(name), which this one does not know"
         case .corrupt(let table): "a record of table \(table) is corrupt"
         case .keySize: "the key has no bytes or too many"
         case .full: "the store is full"

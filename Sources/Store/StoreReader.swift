@@ -27,7 +27,7 @@ public final class StoreReader: @unchecked Sendable {
 
     init(environment: Environment) throws(StoreError) {
         self.environment = environment
-        try environment.add(self)
+        try environment.uses.add(self) { [self] in retire() }
     }
 
     /// Runs `body` over a snapshot of everything committed so far. `body` must not block for long: a snapshot keeps
@@ -74,7 +74,7 @@ public final class StoreReader: @unchecked Sendable {
             }
         } catch {
             state.store(State.idle, ordering: .releasing)
-            if case .fatal = error { environment.report(error) }
+            if case .fatal = error { environment.uses.report(error) }
             throw error
         }
         owner.store(thread, ordering: .relaxed)
@@ -132,7 +132,7 @@ final class ThreadReaders {
     private func retireAll() {
         for reader in readers {
             reader.retire()
-            reader.environment.remove(reader)
+            reader.environment.uses.remove(reader)
         }
     }
 }

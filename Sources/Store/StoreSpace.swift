@@ -6,7 +6,10 @@ import Glibc
 ///
 /// The writer's thread only.
 final class StoreSpace {
-    private let environment: Environment
+    /// LMDB's environment.
+    private let raw: OpaquePointer
+    private let limits: Limits
+    private let onTrouble: @Sendable (StoreTrouble?) -> Void
     private let rules: SpaceRules
     private let file: Int32
     private let pageByteCount: Int
@@ -27,28 +30,32 @@ final class StoreSpace {
     /// Whether LMDB's transaction has the layout that `postern_lmdb_head` expects.
     let knowsNextPage: Bool
 
+    /// `tables`: those whose pages count as used. `onTrouble` hears each change of what keeps writes from being made.
     init(
-        _ environment: Environment, counters: WriteCounters,
-        allocate: @escaping FileGrowth.Allocate = FileGrowth.system
+        of raw: OpaquePointer, tables: [MDB_dbi], limits: Limits, counters: WriteCounters,
+        allocate: @escaping FileGrowth.Allocate = FileGrowth.system,
+        onTrouble: @escaping @Sendable (StoreTrouble?) -> Void
     ) throws(StoreError) {
-        self.environment = environment
+        self.raw = raw
+        self.tables = tables
+        self.limits = limits
+        self.onTrouble = onTrouble
         self.counters = counters
         var info = MDB_envinfo()
-        try StoreError.check(mdb_env_info(environment.raw, &info), "mdb_env_info")
+        try StoreError.check(mdb_env_info(raw, &info), "mdb_env_info")
         var status = MDB_stat()
-        try StoreError.check(mdb_env_stat(environment.raw, &status), "mdb_env_stat")
+        try StoreError.check(mdb_env_stat(raw, &status), "mdb_env_stat")
         var file: Int32 = -1
-        try StoreError.check(mdb_env_get_fd(environment.raw, &file), "mdb_env_get_fd")
+        try StoreError.check(mdb_env_get_fd(raw, &file), "mdb_env_get_fd")
         self.file = file
         self.pageByteCount = Int(status.ms_psize)
-        self.rules = SpaceRules(environment.limits, pageByteCount: pageByteCount)
+        self.rules = SpaceRules(limits, pageByteCount: pageByteCount)
         self.mapPages = info.me_mapsize / pageByteCount
-        self.tables = environment.openHandles
         self.growth = FileGrowth(
-            file: file, pageByteCount: pageByteCount, retryInterval: environment.limits.fullDiskRetryInterval,
+            file: file, pageByteCount: pageByteCount, retryInterval: limits.fullDiskRetryInterval,
             allocate: allocate)
         counters.fileBytes.set(Int64(growth.pageCount * pageByteCount))
-        self.knowsNextPage = try Self.isLayoutKnown(environment.raw, lastPage: info.me_last_pgno)
+        self.knowsNextPage = try Self.isLayoutKnown(raw, lastPage: info.me_last_pgno)
     }
 
     /// Compares what the head of a transaction should hold with what LMDB's own functions return.
@@ -80,7 +87,8 @@ extension StoreSpace {
         let reached = next + rules.slack
         let reserve = rules.reserve(reached: reached, limit: mapPages)
         if reached + reserve > growth.pageCount {
-            growth.grow(toOneOf: rules.growthTargets(reached: reached, reserve: reserve, limit: mapPages))
+            let targets = rules.growthTargets(reached: reached, reserve: reserve, limit: mapPages)
+            counters.waitingForDisk { growth.grow(toOneOf: targets) }
             counters.fileBytes.set(Int64(growth.pageCount * pageByteCount))
         }
         if reached + reserve <= min(mapPages, growth.pageCount) {
@@ -91,7 +99,7 @@ extension StoreSpace {
         }
         let before = if let usedPages { usedPages } else { try countCommittedPages() }
         let used = try countUsedPages(transaction)
-        let listed = try countPages(of: Environment.freePages, transaction)
+        let listed = try countPages(of: LMDB.freePages, transaction)
         let verdict = verdict(purpose, before: before, used: used, listed: listed, reached: reached)
         tell()
         // LMDB would write past the end of the file. For its list of free pages, it may still do so in the commit; see
@@ -140,7 +148,7 @@ extension StoreSpace {
 
     /// Whether the file has been gone for `Limits.removedStoreGrace`, so that nobody reads from it any more.
     var isGoneForGood: Bool {
-        removedAt.map { Instant.now >= $0.advanced(by: environment.limits.removedStoreGrace) } ?? false
+        removedAt.map { Instant.now >= $0.advanced(by: limits.removedStoreGrace) } ?? false
     }
 
     /// The first page that the transaction has not taken. All pages before it are in the file after the commit.
@@ -149,12 +157,12 @@ extension StoreSpace {
         // For another LMDB, a bound by the pages that a change usually copies. If a commit needs more and finds the
         // disk full, that is recognised afterwards.
         var info = MDB_envinfo()
-        try StoreError.check(mdb_env_info(environment.raw, &info), "mdb_env_info")
+        try StoreError.check(mdb_env_info(raw, &info), "mdb_env_info")
         return info.me_last_pgno + 1 + 8 * changeCount
     }
 
     private func countCommittedPages() throws(StoreError) -> Int {
-        let transaction = try LMDB.beginTransaction(in: environment.raw, isReadOnly: true)
+        let transaction = try LMDB.beginTransaction(in: raw, isReadOnly: true)
         defer { mdb_txn_abort(transaction) }
         return try countUsedPages(transaction)
     }
@@ -186,7 +194,7 @@ extension StoreSpace {
     func meaning(of code: Int32) -> StoreError {
         if isGivenUp { return .fatal(code: code) }
         switch code {
-        case EIO where growth.isRefused(pages: max(1_024, rules.reserveMin)):
+        case EIO where counters.waitingForDisk({ growth.isRefused(pages: max(1_024, rules.reserveMin)) }):
             commitTrouble = .diskFull
             tell()
             return .full
@@ -209,7 +217,7 @@ extension StoreSpace {
     /// that of a read.
     private var isGivenUp: Bool {
         var begun: OpaquePointer?
-        let code = mdb_txn_begin(environment.raw, nil, UInt32(MDB_RDONLY), &begun)
+        let code = mdb_txn_begin(raw, nil, UInt32(MDB_RDONLY), &begun)
         if let begun { mdb_txn_abort(begun) }
         return code == MDB_PANIC
     }
@@ -239,6 +247,6 @@ extension StoreSpace {
         guard found != trouble else { return }
         trouble = found
         counters.troubles.set(found == nil ? 0 : 1)
-        environment.configuration.onTrouble(found)
+        onTrouble(found)
     }
 }

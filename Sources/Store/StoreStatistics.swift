@@ -5,8 +5,12 @@ import Glibc
 /// Numbers for /metrics. Sizes are bytes, counts are since the store was opened.
 public struct StoreStatistics: Sendable, Equatable {
     public var mapByteCount: Int
-    /// The bytes up to the last used page, including free pages in between.
+    /// The bytes of the pages that hold something, and of LMDB's list of the free ones.
     public var usedByteCount: Int
+    /// The bytes up to the last used page, including free pages in between. They never become fewer.
+    public var extentByteCount: Int
+    /// The bytes that the store can still take: on the disk, and in the map.
+    public var roomByteCount: Int
     /// The data file, including the space that was reserved for it ahead.
     public var fileByteCount: Int64
     public var lastTransactionID: Int
@@ -27,6 +31,8 @@ public struct StoreStatistics: Sendable, Equatable {
     public var largestWrite: Int64
     /// Whether the store takes fewer writes than usual, or none.
     public var isDegraded: Bool
+    /// How long the present commit, sync or growth of the file has waited for the disk; zero while there is none.
+    public var diskWait: Duration
     /// Writes and syncs of the witness that failed.
     public var witnessErrors: UInt64
 }
@@ -34,23 +40,50 @@ public struct StoreStatistics: Sendable, Equatable {
 extension Store {
     /// Cheap enough to be asked for on every scrape. Any thread.
     public func statistics() throws(StoreError) -> StoreStatistics {
-        try environment.whileOpen { raw throws(StoreError) in
+        let usedPages = try Self.throwingStoreErrors { try read { try $0.countUsedPages() } }
+        return try environment.whileOpen { raw throws(StoreError) in
             var info = MDB_envinfo()
             try StoreError.check(mdb_env_info(raw, &info), "mdb_env_info")
             var status = MDB_stat()
             try StoreError.check(mdb_env_stat(raw, &status), "mdb_env_stat")
+            let used = usedPages * Int(status.ms_psize)
             return StoreStatistics(
-                mapByteCount: info.me_mapsize, usedByteCount: (info.me_last_pgno + 1) * Int(status.ms_psize),
+                mapByteCount: info.me_mapsize, usedByteCount: used,
+                extentByteCount: (info.me_last_pgno + 1) * Int(status.ms_psize),
+                roomByteCount: try roomByteCount(raw, used: used, map: info.me_mapsize),
                 fileByteCount: counters.fileBytes.value, lastTransactionID: info.me_last_txnid,
                 readersMax: Int(info.me_maxreaders), readersUsed: Int(info.me_numreaders),
                 queuedWrites: queuedWriteCount,
                 batches: counters.batches.value, commits: counters.commits.value, writes: counters.writes.value,
                 writeErrors: counters.failures.value, reruns: counters.reruns.value,
                 refusals: counters.refusals.value, largestWrite: counters.largestWrite.value,
-                isDegraded: counters.troubles.value != 0,
+                isDegraded: counters.troubles.value != 0 || isDiskSilent, diskWait: diskWait,
                 witnessErrors: counters.witnessFailures.value)
         }
     }
+
+    /// The file can become as long as the map, or as the disk has room for. Pages in it that hold nothing are used
+    /// again.
+    private func roomByteCount(_ raw: OpaquePointer, used: Int, map: Int) throws(StoreError) -> Int {
+        var file: Int32 = -1
+        try StoreError.check(mdb_env_get_fd(raw, &file), "mdb_env_get_fd")
+        let free = freeByteCount(ofDiskWith: file)
+        return max(0, min(map, Int(clamping: counters.fileBytes.value &+ free)) - used)
+    }
+
+    /// How long the present commit, sync or growth of the file has waited for the disk; zero while there is none. Any
+    /// thread.
+    public var diskWait: Duration { counters.diskWait }
+
+    /// Whether a commit has waited for the disk for so long that the disk may never answer. Writes wait, and are not
+    /// refused. Any thread.
+    public var isDiskSilent: Bool { diskWait > Self.diskPatience }
+
+    private static let diskPatience = Duration.seconds(5)
+
+    /// Throws `.removed` if the data file was deleted or replaced; some time after that was first noticed, the store
+    /// ends. Called once a minute, because there may be no other write that would notice it.
+    public func checkFile() async throws { try await write(for: .removal) { _ in } }
 
     /// Frees the slots of readers whose process was killed, because they keep old pages from being used again. Returns
     /// how many. Called once a minute.
@@ -87,4 +120,26 @@ extension Store {
             throw error
         }
     }
+}
+
+extension ReadTransaction {
+    /// The pages of every table, of the list of tables and of the list of free pages, and the two meta pages. Takes
+    /// some 15 µs.
+    fileprivate func countUsedPages() throws(StoreError) -> Int {
+        var count = 2
+        for table in [LMDB.freePages] + environment.tables.allHandles {
+            var status = MDB_stat()
+            try StoreError.check(mdb_stat(raw, table, &status), "mdb_stat")
+            count += status.ms_branch_pages + status.ms_leaf_pages + status.ms_overflow_pages
+        }
+        return count
+    }
+}
+
+/// The bytes that the file's disk has free for this process; what nothing limits if the disk does not say it.
+private func freeByteCount(ofDiskWith file: Int32) -> Int64 {
+    var status = statvfs()
+    guard fstatvfs(file, &status) == 0 else { return Int64.max / 2 }
+    let (bytes, isTooMany) = status.f_bavail.multipliedReportingOverflow(by: status.f_frsize)
+    return isTooMany ? Int64.max / 2 : min(Int64.max / 2, Int64(clamping: bytes))
 }

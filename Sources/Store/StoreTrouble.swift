@@ -12,6 +12,8 @@ public enum StoreTrouble: Sendable, Equatable {
     case journalAway
     /// This node's clock is too far from the engine's.
     case clockWrong
+    /// A commit has waited for the disk for seconds (`Store.isDiskSilent`). The writer cannot report it: it waits.
+    case diskSilent
 }
 
 extension StoreTrouble: CustomStringConvertible {
@@ -24,6 +26,7 @@ extension StoreTrouble: CustomStringConvertible {
         case .journalAway: "the engine of the journal does not answer; nothing is written until it does"
         case .clockWrong:
             "this node's clock is too far from the journal's engine's; nothing is written until it is right"
+        case .diskSilent: "the disk does not answer; changes wait for it"
         }
     }
 }

@@ -18,7 +18,7 @@ extension ReadTransaction {
     /// because a damaged row takes as much space as a genuine one.
     func countedUsage() throws(StoreError) -> [[UInt8]: TenantUsage] {
         var changes = UsageChanges()
-        for table in environment.tables where table.owner != .nobody {
+        for table in environment.tables.declarations where table.owner != .nobody {
             try countRows(of: table, under: [], in: &changes)
         }
         return Dictionary(uniqueKeysWithValues: changes.all.map { ($0.tenant, $0.usage) })
@@ -29,7 +29,7 @@ extension ReadTransaction {
     func countedUsage(ofTenant tenantID: Text) throws(StoreError) -> TenantUsage {
         var changes = UsageChanges()
         let prefix = TenantPrefix(tenantID).bytes
-        for table in environment.tables where table.owner != .nobody {
+        for table in environment.tables.declarations where table.owner != .nobody {
             try countRows(of: table, under: table.owner.isKeyPrefix ? prefix : [], in: &changes)
         }
         return changes.all.first { $0.tenant == tenantID.bytes }?.usage ?? TenantUsage()

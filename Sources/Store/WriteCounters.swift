@@ -17,6 +17,24 @@ struct WriteCounters: Sendable {
     let shortages = Gauge()
     let witnessFailures = Counter()
     let journal = JournalCounters()
+    /// Since when the writer's thread has waited for the disk, in nanoseconds of `Instant`; 0 while it does not wait.
+    private let diskWaitBegan = Gauge()
+}
+
+extension WriteCounters {
+    /// Runs a call that waits for the disk. The writer's thread only; such calls are not nested.
+    func waitingForDisk<Value>(_ call: () -> Value) -> Value {
+        diskWaitBegan.set(Instant.now.nanoseconds)
+        defer { diskWaitBegan.set(0) }
+        return call()
+    }
+
+    /// How long the writer's thread has waited for the disk; zero while it does not wait. Any thread.
+    var diskWait: Duration {
+        let began = diskWaitBegan.value
+        guard began != 0 else { return .zero }
+        return .nanoseconds(max(0, Instant.now.nanoseconds(since: Instant(nanoseconds: began))))
+    }
 }
 
 /// Counters of what a node of a cluster did with its journal.

@@ -85,7 +85,7 @@ public struct WriteTransaction: ~Copyable {
         ofTenant tenantID: Text, limit: Int, onDamage: (String) -> Void = { _ in }
     ) throws -> Bool {
         var isMore = false
-        for table in reading.environment.tables {
+        for table in reading.environment.tables.declarations {
             guard case .withTenant = table.purge else { continue }
             let count = try deleteAll(
                 tableID: table.id, evenDamagedOf: tenantID, limit: limit, name: table.name, onDamage: onDamage)
@@ -215,8 +215,8 @@ extension WriteTransaction {
         guard !key.isEmpty else { throw .keySize }
         batch.assertChangeable()
         let tag = reading.environment.authenticator.tag(table: tableID, key: key, value: payload)
-        let handle = reading.environment.handle(of: tableID)
-        let owner = reading.environment.owner(of: tableID)
+        let handle = reading.environment.tables.handle(of: tableID)
+        let owner = reading.environment.tables.owner(of: tableID)
         let byteCount = RecordSeal.byteCount + payload.count
         var keyValue = MDB_val(borrowing: key)
         var value = MDB_val(mv_size: byteCount, mv_data: nil)
@@ -245,16 +245,16 @@ extension WriteTransaction {
     /// Announces a changed row as the table's declaration says.
     private func announce(_ tableID: UInt8, _ key: UnsafeRawBufferPointer) {
         let environment = reading.environment
-        if let topic = environment.topic(ofRow: key, in: tableID) { batch.announce(topic) }
-        if environment.marksRows(of: tableID) { batch.mark(MarkedRow(tableID: tableID, key: key)) }
+        if let topic = environment.tables.topic(ofRow: key, in: tableID) { batch.announce(topic) }
+        if environment.tables.marksRows(of: tableID) { batch.mark(MarkedRow(tableID: tableID, key: key)) }
     }
 
     @usableFromInline
     func delete(tableID: UInt8, key: UnsafeRawBufferPointer) throws(StoreError) -> Bool {
         guard !key.isEmpty else { throw .keySize }
         batch.assertChangeable()
-        let handle = reading.environment.handle(of: tableID)
-        let owner = reading.environment.owner(of: tableID)
+        let handle = reading.environment.tables.handle(of: tableID)
+        let owner = reading.environment.tables.owner(of: tableID)
         var keyValue = MDB_val(borrowing: key)
         var deleted: TenantUsage?
         if owner != .nobody {

@@ -145,7 +145,7 @@ extension Writer {
     func commit(_ raw: OpaquePointer, for purpose: WritePurpose) throws(StoreError) {
         let snapshot = Snapshot(of: raw)
         // If the commit fails, LMDB aborts the transaction by itself.
-        let code = commitOutcome(mdb_txn_commit(raw))
+        let code = counters.waitingForDisk { commitOutcome(mdb_txn_commit(raw)) }
         guard code == MDB_SUCCESS else { throw space.meaning(of: code) }
         if batch.changeCount > 0 {
             space.committed(purpose)
@@ -236,7 +236,7 @@ extension Writer {
         if error.endsTheStore || space.isGoneForGood, fatal == nil {
             fatal = error
             queue.close(with: error)
-            environment.report(error)
+            environment.uses.report(error)
         }
         queue.ended(part)
         for request in part {

@@ -39,11 +39,13 @@ final class Writer: @unchecked Sendable {
         self.alarm = environment.configuration.journal == nil ? nil : try EventDescriptor()
         self.queue = WriteQueue(countMax: environment.limits.writeQueueMax, alarm: alarm)
         self.counters = counters
-        self.space = try StoreSpace(environment, counters: counters, allocate: allocate)
-        self.commitOutcome = commitOutcome
         let configuration = environment.configuration
+        self.space = try StoreSpace(
+            of: environment.raw, tables: environment.tables.allHandles, limits: environment.limits, counters: counters,
+            allocate: allocate, onTrouble: configuration.onTrouble)
+        self.commitOutcome = commitOutcome
         self.batch = WriteBatch(isRecording: configuration.beforeCommit != nil || configuration.journal != nil)
-        environment.onFatal(onFatal)
+        environment.uses.onFatal(onFatal)
     }
 
     /// Starts the thread, which runs `work` in a cluster, and otherwise `runUntilClosed`.
@@ -101,7 +103,7 @@ extension Writer {
     func sync() {
         lastSync = .now
         isSyncDue = false
-        let code = mdb_env_sync(environment.raw, 1)
+        let code = counters.waitingForDisk { mdb_env_sync(environment.raw, 1) }
         if code == MDB_SUCCESS { environment.noteSync() }
         guard code != MDB_SUCCESS, fatal == nil else { return }
         // Acknowledged writes may be lost: nothing after this can be trusted.

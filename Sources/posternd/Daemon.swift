@@ -55,13 +55,18 @@ enum Daemon {
     private static func start(
         _ instance: Instance, at addresses: Addresses, _ configuration: Configuration, _ tls: ServerTLS?, _ log: Log
     ) throws -> (FrontDoor, ClusterKeeper?) {
+        var door: FrontDoor?
         do {
-            let door = try FrontDoor(to: instance, at: addresses, configuration, tls: tls)
+            let made = try FrontDoor(to: instance, at: addresses, configuration, tls: tls)
+            door = made
             _ = try waitFor {
                 try await instance.start(keepingFirstAdminKey: DataDirectory(configuration).adminKeyFile(log))
             }
-            return (door, try ClusterJoining(configuration).keep(instance, at: door.description, log))
+            return (made, try ClusterJoining(configuration).keep(instance, at: made.description, log))
         } catch {
+            // In the order of a stop: the listeners close on the instance's loops.
+            door?.closeToCalls()
+            door?.closeToProbes()
             instance.close()
             throw error
         }

@@ -108,6 +108,10 @@ struct DataDirectory {
             StoreRefusal(
                 description: "\(path): \(rollback). What was acknowledged since is lost, revocations too. Restore a "
                     + "newer backup, or go on with what there is: posternd --accept-rollback")
+        case .newerSchema, .unknownTable:
+            StoreRefusal(
+                description: "\(path): \(error): upgrade this server, or go back to the copy of the directory that was "
+                    + "made before the upgrade")
         // The trouble may pass: the caller tries again, or the supervisor does.
         case .journal(let trouble) where !trouble.endsTheStore: error
         case .journal(let trouble): explained(trouble)

@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Base
@@ -82,11 +83,6 @@ import Testing
         #expect(String(decoding: line.finish(), as: UTF8.self).hasSuffix(#""v":"\ufffd\"\u000a"}"# + "\n"))
     }
 
-    @Test func theSilentLogSwallowsEverything() {
-        Log.silent.error("m", ["secret": .text("s")])
-        Log.silent.close()
-    }
-
     @Test func `Lines that nobody reads stop neither a caller nor the end, and those dropped are counted`() throws {
         var ends: [Int32] = [-1, -1]
         #expect(pipe(&ends) == 0)
@@ -101,10 +97,11 @@ import Testing
         _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
         var (text, counts) = ("", (written: 0, dropped: 0))
         var chunk = filler
-        for _ in 0..<4_000 where counts.written + counts.dropped < 100 {
+        try blockUntil("each line is written or counted: \(counts)") {
             let count = read(ends[0], &chunk, chunk.count)
-            if count > 0 { text += String(decoding: chunk.prefix(count), as: UTF8.self) } else { usleep(2_500) }
+            if count > 0 { text += String(decoding: chunk.prefix(count), as: UTF8.self) }
             counts = Self.counts(in: text)
+            return counts.written + counts.dropped >= 100
         }
         #expect(counts.written + counts.dropped == 100)
         #expect(counts.written < 100)
@@ -125,12 +122,30 @@ import Testing
         return counts
     }
 
-    @Test func aClosedLogHasEndedItsWriter() {
-        let log = Log(level: .error)
-        log.info("below the level: not written")
-        log.close()
-        log.close()
-        // The line is not written any more, and `error` does not wait for it.
-        log.error("after the end")
+    @Test func aClosedLogHasEndedItsWriter() throws {
+        var ends: [Int32] = [-1, -1]
+        #expect(pipe(&ends) == 0)
+        _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
+        // The writer's thread holds the clock, for the lines that it makes itself.
+        weak var held: ManualClock?
+        do {
+            let clock = ManualClock(startingAt: Timestamp(microseconds: 42))
+            held = clock
+            let log = Log(to: ends[1], byteCountMax: 1_000, level: .error, clock: clock.clock)
+            log.info("below the level: not written")
+            log.error("before the end")
+            log.close()
+            log.close()
+            // `error` does not wait until this line is written.
+            log.error("after the end")
+        }
+        try blockUntil("the writer has ended") { held == nil }
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        let count = read(ends[0], &chunk, chunk.count)
+        let text = String(decoding: chunk.prefix(max(0, count)), as: UTF8.self)
+        #expect(text.hasPrefix(#"{"time_micros":42,"level":"error","message":"before the end"}"# + "\n"))
+        #expect(!text.contains("below the level"))
+        close(ends[0])
+        close(ends[1])
     }
 }

@@ -46,11 +46,17 @@ import Testing
             let keeper = try keeper(engine, store, path) { $0.entriesBetweenSnapshots = 20 }
             defer { stop(keeper) }
             try await store.fill(18)
-            try wait { try engine.number("SELECT position FROM postern.postern_node") >= 17 }
+            try blockUntil("the node's place is told") {
+                try engine.number("SELECT position FROM postern.postern_node") >= 17
+            }
             #expect(try engine.number("SELECT max(position) FROM postern.postern_snapshot WHERE complete") == 0)
             try await store.fill(1, from: 18)
-            try wait { try engine.number("SELECT max(position) FROM postern.postern_snapshot WHERE complete") >= 20 }
-            try wait { try engine.number("SELECT min(position) FROM \(Self.journal)") >= 19 }
+            try blockUntil("a snapshot is complete") {
+                try engine.number("SELECT max(position) FROM postern.postern_snapshot WHERE complete") >= 20
+            }
+            try blockUntil("the old entries are deleted") {
+                try engine.number("SELECT min(position) FROM \(Self.journal)") >= 19
+            }
             #expect(try engine.number("SELECT count(*) FROM postern.postern_snapshot") == 1)
             // A snapshot is made on demand, too.
             try await store.fill(2, from: 19)
@@ -65,7 +71,9 @@ import Testing
             try engine.sql("DELETE FROM postern.postern_snapshot WHERE NOT complete")
             // The keeper makes a snapshot where there is none.
             try engine.sql("DELETE FROM postern.postern_snapshot")
-            try wait { try engine.number("SELECT count(*) FROM postern.postern_snapshot WHERE complete") == 1 }
+            try blockUntil("a snapshot is complete") {
+                try engine.number("SELECT count(*) FROM postern.postern_snapshot WHERE complete") == 1
+            }
         }
     }
 
@@ -205,8 +213,10 @@ import Testing
             defer { close(stores[0], stores[1]) }
             let keepers = [try keeper(engine, stores[0], paths[0]), try keeper(engine, stores[1], paths[1])]
             defer { stop(keepers[0], keepers[1]) }
-            try wait { ClusterNode.id(of: paths[0]) != ClusterNode.id(of: paths[1]) }
-            try wait {
+            try blockUntil("one of the two has another id") {
+                ClusterNode.id(of: paths[0]) != ClusterNode.id(of: paths[1])
+            }
+            try blockUntil("both nodes are alive") {
                 let alive = "seen_at > now() - interval '2 seconds'"
                 return try engine.number("SELECT count(*) FROM postern.postern_node WHERE \(alive)") >= 2
             }
@@ -221,11 +231,13 @@ import Testing
             defer { close(store) }
             let keeper = try keeper(engine, store, path)
             defer { stop(keeper) }
-            try wait { try engine.number("SELECT count(*) FROM postern.postern_node") == 1 }
+            try blockUntil("the node is known") { try engine.number("SELECT count(*) FROM postern.postern_node") == 1 }
             try engine.kill()
             try engine.start()
             try engine.sql("DELETE FROM postern.postern_node")
-            try wait { try engine.number("SELECT count(*) FROM postern.postern_node") == 1 }
+            try blockUntil("the node is known again") {
+                try engine.number("SELECT count(*) FROM postern.postern_node") == 1
+            }
             // Leaving takes the row away.
             stop(keeper)
             let place = try #require(try store.journalPlace())

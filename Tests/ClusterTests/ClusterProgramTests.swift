@@ -89,7 +89,9 @@ import Testing
         let waiting = try ChildProcess(
             ChildProcess.built("posternd"), flags + ["--listen-address", "127.0.0.1:\(port)"],
             output: "\(directory)/waiting", openFilesMax: 200)
-        while !text(of: "\(directory)/waiting").contains("waiting for the engine") { usleep(20_000) }
+        try blockUntil("the node waits for the engine") {
+            text(of: "\(directory)/waiting").contains("waiting for the engine")
+        }
         #expect(text(of: "\(directory)/waiting").contains("Connection refused"))
         try engine.start()
         let client = try waitForServer(port)
@@ -163,10 +165,7 @@ private func adminKey(_ data: String) throws -> Secret {
 }
 
 private func waitForServer(_ port: UInt16) throws -> RawClient {
-    for _ in 0..<800 {
-        if let client = try? RawClient(port: port) { return client }
-        usleep(25_000)
-    }
+    try blockUntilServing(port: port)
     return try RawClient(port: port)
 }
 

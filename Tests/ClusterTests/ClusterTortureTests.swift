@@ -27,11 +27,13 @@ import Testing
             chmod(directory, 0o711)
             let output = "\(directory)/output"
             let process = try torture(["--minutes", "2", "--verbose"], in: directory, output: output)
-            #expect(eventually { String(decoding: readFile(output) ?? [], as: UTF8.self).contains("\n  ") })
+            try blockUntil("a fault is told") {
+                String(decoding: readFile(output) ?? [], as: UTF8.self).contains("\n  ")
+            }
             #expect(try hasProcess(named: directory))
             process.send(signal: signal)
             _ = process.wait(seconds: 60)
-            #expect(try eventually { try !hasProcess(named: directory) })
+            try blockUntil("no process of the torture is left") { try !hasProcess(named: directory) }
             if signal == SIGINT {
                 #expect(String(decoding: readFile(output) ?? [], as: UTF8.self).contains("ended from outside"))
                 #expect(try entries(of: directory) == ["output"])
@@ -42,14 +44,6 @@ import Testing
     /// Whether a program other than the torture itself was started with something in `directory`.
     private func hasProcess(named directory: String) throws -> Bool {
         try ChildProcess("/usr/bin/pgrep", ["-f", "(data-directory|-D) \(directory)/"]).wait() == 0
-    }
-
-    private func eventually(_ isSo: () throws -> Bool) rethrows -> Bool {
-        for _ in 0..<3_000 {
-            if try isSo() { return true }
-            usleep(20_000)
-        }
-        return false
     }
 
     private func entries(of directory: String) throws -> [String] {

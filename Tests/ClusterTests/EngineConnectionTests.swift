@@ -59,13 +59,17 @@ import Testing
             for (number, (found, used)) in settings.enumerated() {
                 try alter("synchronous_commit", to: found, in: engine)
                 // New connections have the new setting a moment later.
-                try wait { try setting("synchronous_commit", of: engine.connection()) == found }
+                try blockUntil("the engine has its setting") {
+                    try setting("synchronous_commit", of: engine.connection()) == found
+                }
                 let connection = try connect(engine)
                 #expect(try setting("synchronous_commit", of: connection) == used)
                 // The second setting shows that the connection has noticed the reload.
                 try engine.sql("ALTER SYSTEM SET synchronous_commit = off")
                 try alter("work_mem", to: "\(5 + number)MB", in: engine)
-                try wait { try setting("work_mem", of: connection) == "\(5 + number)MB" }
+                try blockUntil("the connection has noticed the reload") {
+                    try setting("work_mem", of: connection) == "\(5 + number)MB"
+                }
                 #expect(try setting("synchronous_commit", of: connection) == used)
             }
         }
@@ -115,7 +119,9 @@ import Testing
                 SELECT position + 1, hash, hash, batch_id, body FROM \(journal) WHERE position = \(end)
                 """)
             let second = Task { try await store.fill(1, from: 1) }
-            try wait { store.journalStatus?.trouble.contains("55P03") == true }
+            try blockUntil("the append gives up waiting for the lock") {
+                store.journalStatus?.trouble.contains("55P03") == true
+            }
             // The tries that were given up are gone from the engine.
             #expect(try engine.number("SELECT count(*) FROM pg_locks WHERE NOT granted") <= 1)
             try holder.execute("ROLLBACK")

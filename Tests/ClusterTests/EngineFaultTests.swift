@@ -39,7 +39,9 @@ import Testing
             try engine.sql("SELECT pg_reload_conf()")
             for id: Text in ["read-only-1", "read-only-2"] { #expect(try !nodes.create(id)) }
             #expect(try nodes.two.displayName(ofTenant: "before", in: nodes.data) == "before")
-            try wait { try get("/healthz", nodes.httpPort).contains("DEGRADED: the engine of the journal") }
+            try blockUntil("the node says that its engine takes no writes") {
+                try get("/healthz", nodes.httpPort).contains("DEGRADED: the engine of the journal")
+            }
             try engine.sql("ALTER SYSTEM RESET default_transaction_read_only")
             try engine.sql("SELECT pg_reload_conf()")
             try nodes.expectNothingLost()
@@ -78,7 +80,7 @@ import Testing
     private func waitForStandby(_ engine: LocalEngine) throws {
         try engine.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
         try engine.sql("SELECT pg_reload_conf()")
-        try wait {
+        try blockUntil("the standby is synchronous") {
             try engine.number("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
         }
     }
@@ -124,7 +126,7 @@ import Testing
             let standby = try #require(nodes.standby)
             #expect(try nodes.create("before"))
             let position = try engine.number("SELECT max(position) FROM postern.postern_journal")
-            try wait {
+            try blockUntil("the standby has the entry") {
                 try standby.number("SELECT max(position) FROM postern.postern_journal", readOnly: true) >= position
             }
             try standby.stop()
@@ -162,13 +164,15 @@ private final class CancelledWait: Sendable {
         let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'WITH appended%'"
         do {
             var id = 0
-            try wait {
+            try blockUntil("a commit waits for the standby") {
                 id = try engine.number("SELECT coalesce(min(pid), 0) \(waiting)")
                 return id > 0
             }
             try engine.sql("SELECT pg_cancel_backend(\(id))")
             // Over a new connection, the node appends an entry of nothing before it believes the row.
-            try wait { try engine.number("SELECT count(*) \(waiting) AND pid <> \(id)") > 0 }
+            try blockUntil("another commit waits for the standby") {
+                try engine.number("SELECT count(*) \(waiting) AND pid <> \(id)") > 0
+            }
             isStandbyBack.store(true, ordering: .sequentiallyConsistent)
             try standby.start()
         } catch {
@@ -230,11 +234,11 @@ private final class FaultedNodes {
     /// Waits until changes are accepted again. Then each node has every acknowledged change and no refused one.
     func expectNothingLost() throws {
         var number = 0
-        try wait {
+        try blockUntil("a change succeeds again") {
             number += 1
             return try create(Text("after-\(number)"))
         }
-        try wait { try get("/healthz", httpPort).hasSuffix("\r\nSERVING\n") }
+        try blockUntil("the node serves as before") { try get("/healthz", httpPort).hasSuffix("\r\nSERVING\n") }
         for node in [one, two] {
             for id in acknowledged { #expect(try node.displayName(ofTenant: id, in: data) == id) }
             for id in refused { #expect(throws: Failure.self) { try node.displayName(ofTenant: id, in: data) } }

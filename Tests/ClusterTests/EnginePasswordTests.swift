@@ -12,7 +12,7 @@ import Testing
         // The engine writes the file itself, because the file is its user's.
         try engine.sql("COPY (VALUES \(rules)) TO '\(engine.folder)/data/pg_hba.conf'")
         try engine.sql("SELECT pg_reload_conf()")
-        try wait { (try? engine.connection()) == nil }
+        try blockUntil("the former password is refused") { (try? engine.connection()) == nil }
     }
 
     @Test func `A node reads the password anew for each connection`() async throws {
@@ -42,7 +42,7 @@ import Testing
             #expect(throws: Failure.self) { try node.createTenant("refused-too", in: data) }
             try PrivateFile.replace(password, with: [UInt8]("second\n".utf8))
             var number = 0
-            try wait {
+            try blockUntil("a change succeeds again") {
                 number += 1
                 return (try? node.createTenant(Text("after-\(number)"), in: data)) != nil
             }

@@ -53,7 +53,7 @@ import Testing
             #expect(try #require(reason(verified)).contains("does not support SSL"))
             #expect(try !isEncrypted(try address(engine, "sslmode=disable")))
             try install(certificates, in: engine)
-            try wait { reason(verified) == nil }
+            try blockUntil("the engine takes the connection") { reason(verified) == nil }
             #expect(try isEncrypted(verified))
 
             // A certificate of another authority, and one for another name.

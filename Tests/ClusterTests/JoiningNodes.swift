@@ -115,14 +115,3 @@ extension Store {
 
 /// A test may block its thread for the moment that closing takes.
 func close(_ stores: Store...) { for store in stores { store.close() } }
-
-/// Checks the condition until it holds, for at most a minute.
-func wait(until isSo: () throws -> Bool) throws {
-    for _ in 0..<3_000 {
-        if try isSo() { return }
-        usleep(20_000)
-    }
-    throw NotSo()
-}
-
-struct NotSo: Error {}

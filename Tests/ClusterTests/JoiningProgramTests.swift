@@ -43,7 +43,7 @@ import Testing
             #expect(try two.displayName(ofTenant: "acme", in: first) == "acme")
             _ = try two.createTenant("other", in: first)
             #expect(try one.displayName(ofTenant: "other", in: first) == "other")
-            try wait { try engine.number("SELECT count(*) FROM postern.postern_node") == 2 }
+            try blockUntil("both are there") { try engine.number("SELECT count(*) FROM postern.postern_node") == 2 }
             // The same directory cannot be used twice.
             let twice = try run(flags(second, engine), log: log)
             #expect(twice.status == 1 && twice.output.contains("another posternd uses it"), "\(twice.output)")
@@ -55,7 +55,7 @@ import Testing
             // When the first node is started again, it makes a snapshot at once.
             #expect(one.stop() == 0)
             let third = try NodeProcess(flags(first, engine), port: port, directory: directory)
-            try wait {
+            try blockUntil("a snapshot is complete") {
                 try engine.number("SELECT count(*) FROM postern.postern_snapshot WHERE complete") == 1
             }
             let newest = "(SELECT max(position) FROM postern.postern_snapshot)"
@@ -103,9 +103,9 @@ import Testing
             func says(_ text: String) -> Bool {
                 String(decoding: readFile(log) ?? [], as: UTF8.self).contains("\"message\":\"\(text)")
             }
-            try wait { says("waiting for the engine") }
+            try blockUntil("the node waits for the engine") { says("waiting for the engine") }
             try engine.start()
-            try wait { says("serving") }
+            try blockUntil("the node serves") { says("serving") }
             #expect(says("joined the cluster"))
             child.send(signal: SIGTERM)
             #expect(child.wait(seconds: 30) == 0)
@@ -125,7 +125,7 @@ import Testing
             try engine.sql("DELETE FROM postern.postern_snapshot")
             #expect(two.stop() == 0)
             let again = try NodeProcess(flags(second, engine), port: try freePort(), directory: directory)
-            try wait {
+            try blockUntil("a newer snapshot is complete") {
                 try engine.number(
                     "SELECT count(*) FROM postern.postern_snapshot WHERE complete AND position >= \(kept)") == 1
             }
@@ -154,7 +154,7 @@ import Testing
             for name in others { try PrivateFile.create("\(backups)/\(name)", [1, 2, 3]) }
             let one = try NodeProcess(
                 flags(first, engine) + ["--backup-directory", backups], port: try freePort(), directory: directory)
-            try wait { names(backups).contains { $0.hasPrefix("postern-000001-") } }
+            try blockUntil("a backup is begun") { names(backups).contains { $0.hasPrefix("postern-000001-") } }
             _ = try one.createTenant("acme", in: first)
             #expect(one.stop() == 0)
             #expect(Set(others).isSubset(of: names(backups)) && names(backups).count == 3, "\(names(backups))")
@@ -169,7 +169,9 @@ import Testing
             mkdir(backups, 0o700)
             let one = try NodeProcess(
                 flags(first, engine) + ["--backup-directory", backups], port: try freePort(), directory: directory)
-            try wait { names(backups).contains { $0.hasPrefix("postern-000001-") && !$0.hasSuffix(".new") } }
+            try blockUntil("a backup is complete") {
+                names(backups).contains { $0.hasPrefix("postern-000001-") && !$0.hasSuffix(".new") }
+            }
             _ = try one.createTenant("later", in: first)
             #expect(one.stop() == 0)
             let backup = try #require(names(backups).first { $0.hasPrefix("postern-000001-") })
@@ -223,7 +225,7 @@ import Testing
             let child = try ChildProcess(
                 ChildProcess.built("posternd"), flags(second, engine) + ["--listen-address", "127.0.0.1:0"],
                 output: log)
-            try wait { access(second + "/join.new/data.mdb", F_OK) == 0 }
+            try blockUntil("the joining node has begun to write") { access(second + "/join.new/data.mdb", F_OK) == 0 }
             child.send(signal: SIGKILL)
             _ = child.wait(seconds: 30)
             try connection.execute("ROLLBACK")

@@ -47,7 +47,7 @@ import Testing
         try await withJournal { engine, node, other in
             #expect(try other.beginTurn())
             let writing = Task { try await node.fill(1, from: 1) }
-            try wait {
+            try blockUntil("the other connection waits for the lock") {
                 try engine.number("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") > 0
             }
             let position = try #require(try append(7, to: other))

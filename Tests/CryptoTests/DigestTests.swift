@@ -16,16 +16,18 @@ import Testing
 
     @Test func everyThreadDigestsForItself() {
         let expected = (0..<64).map { Digest.sha256([UInt8](repeating: UInt8($0), count: $0 * 17)) }
+        let mismatches = Counter()
         let threads = (0..<4).map { _ in
             OSThread(name: "digest") {
                 for round in 0..<2_000 {
                     let index = round % 64
                     let digest = Digest.sha256([UInt8](repeating: UInt8(index), count: index * 17))
-                    precondition(digest == expected[index])
+                    if digest != expected[index] { mismatches.add() }
                 }
             }
         }
         for thread in threads { thread.join() }
+        #expect(mismatches.value == 0)
     }
 
     @Test func theSystemsRandomBytesDiffer() {

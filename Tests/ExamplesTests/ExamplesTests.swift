@@ -32,7 +32,7 @@ import Testing
             let process = try ChildProcess(
                 ChildProcess.built("ExampleService"), ["127.0.0.1:\(server.port)", keyFile(server), "\(port)"],
                 output: "\(server.directory)/service")
-            for _ in 0..<1_000 where (try? Self.get("/", port: port)) == nil { usleep(20_000) }
+            try await until("the service answers") { (try? Self.get("/", port: port)) != nil }
             let ada = try Self.signUp(admin)
             let token = ada.tokens!.idToken
             #expect(try Self.get("/hello", port: port).hasPrefix("HTTP/1.1 401"))
@@ -45,9 +45,9 @@ import Testing
             let _: UsersRevokeTokensResponse = try admin.call(
                 "postern.v1.Users/RevokeTokens", UsersRevokeTokensRequest(uid: ada.user!.uid))
             var answer = welcome
-            for _ in 0..<1_000 where answer.hasPrefix("HTTP/1.1 200") {
-                usleep(10_000)
+            try await until("the revoked token is refused") {
                 answer = try Self.get("/hello", port: port, token: token)
+                return !answer.hasPrefix("HTTP/1.1 200")
             }
             #expect(answer.hasPrefix("HTTP/1.1 401"))
             #expect(answer.hasSuffix("TOKEN_EXPIRED\n"))

@@ -169,6 +169,37 @@ import Testing
         #expect(await outboundError { _ = try await status(cut(503)) } == .broken)
     }
 
+    @Test func `A status is kept where the request wants it, whatever becomes of the body`() async throws {
+        func answer(_ reply: FakeHTTPServer.Reply) async throws -> HTTPAnswer {
+            try await withClient({ _ in reply }) { client, server in
+                try await get(client, server) {
+                    $0.keepsStatus = true
+                    $0.bodyByteCountMax = 1_000
+                    $0.timeout = .seconds(1)
+                }
+            }
+        }
+        func raw(_ head: String) -> FakeHTTPServer.Reply { .raw(Array("HTTP/1.1 \(head)".utf8)) }
+        let long = HTTPResponse(status: 500, body: [UInt8](repeating: 1, count: 1_001))
+        let cases: [(reply: FakeHTTPServer.Reply, status: Int, error: OutboundError)] = [
+            (.silence, 200, .timedOut), (.flood(1 << 20), 200, .tooLarge), (.response(long), 500, .tooLarge),
+            (raw("200 OK\r\nContent-Length: 5\r\n\r\nab"), 200, .broken),
+            (raw("503 No\r\nContent-Length: 5\r\n\r\nab"), 503, .broken),
+            (raw("200 OK\r\n" + String(repeating: "X: y\r\n", count: 100_000) + "\r\n"), 200, .tooLarge),
+        ]
+        for expected in cases {
+            let found = try await answer(expected.reply)
+            #expect(found.status == expected.status && found.bodyError == expected.error && found.body.isEmpty)
+        }
+        let whole = try await answer(.response(HTTPResponse(body: [1, 2])))
+        #expect(whole.bodyError == nil && whole.body == [1, 2])
+        // No status came, or one that only announces another.
+        #expect(await outboundError { _ = try await answer(.nothing) } == .timedOut)
+        #expect(await outboundError { _ = try await answer(raw("100 Continue\r\n\r\n")) } == .broken)
+        let redirection = raw("302 Found\r\nLocation: /\r\nContent-Length: 5\r\n\r\nab")
+        #expect(await outboundError { _ = try await answer(redirection) } == .redirected)
+    }
+
     @Test func aBodyWithoutLengthIsGivenUpWhileItComes() async throws {
         try await withClient({ _ in .flood(1 << 30) }) { client, server in
             #expect(await outboundError { _ = try await get(client, server) } == .tooLarge)
@@ -193,11 +224,17 @@ import Testing
 
     @Test func theCallersDeadlineCutsTheTimeLimit() async throws {
         try await withClient({ _ in .silence }) { client, server in
-            let request = HTTPRequest(try url(server), policy: .local)
-            let deadline = Instant.now.advanced(by: .milliseconds(100))
+            var slow = HTTPRequest(try url(server), policy: .local)
+            slow.timeout = .seconds(15)
+            let request = slow
+            let patient = Task { try await client.send(request, tenant: "t", deadline: .soon) }
+            try await until("the first request is made") { server.requestCount("/") == 1 }
+            let deadline = Instant.now.advanced(by: .seconds(1))
             let error = await outboundError { _ = try await client.send(request, tenant: "t", deadline: deadline) }
             #expect(error == .timedOut)
-            #expect(Instant.now < deadline.advanced(by: .seconds(4)))
+            // The first request has the whole time limit, and still waits.
+            patient.cancel()
+            await #expect(throws: CancellationError.self) { try await patient.value }
         }
     }
 
@@ -205,7 +242,7 @@ import Testing
         try await withClient({ _ in .silence }) { client, server in
             let request = HTTPRequest(try url(server), policy: .local)
             let task = Task { try await client.send(request, tenant: "t", deadline: .soon) }
-            while server.requestCount("/") == 0 { await Task.yield() }
+            try await until("the request is made") { server.requestCount("/") == 1 }
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
         }

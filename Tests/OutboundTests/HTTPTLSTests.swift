@@ -35,19 +35,15 @@ import Testing
         let arguments = ["s_server", "-accept", "127.0.0.1:0", "-key", key, "-cert", certificate, "-www"]
         let server = try ChildProcess("openssl", arguments + serverArguments, output: "\(directory)/server")
         defer { server.kill() }
-        try await body(try #require(try listeningPort("\(directory)/server")))
+        try await until("openssl s_server listens") { listeningPort("\(directory)/server") != nil }
+        try await body(try #require(listeningPort("\(directory)/server")))
     }
 
     /// The port in the line that s_server prints once it listens: "ACCEPT 127.0.0.1:12345".
-    private func listeningPort(_ file: String) throws -> Int? {
-        for _ in 0..<2_000 {
-            let lines = String(decoding: readFile(file) ?? [], as: UTF8.self).split(separator: "\n")
-            if let line = lines.first(where: { $0.hasPrefix("ACCEPT") }) {
-                return line.split(separator: ":").last.flatMap { Int($0) }
-            }
-            usleep(5_000)
-        }
-        return nil
+    private func listeningPort(_ file: String) -> Int? {
+        let lines = String(decoding: readFile(file) ?? [], as: UTF8.self).split(separator: "\n")
+        let line = lines.first { $0.hasPrefix("ACCEPT") }
+        return line?.split(separator: ":").last.flatMap { Int($0) }
     }
 
     private func get(_ client: HTTPClient, _ url: String) async throws -> HTTPAnswer {

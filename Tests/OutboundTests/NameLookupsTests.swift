@@ -60,11 +60,12 @@ import Testing
 
         /// The same, once a place is free. That is a moment after a lookup has ended.
         func getOnceAPlaceIsFree(_ host: String) async throws -> HTTPAnswer {
-            for _ in 0..<1_000 {
-                do { return try await get(host) } catch OutboundError.overloaded {}
-                try await Task.sleep(for: .milliseconds(10))
+            var answer: HTTPAnswer?
+            try await until("a place is free") {
+                do { answer = try await get(host) } catch OutboundError.overloaded {}
+                return answer != nil
             }
-            throw OutboundError.overloaded
+            return try #require(answer)
         }
 
         /// The error of a mail that is sent through `host`.

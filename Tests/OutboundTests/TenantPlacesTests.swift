@@ -51,11 +51,12 @@ import Testing
 
         /// Asks until the tenant has a place again. There may be requests that were given up but have not ended.
         func answerOnceThereIsAPlace(tenant: Text = "t") async throws -> HTTPAnswer {
-            for _ in 0..<1_000 {
-                do { return try await get(tenant: tenant) } catch OutboundError.overloaded {}
-                try await Task.sleep(for: .milliseconds(20))
+            var answer: HTTPAnswer?
+            try await until("the tenant has a place again") {
+                do { answer = try await get(tenant: tenant) } catch OutboundError.overloaded {}
+                return answer != nil
             }
-            throw OutboundError.overloaded
+            return try #require(answer)
         }
     }
 

@@ -22,6 +22,31 @@ import Testing
         }
     }
 
+    @Test func `A change over a revision whose answer was lost is not refused for its own revision`() async throws {
+        try await AdminScene.runThroughProxy(methods: ["Update"]) { scene, proxy in
+            let before = try await scene.tenant.settings()
+            proxy.cutNextAnswer(to: "Update")
+            let changed = try await scene.tenant.updateSettings(
+                TenantSettingsChange { $0.displayName = "Acme" }, ifRevision: before.revision)
+            #expect(proxy.requestCount("Update") == 2)
+            #expect(changed.displayName == "Acme" && changed.revision == before.revision + 1)
+        }
+    }
+
+    @Test func `Each page of a change has a key of its own, and a repeat gets the same answers`() async throws {
+        try await AdminScene.run { scene in
+            for number in 0..<501 { _ = try await scene.tenant.createUser(uid: Text("user-\(number)")) }
+            let options = CallOptions(idempotencyKey: "off")
+            for _ in 0..<2 {
+                let done = try await scene.tenant.updateUsers(where: nil, disabled: true, options: options)
+                #expect(done.changedCount == 501)
+            }
+            await expectRefusal("IDEMPOTENCY_KEY_REUSED") { () throws(Failure) in
+                _ = try await scene.tenant.updateUsers(where: nil, disabled: false, options: options)
+            }
+        }
+    }
+
     @Test func `The caller's key is the one that is sent`() async throws {
         try await AdminScene.run { scene in
             let options = CallOptions(idempotencyKey: "once")

@@ -12,9 +12,7 @@ final class MethodRecorder {
     private let server: TestServer
     private let methods: [String: RegisteredMethod]
     private(set) var called: Set<String> = []
-    /// These methods are changes by their rules, so they take keys. But they change only the event log, which must
-    /// show each reading and each test mail.
-    private static let keepsNoKey: Set<String> = ["postern.v1.Outbox/Get", "postern.v1.EmailConfigs/Test"]
+    private static let keepsNoKey = Set(PublishedMethod.all.filter { !$0.noIdempotencyKey.isEmpty }.map(\.fullName))
 
     init(_ server: TestServer) {
         self.server = server
@@ -34,8 +32,7 @@ final class MethodRecorder {
         let (callsBefore, keysBefore) = (Self.callCount(method), try keyCount())
         let result = try await body()
         // The server counts a call after its answer.
-        for _ in 0..<1_000 where Self.callCount(method) == callsBefore { try await Task.sleep(for: .milliseconds(5)) }
-        #expect(Self.callCount(method) > callsBefore, "\(name) was not called")
+        try await until("\(name) was called") { Self.callCount(method) > callsBefore }
         let rule = method.descriptor
         let needsKey = rule.mutation && !rule.idempotent && !rule.requestStreaming
         #expect(
@@ -48,8 +45,7 @@ final class MethodRecorder {
     /// Waits until the server has answered `count` calls of the method.
     func waitForCalls(_ name: String, _ count: Int) async throws {
         let method = try #require(methods["postern.v1.\(name)"])
-        for _ in 0..<2_000 where Self.callCount(method) < count { try await Task.sleep(for: .milliseconds(5)) }
-        #expect(Self.callCount(method) >= count)
+        try await until("\(name) was called \(count) times") { Self.callCount(method) >= count }
     }
 
     private static func callCount(_ method: RegisteredMethod) -> UInt64 {

@@ -48,6 +48,20 @@ struct Application {
         return try Auth(configuration: configuration)
     }
 
+    /// An application that has a user, is connected through `proxy`, and gives its calls no more than `timeout`. The
+    /// sign-up goes another way, and takes as long as the machine needs.
+    func signedIn(
+        _ email: String = "ada@example.com", storage: InMemoryStorage = InMemoryStorage(), clock: TestClock? = nil,
+        through proxy: CuttingProxy, timeout: Duration
+    ) async throws -> (auth: Auth, user: PosternAuth.User) {
+        let made = try await self.auth().createUser(withEmail: email, password: password).user
+        storage.save(made.saved.encoded())
+        let auth = try self.auth(storage: storage, clock: clock, through: proxy.address, timeout: timeout)
+        let user = try #require(auth.currentUser)
+        try await until("the application is connected") { (try? await user.reload()) != nil }
+        return (auth, user)
+    }
+
     func clock(wrongBy error: Duration = .zero) -> TestClock {
         TestClock(wallStartingAt: server.clock.clock.now() + error)
     }
@@ -112,17 +126,3 @@ func error(
 }
 
 struct NothingThrown: Error {}
-
-/// Waits until `condition` holds; fails the test after ten seconds.
-func eventually(
-    _ what: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async -> Bool
-) async throws {
-    let deadline = Instant.now.advanced(by: .seconds(10))
-    while await !condition() {
-        guard Instant.now < deadline else {
-            Issue.record(what ?? "the condition never held", sourceLocation: sourceLocation)
-            throw NothingThrown()
-        }
-        try await Task.sleep(for: .milliseconds(1))
-    }
-}

@@ -10,17 +10,20 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct BegunSignUpTests {
     /// What the storage held when the answer was lost, as a killed process leaves it.
     private func leftBehind(
-        by application: Application, _ signUp: (Auth) async throws -> Void
+        by application: Application, _ signUp: @escaping @Sendable (Auth) async throws -> Void
     ) async throws -> InMemoryStorage {
         let proxy = CuttingProxy(target: application.server.port, methods: ["SignUp"])
         let storage = InMemoryStorage()
-        let auth = try application.auth(storage: storage, through: proxy.address, timeout: .milliseconds(500))
+        let auth = try application.auth(storage: storage, through: proxy.address)
         proxy.cutNextAnswer(to: "SignUp", goingDown: true)
-        let lost = try await error { try await signUp(auth) }
-        #expect(lost.isRetryable)
+        let signingUp = Task { try await signUp(auth) }
+        // The proxy refuses connections from the lost answer on.
+        try await until("the answer is lost") { proxy.refusedCount > 0 }
         let left = InMemoryStorage()
         left.save(try #require(storage.load()))
+        signingUp.cancel()
         proxy.stop()
+        _ = await signingUp.result
         return left
     }
 
@@ -36,7 +39,7 @@ import Testing
             }
             application.server.clock.advance(by: .minutes(5))
             let auth = try application.auth(storage: storage, clock: application.clock())
-            try await eventually { auth.currentUser != nil }
+            try await until { auth.currentUser != nil }
             let user = try #require(auth.currentUser)
             #expect(user.isAnonymous == isAnonymous)
             #expect(try await user.sessions().count == 1)
@@ -50,14 +53,14 @@ import Testing
             let never = InMemoryStorage()
             never.save(SavedState.encoded(signUpAttempt: [UInt8](repeating: 7, count: 16), tenantID: .empty))
             let auth = try application.auth(storage: never)
-            try await eventually { never.load() == nil }
+            try await until { never.load() == nil }
             #expect(auth.currentUser == nil)
             #expect(auth.storageError == nil)
 
             let old = try await leftBehind(by: application) { try await $0.signInAnonymously() }
             application.server.clock.advance(by: .hours(2))
             let later = try application.auth(storage: old)
-            try await eventually { old.load() == nil }
+            try await until { old.load() == nil }
             #expect(later.currentUser == nil)
         }
     }

@@ -107,7 +107,7 @@ import Testing
             let other = try application.auth(storage: second)
             try await other.updateCurrentUser(user)
             _ = try await user.idToken(forcingRefresh: true)
-            try await eventually { first.load() == user.saved.encoded() && second.load() == user.saved.encoded() }
+            try await until { first.load() == user.saved.encoded() && second.load() == user.saved.encoded() }
 
             let foreign = try application.auth(tenantID: "acme")
             let refusal = try await error { try await foreign.updateCurrentUser(user) }

@@ -25,11 +25,11 @@ import Testing
                 told.append(user)
                 gate.wait()
             }
-            try await eventually { told.elements.count == 1 }
+            try await until { told.elements.count == 1 }
             try await endSessions(of: first, application)
             let second = try await auth.signIn(withEmail: "ada@example.com", password: password).user
             for _ in 0..<8 { gate.signal() }
-            try await eventually { told.elements.last.flatMap { $0 } === second }
+            try await until { told.elements.last.flatMap { $0 } === second }
             #expect(auth.currentUser === second)
             _ = try await told.elements.last??.idToken(forcingRefresh: true)
             handle.remove()
@@ -50,7 +50,7 @@ import Testing
                 var changes = next.withLock { $0 }
                 if let user = await changes.next() { told.append(user) }
             }
-            try await eventually { told.elements.count == 1 }
+            try await until { told.elements.count == 1 }
             #expect(told.elements.first.flatMap { $0 } === second)
             reader.cancel()
         }

@@ -73,13 +73,13 @@ import Testing
             let (states, tokens) = (Recording<String?>(), Recording<String?>())
             let stateHandle = auth.addStateDidChangeListener { _, user in states.append(user?.uid) }
             let tokenHandle = auth.addIDTokenDidChangeListener { _, user in tokens.append(user?.uid) }
-            try await eventually { states.elements == [nil] && tokens.elements == [nil] }
+            try await until { states.elements == [nil] && tokens.elements == [nil] }
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
-            try await eventually { states.elements == [nil, user.uid] && tokens.elements.count == 2 }
+            try await until { states.elements == [nil, user.uid] && tokens.elements.count == 2 }
             _ = try await user.idToken(forcingRefresh: true)
-            try await eventually { tokens.elements == [nil, user.uid, user.uid] }
+            try await until { tokens.elements == [nil, user.uid, user.uid] }
             try await auth.signOut()
-            try await eventually { states.elements == [nil, user.uid, nil] && tokens.elements.count == 4 }
+            try await until { states.elements == [nil, user.uid, nil] && tokens.elements.count == 4 }
             stateHandle.remove()
             tokenHandle.remove()
             try await auth.signIn(withEmail: "ada@example.com", password: password)
@@ -101,17 +101,17 @@ import Testing
                     gate.wait()
                 }
             }
-            try await eventually { blocked.elements.count == 16 }
+            try await until { blocked.elements.count == 16 }
             let prompt = Recording<String?>()
             auth.addStateDidChangeListener { _, user in prompt.append(user?.uid) }
-            try await eventually { prompt.elements == [nil] }
+            try await until { prompt.elements == [nil] }
             let ada = try await auth.createUser(withEmail: "ada@example.com", password: password).user
-            try await eventually { prompt.elements == [nil, ada.uid] }
+            try await until { prompt.elements == [nil, ada.uid] }
             let bob = try await auth.createUser(withEmail: "bob@example.com", password: password).user
-            try await eventually { prompt.elements == [nil, ada.uid, bob.uid] }
+            try await until { prompt.elements == [nil, ada.uid, bob.uid] }
             #expect(blocked.elements.count == 16)
             for _ in 0..<32 { gate.signal() }
-            try await eventually { blocked.elements.count == 32 }
+            try await until { blocked.elements.count == 32 }
             #expect(Set(blocked.elements[16...]) == [bob.uid])
         }
     }
@@ -147,7 +147,7 @@ import Testing
                 for await _ in auth.idTokenChanges { count += 1 }
                 return count
             }
-            try await eventually { auth.observerCount == 3 }
+            try await until { auth.observerCount == 3 }
             reader.cancel()
             _ = await reader.value
             #expect(auth.observerCount == 2)
@@ -201,10 +201,10 @@ import Testing
                 var auth: Auth? = try application.auth()
                 var screen: Screen? = Screen(isGone: isGone)
                 if let auth { screen?.open(auth) }
-                try await eventually { screen?.callCount == 1 }
+                try await until { screen?.callCount == 1 }
                 if isRemoved { screen?.close() } else { auth = nil }
                 screen = nil
-                try await eventually { isGone.elements == [true] }
+                try await until { isGone.elements == [true] }
                 #expect((auth?.observerCount ?? 0) == 0)
             }
         }
@@ -216,9 +216,9 @@ import Testing
             weak let kept = auth
             let calls = Recording<Bool>()
             let handle = auth?.addStateDidChangeListener { _, _ in calls.append(true) }
-            try await eventually { calls.elements.count == 1 }
+            try await until { calls.elements.count == 1 }
             auth = nil
-            try await eventually { kept == nil }
+            try await until { kept == nil }
             handle?.remove()
         }
     }

@@ -26,7 +26,7 @@ import Testing
             onLaptop = try await laptop.createUser(withEmail: email, password: password).user
             onPhone = try await phone.signIn(withEmail: email, password: password).user
             handle = phone.addStateDidChangeListener { _, _ in }
-            try await eventually { application.streamCount == 1 }
+            try await until { application.streamCount == 1 }
         }
 
         func rename(_ name: String) async throws {
@@ -49,7 +49,7 @@ import Testing
             #expect(error.code == .userTokenExpired && error.cause == .passwordChanged)
             #expect(scene.phone.currentUser == nil)
             #expect(scene.laptop.currentUser === scene.onLaptop)
-            try await eventually { scene.phoneStorage.load() == nil }
+            try await until { scene.phoneStorage.load() == nil }
         }
     }
 
@@ -83,7 +83,7 @@ import Testing
             case .byAnotherDevice: #expect(error.code == .userTokenExpired && error.cause == .signedOut)
             }
             #expect(scene.phone.currentUser == nil)
-            try await eventually { application.streamCount == 0 }
+            try await until { application.streamCount == 0 }
         }
     }
 
@@ -93,7 +93,7 @@ import Testing
             let (states, tokens) = (Recording<String?>(), Recording<String?>())
             scene.phone.addStateDidChangeListener { _, user in states.append(user?.displayName) }
             scene.phone.addIDTokenDidChangeListener { _, user in tokens.append(user?.displayName) }
-            try await eventually { states.elements.count == 1 && tokens.elements.count == 1 }
+            try await until { states.elements.count == 1 && tokens.elements.count == 1 }
             var events = scene.phone.idTokenEvents.makeAsyncIterator()
             _ = await events.next()
             try await scene.rename("Ada")
@@ -101,13 +101,13 @@ import Testing
             #expect(event.map { "\($0.change)" } == "profileChanged")
             #expect(event?.user === scene.onPhone)
             #expect(scene.onPhone.displayName == "Ada")
-            try await eventually {
+            try await until {
                 let saved = scene.phoneStorage.load().flatMap { try? SavedState($0, tenantID: .empty) }
                 return saved?.account.displayName == "Ada"
             }
             // Firebase's own listeners are told what they always were: the next token.
             _ = try await scene.onPhone.idToken(forcingRefresh: true)
-            try await eventually { tokens.elements.count == 2 }
+            try await until { tokens.elements.count == 2 }
             #expect(states.elements.count == 1)
         }
     }
@@ -131,7 +131,7 @@ import Testing
             let scene = try await Scene(application)
             var events = scene.laptop.idTokenEvents.makeAsyncIterator()
             _ = await events.next()
-            try await eventually { application.streamCount == 2 }
+            try await until { application.streamCount == 2 }
             try await scene.rename("Ada")
             #expect(await events.next().map { "\($0.change)" } == "profileChanged")
             try await scene.onLaptop.updatePassword(to: "another horse")
@@ -147,7 +147,7 @@ import Testing
         try await Application.run { application in
             let scene = try await Scene(application)
             scene.handle.remove()
-            try await eventually { application.streamCount == 0 }
+            try await until { application.streamCount == 0 }
             try await scene.rename("Ada")
             #expect(scene.onPhone.displayName == nil)
             var events = scene.phone.idTokenEvents.makeAsyncIterator()
@@ -171,7 +171,7 @@ import Testing
             #expect(try #require(restarted.currentUser).saved.account == scene.onLaptop.saved.account.asKept)
             var events = restarted.idTokenEvents.makeAsyncIterator()
             #expect(await events.next().map { "\($0.change)" } == "initialized")
-            try await eventually { application.streamCount == 2 }
+            try await until { application.streamCount == 2 }
             // The first message of the stream came before this.
             try await scene.rename("Countess")
             #expect(await events.next().map { "\($0.change)" } == "profileChanged")

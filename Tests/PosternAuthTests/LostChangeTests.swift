@@ -41,7 +41,7 @@ import Testing
         try await Application.run { application in
             let proxy = CuttingProxy(target: application.server.port)
             let clock = application.clock()
-            let auth = try application.auth(clock: clock, through: proxy.address, timeout: .seconds(1))
+            let auth = try application.auth(clock: clock, through: proxy.address, timeout: .seconds(3))
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             var events = auth.idTokenEvents.makeAsyncIterator()
             _ = await events.next()
@@ -55,7 +55,7 @@ import Testing
             application.server.clock.advance(by: .minutes(30))
             clock.advance(by: .minutes(30))
             proxy.comeUp()
-            try await eventually { (try? await user.reload()) != nil }
+            try await until { (try? await user.reload()) != nil }
             guard case .tokenRefreshed(.passwordChanged) = await events.next()?.change else {
                 Issue.record("nobody was told of the tokens")
                 return
@@ -132,7 +132,7 @@ import Testing
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             proxy.hold()
             let change = Task { try await user.updatePassword(to: Self.newPassword) }
-            try await eventually { proxy.requestCount("Update") == 1 }
+            try await until { proxy.requestCount("Update") == 1 }
             change.cancel()
             proxy.release()
             try await change.value
@@ -152,7 +152,7 @@ import Testing
             let proxy = CuttingProxy(
                 target: application.server.port, methods: ["Update", "SignInWithIdp", "Unlink", "Reauthenticate"])
             let storage = InMemoryStorage()
-            let auth = try application.auth(storage: storage, through: proxy.address, timeout: .seconds(1))
+            let auth = try application.auth(storage: storage, through: proxy.address, timeout: .seconds(3))
             let user = try await auth.createUser(withEmail: "ada@gmail.com", password: password).user
             if change == "unlink" { try await user.link(with: application.credential(.google())) }
             let method =

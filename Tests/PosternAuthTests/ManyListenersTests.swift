@@ -21,14 +21,14 @@ import Testing
                 auth.addStateDidChangeListener { _, user in if user == nil { told.append("signed out") } }
                 auths.append(auth)
             }
-            try await eventually { application.streamCount == 300 }
+            try await until { application.streamCount == 300 }
             for auth in auths { _ = try await auth.currentUser?.idToken(forcingRefresh: true) }
             for auth in auths {
                 let uid = try #require(auth.currentUser?.uid)
                 _ = try await UsersClient(channel: application.admin).revokeTokens(
                     UsersRevokeTokensRequest(uid: Text(uid)))
             }
-            try await eventually { told.elements.count == 300 }
+            try await until { told.elements.count == 300 }
             await channel.shutdown()
         }
     }

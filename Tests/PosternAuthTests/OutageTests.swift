@@ -18,7 +18,7 @@ import Testing
             let refused = proxy.refusedCount
             let waiting = Task { try await user.reload() }
             // The channel tries at once, and goes on trying.
-            try await eventually { proxy.refusedCount >= refused + 2 }
+            try await until { proxy.refusedCount >= refused + 2 }
             proxy.comeUp()
             try await waiting.value
             #expect(auth.currentUser === user)
@@ -34,17 +34,17 @@ import Testing
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             let told = Recording<String?>()
             let handle = auth.addStateDidChangeListener { _, user in told.append(user?.uid) }
-            try await eventually { application.streamCount == 1 }
+            try await until { application.streamCount == 1 }
             proxy.sever(goingDown: true)
-            try await eventually { application.streamCount == 0 }
+            try await until { application.streamCount == 0 }
             _ = try await UsersClient(channel: application.admin).revokeTokens(
                 UsersRevokeTokensRequest(uid: Text(user.uid)))
-            try await eventually { clock.sleeperCount == 1 }
+            try await until { clock.sleeperCount == 1 }
             clock.advance(by: .seconds(1))
             let refused = proxy.refusedCount
-            try await eventually { proxy.refusedCount >= refused + 3 }
+            try await until { proxy.refusedCount >= refused + 3 }
             proxy.comeUp()
-            try await eventually { told.elements == [user.uid, nil] }
+            try await until { told.elements == [user.uid, nil] }
             handle.remove()
             proxy.stop()
         }
@@ -53,8 +53,7 @@ import Testing
     @Test func `A call that waited in vain says that it was not sent`() async throws {
         try await Application.run { application in
             let proxy = CuttingProxy(target: application.server.port)
-            let auth = try application.auth(through: proxy.address, timeout: .milliseconds(300))
-            let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
+            let (auth, user) = try await application.signedIn(through: proxy, timeout: .milliseconds(300))
             proxy.stop()
             // When this has failed, the application knows that its connection is gone, and sends nothing over it.
             _ = try await error { try await user.reload() }
@@ -64,6 +63,7 @@ import Testing
             #expect(offline.isRetryable)
             let isOpen = user.state.withLock { $0.lostChange != nil }
             #expect(!isOpen)
+            #expect(auth.currentUser === user)
         }
     }
 

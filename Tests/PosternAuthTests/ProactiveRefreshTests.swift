@@ -14,7 +14,7 @@ import Testing
             let auth = try application.auth(clock: clock)
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             var handle = auth.addIDTokenDidChangeListener { _, _ in }
-            try await eventually { clock.sleeperCount == 1 }
+            try await until { clock.sleeperCount == 1 }
             for _ in 0..<50 { _ = try await user.idToken(forcingRefresh: true) }
             for _ in 0..<10 {
                 handle.remove()
@@ -36,19 +36,19 @@ import Testing
             #expect(!auth.isRefreshingAhead)
             let tokens = auth.addIDTokenDidChangeListener { _, _ in }
             #expect(auth.isRefreshingAhead)
-            try await eventually { clock.sleeperCount == 1 }
+            try await until { clock.sleeperCount == 1 }
             try await auth.signOut()
             // The sleep ends by itself, when it finds that nobody is signed in.
             clock.advance(by: .minutes(55))
-            try await eventually { !auth.isRefreshingAhead && clock.sleeperCount == 0 }
+            try await until { !auth.isRefreshingAhead && clock.sleeperCount == 0 }
             application.server.clock.advance(by: .minutes(55))
             let again = try await auth.signIn(withEmail: "ada@example.com", password: password).user
             #expect(auth.isRefreshingAhead)
-            try await eventually { clock.sleeperCount == 1 }
+            try await until { clock.sleeperCount == 1 }
             tokens.remove()
             let token = again.saved.idToken
             clock.advance(by: .minutes(55))
-            try await eventually { !auth.isRefreshingAhead && clock.sleeperCount == 0 }
+            try await until { !auth.isRefreshingAhead && clock.sleeperCount == 0 }
             #expect(again.saved.idToken == token)
             states.remove()
         }
@@ -61,14 +61,14 @@ import Testing
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             let token = try await user.idToken()
             let handle = auth.addIDTokenDidChangeListener { _, _ in }
-            try await eventually { clock.sleeperCount == 1 }
+            try await until { clock.sleeperCount == 1 }
             let wait = try #require(clock.nextWakeUp)
             #expect(wait > .minutes(54) && wait <= .minutes(55))
             clock.advance(by: wait)
             application.server.clock.advance(by: wait)
-            try await eventually { user.saved.idToken.string != token }
+            try await until { user.saved.idToken.string != token }
             // The next token has its own timer.
-            try await eventually { clock.sleeperCount == 1 }
+            try await until { clock.sleeperCount == 1 }
             #expect(try #require(clock.nextWakeUp) > .minutes(54))
             handle.remove()
         }
@@ -78,15 +78,15 @@ import Testing
         try await Application.run { application in
             let clock = application.clock()
             let proxy = CuttingProxy(target: application.server.port)
-            let auth = try application.auth(clock: clock, through: proxy.address, timeout: .milliseconds(100))
-            let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
+            let (auth, user) = try await application.signedIn(
+                clock: clock, through: proxy, timeout: .milliseconds(100))
             proxy.stop()
             let handle = auth.addIDTokenDidChangeListener { _, _ in }
-            try await eventually { clock.wakeUps.contains { $0 > .minutes(54) } }
+            try await until { clock.wakeUps.contains { $0 > .minutes(54) } }
             clock.advance(by: .minutes(55))
             // The user's stream is retried, too, at times that are not round.
             for seconds in [15, 30, 60, 120, 240, 300, 300] {
-                try await eventually { clock.wakeUps.contains(.seconds(seconds)) }
+                try await until { clock.wakeUps.contains(.seconds(seconds)) }
                 clock.advance(by: .seconds(seconds))
             }
             #expect(auth.currentUser === user)

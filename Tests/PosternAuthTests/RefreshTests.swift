@@ -21,7 +21,7 @@ import Tokens
             proxy.hold()
             let tokens = try await withThrowingTaskGroup(of: String.self) { group in
                 for _ in 0..<50 { group.addTask { try await user.idToken(forcingRefresh: true) } }
-                try await eventually { user.refreshWaiterCount == 50 }
+                try await until { user.refreshWaiterCount == 50 }
                 proxy.release()
                 return try await group.reduce(into: Set<String>()) { $0.insert($1) }
             }
@@ -39,9 +39,9 @@ import Tokens
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             proxy.hold()
             let impatient = Task { try await user.idToken(forcingRefresh: true) }
-            try await eventually { user.refreshWaiterCount == 1 }
+            try await until { user.refreshWaiterCount == 1 }
             let patient = Task { try await user.idToken(forcingRefresh: true) }
-            try await eventually { user.refreshWaiterCount == 2 }
+            try await until { user.refreshWaiterCount == 2 }
             impatient.cancel()
             #expect(await impatient.result.failure is CancellationError)
             proxy.release()
@@ -72,14 +72,13 @@ import Tokens
         try await Application.run { application in
             let storage = InMemoryStorage()
             let proxy = CuttingProxy(target: application.server.port)
-            let auth = try application.auth(storage: storage, through: proxy.address, timeout: .milliseconds(500))
-            let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
+            let (auth, user) = try await application.signedIn(storage: storage, through: proxy, timeout: .seconds(3))
             let held = try #require(user.refreshToken)
             // The server commits, then the network fails.
             proxy.hold()
             let lost = Task { try await user.idToken(forcingRefresh: true) }
-            try await eventually { proxy.requestCount("Refresh") == 1 }
-            try await eventually { (try? application.rotationCount(of: user)) == 1 }
+            try await until { proxy.requestCount("Refresh") == 1 }
+            try await until { (try? application.rotationCount(of: user)) == 1 }
             // This is what the storage holds if the process is killed here.
             let record = try #require(storage.load())
             let saved = try #require(try SavedState(record, tenantID: .empty))
@@ -87,6 +86,7 @@ import Tokens
             #expect(saved.refreshToken == Text(held))
             proxy.stop()
             _ = await lost.result
+            #expect(auth.currentUser === user)
 
             application.server.clock.advance(by: .hours(5))
             let left = InMemoryStorage()
@@ -143,7 +143,7 @@ import Tokens
             #expect(refusal.code == .userTokenExpired)
             #expect(refusal.cause == .revokedByReuse)
             #expect(auth.currentUser == nil)
-            try await eventually { storage.load() == nil }
+            try await until { storage.load() == nil }
         }
     }
 

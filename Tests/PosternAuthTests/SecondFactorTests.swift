@@ -92,7 +92,7 @@ import Testing
             #expect(result.user === scene.ada && resolver.auth === scene.auth)
             try await scene.ada.multiFactor.unenroll(withFactorUID: factor.uid)
             #expect(scene.ada.multiFactor.enrolledFactors.isEmpty && scene.ada.multiFactor.recoveryCodeCount == 0)
-            try await eventually("the removal was not told") {
+            try await until("the removal is told") {
                 events.elements.contains { if case .tokenRefreshed(.secondFactorsChanged) = $0 { true } else { false } }
             }
             try await scene.application.auth().signIn(withEmail: Scene.email, password: password)
@@ -117,13 +117,13 @@ import Testing
         try await Scene.run { scene in
             let listening = Task { for await _ in scene.auth.idTokenEvents {} }
             defer { listening.cancel() }
-            try await eventually { scene.application.streamCount == 1 }
+            try await until { scene.application.streamCount == 1 }
             let users = UsersClient(channel: scene.application.admin)
             let uid = Text(scene.ada.uid)
             _ = try await users.addSecondFactor(UsersAddSecondFactorRequest(uid: uid, phoneNumber: Text(Scene.number)))
-            try await eventually { scene.ada.multiFactor.enrolledFactors.count == 1 }
+            try await until { scene.ada.multiFactor.enrolledFactors.count == 1 }
             _ = try await users.removeSecondFactor(UsersRemoveSecondFactorRequest(uid: uid, all: true))
-            try await eventually { scene.ada.multiFactor.enrolledFactors.isEmpty }
+            try await until { scene.ada.multiFactor.enrolledFactors.isEmpty }
         }
     }
 

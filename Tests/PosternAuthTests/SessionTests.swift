@@ -136,20 +136,25 @@ import Testing
 
     @Test func `Being offline, or a tenant that is switched off, signs nobody out`() async throws {
         try await Application.run { application in
-            let proxy = CuttingProxy(target: application.server.port)
-            let auth = try application.auth(through: proxy.address, timeout: .milliseconds(500))
-            let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
+            let auth = try application.auth()
+            let ada = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             try await application.setTenant(["disable_auth"]) { $0.disableAuth = true }
-            let off = try await error { _ = try await user.idToken(forcingRefresh: true) }
+            let off = try await error { _ = try await ada.idToken(forcingRefresh: true) }
             #expect(off.reason == "PROJECT_DISABLED")
+            #expect(auth.currentUser === ada)
+            _ = try await ada.idToken()
             try await application.setTenant(["disable_auth"]) { $0.disableAuth = false }
+
+            let proxy = CuttingProxy(target: application.server.port)
+            let (away, bob) = try await application.signedIn(
+                "bob@example.com", through: proxy, timeout: .milliseconds(500))
             proxy.stop()
-            let offline = try await error { _ = try await user.idToken(forcingRefresh: true) }
+            let offline = try await error { _ = try await bob.idToken(forcingRefresh: true) }
             #expect(offline.code == .networkError)
             #expect(offline.isRetryable)
-            #expect(auth.currentUser === user)
+            #expect(away.currentUser === bob)
             // The token that the user has is still good.
-            _ = try await user.idToken()
+            _ = try await bob.idToken()
         }
     }
 }

@@ -63,6 +63,25 @@ import Testing
         }
     }
 
+    /// Such a user can sign in again by a reset of the password. An email that nobody proved leads nowhere for sure.
+    @Test func `An anonymous user who proves an email is not anonymous any more`() async throws {
+        try await Application.run { application in
+            try await application.setTenant(["enable_email_privacy"]) { $0.enableEmailPrivacy = false }
+            let auth = try application.auth()
+            let user = try await auth.signInAnonymously().user
+            try await user.updateEmail(to: "ada@example.com")
+            #expect(user.isAnonymous)
+            _ = try await UsersClient(channel: application.admin).update(
+                UsersUpdateRequest(
+                    uid: Text(user.uid), updateMask: ProtobufFieldMask(paths: ["email_verified"]), emailVerified: true))
+            try await user.reload()
+            #expect(user.isEmailVerified && !user.isAnonymous)
+            application.server.clock.advance(by: .minutes(6))
+            let refusal = try await error { try await user.delete() }
+            #expect(refusal.code == .requiresRecentLogin)
+        }
+    }
+
     @Test func `A provider's identity signs in, and fills the profile`() async throws {
         try await Application.run { application in
             let result = try await application.auth().signIn(with: application.credential(.google()))

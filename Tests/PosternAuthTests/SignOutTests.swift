@@ -27,7 +27,7 @@ import Testing
             try await held?.reload()
             #expect(try await devices(of: onPhone, application) == ["laptop", "phone"])
             held = nil
-            try await eventually { (try? await devices(of: onPhone, application)) == ["phone"] }
+            try await until { (try? await devices(of: onPhone, application)) == ["phone"] }
         }
     }
 
@@ -38,7 +38,7 @@ import Testing
             let again = try application.auth(deviceName: "second")
             let user = try await again.signIn(withEmail: "ada@example.com", password: password).user
             try await auth.createUser(withEmail: "bob@example.com", password: password)
-            try await eventually { (try? await devices(of: user, application)) == ["second"] }
+            try await until { (try? await devices(of: user, application)) == ["second"] }
         }
     }
 
@@ -49,7 +49,7 @@ import Testing
             try await auth?.createUser(withEmail: "ada@example.com", password: password)
             weak let dropped = auth
             auth = nil
-            try await eventually { dropped == nil }
+            try await until { dropped == nil }
             let next = try application.auth(storage: storage)
             let user = try #require(next.currentUser)
             try await user.reload()
@@ -68,9 +68,9 @@ import Testing
             // The work that goes on while somebody listens does not hold the user.
             let handle = laptop.addIDTokenDidChangeListener { _, _ in }
             try await laptop.signIn(withEmail: "ada@example.com", password: password)
-            try await eventually { application.streamCount == 1 }
+            try await until { application.streamCount == 1 }
             try await laptop.signOut()
-            try await eventually { (try? await devices(of: onPhone, application)) == ["phone"] }
+            try await until { (try? await devices(of: onPhone, application)) == ["phone"] }
             handle.remove()
         }
     }
@@ -93,7 +93,7 @@ import Testing
             try await auth.signIn(withEmail: "ada@example.com", password: password)
             proxy.hold()
             let leaving = Task { try await auth.signOut() }
-            try await eventually { clock.wakeUps == [.seconds(2)] }
+            try await until { clock.wakeUps == [.seconds(2)] }
             #expect(auth.currentUser == nil)
             clock.advance(by: .seconds(2))
             try await leaving.value
@@ -105,8 +105,9 @@ import Testing
         try await Application.run { application in
             let proxy = CuttingProxy(target: application.server.port)
             let storage = InMemoryStorage()
-            let auth = try application.auth(storage: storage, through: proxy.address, timeout: .milliseconds(500))
-            try await auth.createUser(withEmail: "ada@example.com", password: password)
+            let (auth, user) = try await application.signedIn(
+                storage: storage, through: proxy, timeout: .milliseconds(500))
+            #expect(auth.currentUser === user)
             proxy.stop()
             try await auth.signOut()
             #expect(auth.currentUser == nil)

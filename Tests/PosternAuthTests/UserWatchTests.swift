@@ -26,26 +26,26 @@ import Testing
             #expect(!auth.isWatching)
             try await auth.createUser(withEmail: Self.email, password: password)
             #expect(auth.isWatching)
-            try await eventually { application.streamCount == 1 }
+            try await until { application.streamCount == 1 }
             let second = auth.addStateDidChangeListener { _, _ in }
             _ = try await auth.currentUser?.idToken(forcingRefresh: true)
             first.remove()
             #expect(auth.isWatching && application.streamCount == 1)
             second.remove()
             #expect(!auth.isWatching)
-            try await eventually { application.streamCount == 0 }
+            try await until { application.streamCount == 0 }
 
             var events: IDTokenEventsSequence.Iterator? = auth.idTokenEvents.makeAsyncIterator()
             #expect(await events?.next()?.user != nil)
-            try await eventually { application.streamCount == 1 }
+            try await until { application.streamCount == 1 }
             try await auth.signOut()
             #expect(!auth.isWatching)
-            try await eventually { application.streamCount == 0 }
+            try await until { application.streamCount == 0 }
             try await auth.signIn(withEmail: Self.email, password: password)
-            try await eventually { application.streamCount == 1 }
+            try await until { application.streamCount == 1 }
             events = nil
             #expect(!auth.isWatching)
-            try await eventually { application.streamCount == 0 }
+            try await until { application.streamCount == 0 }
         }
     }
 
@@ -56,18 +56,18 @@ import Testing
             let auth = try application.auth(clock: clock, through: proxy.address)
             let user = try await auth.createUser(withEmail: Self.email, password: password).user
             let handle = auth.addStateDidChangeListener { _, _ in }
-            try await eventually { application.streamCount == 1 && clock.sleeperCount == 0 }
+            try await until { application.streamCount == 1 && clock.sleeperCount == 0 }
             for name in ["Ada", "Countess"] {
                 // Once this message has come, the stream exists and can be lost.
                 try await rename(user, Text("\(name) \(name)"), application)
-                try await eventually { user.displayName == "\(name) \(name)" }
+                try await until { user.displayName == "\(name) \(name)" }
                 proxy.sever(goingDown: true)
-                try await eventually { clock.sleeperCount == 1 }
+                try await until { clock.sleeperCount == 1 }
                 let wait = try #require(clock.nextWakeUp)
                 #expect(wait >= .milliseconds(500) && wait <= .seconds(1))
                 try await rename(user, Text(name), application)
                 proxy.comeUp()
-                try await eventually {
+                try await until {
                     if let wait = clock.nextWakeUp { clock.advance(by: wait) }
                     return user.displayName == name
                 }
@@ -86,10 +86,10 @@ import Testing
             let user = try await auth.createUser(withEmail: Self.email, password: password).user
             proxy.cutNextAnswer(to: "WatchAuthState")
             let handle = auth.addStateDidChangeListener { _, _ in }
-            try await eventually { clock.sleeperCount == 1 }
+            try await until { clock.sleeperCount == 1 }
             try await rename(user, "Ada", application)
             clock.advance(by: .seconds(1))
-            try await eventually { user.displayName == "Ada" }
+            try await until { user.displayName == "Ada" }
             #expect(proxy.requestCount("WatchAuthState") == 2)
             handle.remove()
             proxy.stop()
@@ -107,7 +107,7 @@ import Testing
             proxy.sever(goingDown: true)
             let handle = auth.addStateDidChangeListener { _, _ in }
             let refused = proxy.refusedCount
-            try await eventually {
+            try await until {
                 // The stream may have been asked for on the connection that was just lost; only that is slept for.
                 if let wait = clock.nextWakeUp { clock.advance(by: wait) }
                 return proxy.refusedCount >= refused + 3
@@ -115,7 +115,7 @@ import Testing
             #expect(clock.sleeperCount == 0)
             #expect(auth.currentUser === user)
             proxy.comeUp()
-            try await eventually { application.streamCount == 1 }
+            try await until { application.streamCount == 1 }
             handle.remove()
             proxy.stop()
         }
@@ -140,16 +140,16 @@ import Testing
             let auth = try application.auth(clock: clock, through: proxy.address)
             let user = try await auth.createUser(withEmail: Self.email, password: password).user
             let handle = auth.addStateDidChangeListener { _, _ in }
-            try await eventually { application.streamCount == 1 }
+            try await until { application.streamCount == 1 }
             try await application.setTenant(["disable_auth"]) { $0.disableAuth = true }
-            try await eventually { auth.isRefused }
+            try await until { auth.isRefused }
             #expect(clock.sleeperCount == 0)
             #expect(auth.currentUser === user)
             try await application.setTenant(["disable_auth"]) { $0.disableAuth = false }
             try await rename(user, "Ada", application)
             #expect(proxy.requestCount("WatchAuthState") == 1 && user.displayName == nil)
             _ = try await user.idToken(forcingRefresh: true)
-            try await eventually { user.displayName == "Ada" }
+            try await until { user.displayName == "Ada" }
             #expect(proxy.requestCount("WatchAuthState") == 2)
             handle.remove()
             proxy.stop()
@@ -168,10 +168,10 @@ import Testing
             let auth = try Auth(configuration: configuration)
             let user = try await auth.createUser(withEmail: Self.email, password: password).user
             let handle = auth.addStateDidChangeListener { _, _ in }
-            try await eventually { application.streamCount == 1 }
+            try await until { application.streamCount == 1 }
             _ = try await project.revokeApiKey(
                 ProjectRevokeApiKeyRequest(apiKeyID: try #require(made.apiKey).apiKeyID))
-            try await eventually { auth.isRefused && application.streamCount == 0 }
+            try await until { auth.isRefused && application.streamCount == 0 }
             #expect(clock.sleeperCount == 0)
             #expect(auth.currentUser === user)
             handle.remove()
@@ -186,7 +186,7 @@ import Testing
             let auth = try application.auth(clock: clock, through: proxy.address)
             let user = try await auth.createUser(withEmail: Self.email, password: password).user
             let handle = auth.addStateDidChangeListener { _, _ in }
-            try await eventually { auth.isRefused }
+            try await until { auth.isRefused }
             #expect(clock.sleeperCount == 0 && proxy.requestCount("WatchAuthState") == 1)
             #expect(auth.currentUser === user)
             try await user.reload()
@@ -205,7 +205,7 @@ import Testing
             application.server.clock.advance(by: .hours(2))
             try await rename(user, "Ada", application)
             let handle = auth.addStateDidChangeListener { _, _ in }
-            try await eventually { user.displayName == "Ada" }
+            try await until { user.displayName == "Ada" }
             #expect(try await user.idToken() != token)
             #expect(proxy.requestCount("Refresh") == 1)
             #expect(proxy.requestCount("WatchAuthState") == 2)
@@ -243,14 +243,14 @@ import Testing
                 weak let user = auth?.currentUser
                 auth?.addStateDidChangeListener { _, _ in }
                 auth?.addIDTokenDidChangeListener { _, _ in }
-                try await eventually { application.streamCount == 1 }
+                try await until { application.streamCount == 1 }
                 if isDown {
                     proxy.sever(goingDown: true)
-                    try await eventually { clock.sleeperCount == 2 }
+                    try await until { clock.sleeperCount == 2 }
                 }
                 auth = nil
-                try await eventually { dropped == nil && user == nil }
-                try await eventually { application.streamCount == 0 && clock.sleeperCount == 0 }
+                try await until { dropped == nil && user == nil }
+                try await until { application.streamCount == 0 && clock.sleeperCount == 0 }
             }
             proxy.stop()
         }

@@ -15,7 +15,11 @@ import Testing
         let proxy = CuttingProxy(target: bench.server.port, methods: ["Get"])
         defer { proxy.stop() }
         let watcher = OSThread(name: "meanwhile") {
-            for _ in 0..<2_000 where proxy.requestCount("Get") < 50 { usleep(5_000) }
+            do {
+                try blockUntil("fifty requests went through") { proxy.requestCount("Get") >= 50 }
+            } catch {
+                Issue.record(error)
+            }
             meanwhile(proxy)
         }
         defer { watcher.join() }

@@ -245,36 +245,41 @@ import Wire
     }
 
     @Test func `A PING is answered, and a silent server is given up when keepalive is on`() async throws {
-        let answers = Recording<[UInt8]>()
+        let (answers, isClosedByClient) = (Recording<[UInt8]>(), Recording<Bool>())
         let server = ScriptedServer { peer, _ in
             peer.greet()
             peer.send { ControlFrame.ping(7, ack: false).append(to: &$0) }
             while let frame = peer.receive() {
                 if frame.type == .ping, frame.header.flags.contains(.ack) { answers.append(frame.payload) }
             }
+            isClosedByClient.append(peer.isClosedByClient)
         }
         var options = ChannelOptions()
         options.keepalive = .milliseconds(20)
-        options.keepaliveTimeout = .milliseconds(20)
+        options.keepaliveTimeout = .seconds(1)
         let channel = try Channel(address: server.address, credentials: .none, options: options)
         let failure = await #expect(throws: Failure.self) { try await callNumbered(1, on: channel) }
         #expect(failure?.reason == "CONNECTION_LOST")
         await channel.shutdown()
         server.stop()
         #expect(answers.elements == [[0, 0, 0, 0, 0, 0, 0, 7]])
+        #expect(Set(isClosedByClient.elements) == [true])
     }
 
     @Test func `A server that breaks the protocol is left`() async throws {
+        let isClosedByClient = Recording<Bool>()
         let server = ScriptedServer { peer, _ in
             peer.greet()
             _ = peer.receiveRequest()
             peer.send { $0.appendHello(WireHello(protocolVersion: 1)) }
             while peer.receive() != nil {}
+            isClosedByClient.append(peer.isClosedByClient)
         }
         let channel = try Channel(address: server.address, credentials: .none)
         let failure = await #expect(throws: Failure.self) { try await callNumbered(1, on: channel) }
         #expect(failure?.reason == "CONNECTION_LOST")
         await channel.shutdown()
         server.stop()
+        #expect(Set(isClosedByClient.elements) == [true])
     }
 }

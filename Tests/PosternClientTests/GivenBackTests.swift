@@ -63,8 +63,15 @@ import Wire
         try await Self.holding(options.loops) {
             go.signal()
             try? await given.value()
-            Task { await channel.shutdown() }
-            // If the task begins later than this, the test finds nothing.
+            // The second shutdown returns at once. The first one is under way by then.
+            let isUnderWay = Promise<Void>()
+            for _ in 0..<2 {
+                Task {
+                    await channel.shutdown()
+                    isUnderWay.succeed(())
+                }
+            }
+            try? await isUnderWay.value()
             try? await Task.sleep(for: .milliseconds(100))
         }
         #expect(await reason.value == "CHANNEL_CLOSED")

@@ -8,6 +8,7 @@ import Wire
 /// What a server can do to a channel that calls it.
 @Suite(.timeLimit(.minutes(1))) struct HostileServerTests {
     @Test func `A server that sends PINGs and never reads the answers loses the connection`() async throws {
+        let isClosedByClient = Recording<Bool>()
         let server = ScriptedServer { peer, _ in
             peer.greet()
             guard peer.receiveRequest() != nil else { return }
@@ -17,12 +18,14 @@ import Wire
             // More than the sockets of both sides hold, many times over.
             for _ in 0..<600 { peer.send { $0.append(contentsOf: bytes) } }
             while peer.receive() != nil {}
+            isClosedByClient.append(peer.isClosedByClient)
         }
         let channel = try Channel(address: server.address, credentials: .none)
         let failure = await #expect(throws: Failure.self) { try await callNumbered(1, on: channel) }
         #expect(failure?.reason == "CONNECTION_LOST")
         await channel.shutdown()
         server.stop()
+        #expect(Set(isClosedByClient.elements) == [true])
     }
 
     @Test func `A server whose HELLO cannot be read is left alone for the channel's pause`() async throws {

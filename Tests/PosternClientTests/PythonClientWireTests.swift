@@ -101,7 +101,9 @@ import Wire
         }
         try withTemporaryDirectory { directory in
             let process = try Self.watchRevocations(server, in: directory)
-            for _ in 0..<3_000 where ChildProcess.lines(in: "\(directory)/output").isEmpty { usleep(10_000) }
+            try blockUntil("the client tells of a message") {
+                !ChildProcess.lines(in: "\(directory)/output").isEmpty
+            }
             process.send(signal: SIGTERM)
             #expect(process.wait(seconds: 60) == 0)
         }

@@ -83,6 +83,8 @@ final class ScriptedPeer {
     }
 
     private let descriptor: Int32
+    /// Whether `receive` returned nil because the client has closed the connection, and not because it was silent.
+    private(set) var isClosedByClient = false
     private var input = ByteBuffer()
     private var decoder = FrameDecoder(payloadHardMax: Limits().framePayloadHardMax)
 
@@ -95,14 +97,17 @@ final class ScriptedPeer {
 
     fileprivate func close() { _ = Glibc.close(descriptor) }
 
-    /// The next frame; nil when the client has closed the connection.
+    /// The next frame; nil when the client has closed the connection, or has been silent for 20 seconds.
     func receive() -> Frame? {
         while true {
             if case .frame(let header, let payload) = decoder.next(in: &input, payloadMax: .max, now: .now) {
                 return Frame(header: header, payload: [UInt8](payload))
             }
             let count = recv(descriptor, input.reserve(65_536), 65_536, 0)
-            guard count > 0 else { return nil }
+            guard count > 0 else {
+                isClosedByClient = count == 0 || errno != EAGAIN
+                return nil
+            }
             input.commit(count)
         }
     }

@@ -211,7 +211,7 @@ import Testing
         #expect(!loop.isCurrent)
     }
 
-    @Test func stopEndsAnIdleLoopAndOneThatWasStoppedBeforeItsStart() {
+    @Test(.timeLimit(.minutes(1))) func stopEndsAnIdleLoopAndOneThatWasStoppedBeforeItsStart() {
         let idle = EventLoop(name: "idle")
         idle.start()
         end(idle)
@@ -232,7 +232,7 @@ import Testing
         #expect(freed == nil)
     }
 
-    @Test func stopEndsALoopWhoseJobsNeverEnd() async throws {
+    @Test(.timeLimit(.minutes(1))) func stopEndsALoopWhoseJobsNeverEnd() async throws {
         let loop = EventLoop(name: "restless")
         loop.start()
         // The task never returns: it is left behind on purpose when the loop ends.

@@ -169,7 +169,7 @@ import Testing
             }
             #expect(ended.value == 60)
             // A worker notes the end of its work after the answer.
-            while pool.counts.running > 0 { await Task.yield() }
+            try await until("no work runs") { pool.counts.running == 0 }
             close(pool)
         }
     }

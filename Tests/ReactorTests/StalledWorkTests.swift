@@ -1,6 +1,7 @@
 import Base
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Reactor
@@ -147,7 +148,7 @@ import Testing
                     try await pool.run(deadline: .distantFuture, cost: cost) { opened.wait() }
                 }
             }
-            while pool.counts.running < 1 || pool.counts.queued < 2 { await Task.yield() }
+            try await until("one work runs, two wait") { pool.counts.running >= 1 && pool.counts.queued >= 2 }
             for _ in 0..<10 { #expect(try await pool.run(deadline: .distantFuture) { 7 } == 7) }
             #expect(pool.counts.running == 1)
             for _ in 0..<3 { opened.signal() }

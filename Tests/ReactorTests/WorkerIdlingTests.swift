@@ -1,6 +1,7 @@
 import Base
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Reactor
@@ -68,14 +69,10 @@ private let idlePolicy: Int32 = 5
         defer { close(pool) }
         let expected: [(niceness: Int32?, policy: Int32)] = [(4, SCHED_OTHER), (nil, idlePolicy), (nil, idlePolicy)]
         for (number, role) in expected.enumerated() {
-            var found = thread(named: "spare-\(number)")
-            for _ in 0..<2_000 where found?.policy != role.policy || found?.niceness != role.niceness ?? found?.niceness
-            {
-                try await Task.sleep(for: .milliseconds(5))
-                found = thread(named: "spare-\(number)")
+            try await until("worker \(number) has its role") {
+                guard let found = thread(named: "spare-\(number)") else { return false }
+                return found.policy == role.policy && found.niceness == role.niceness ?? found.niceness
             }
-            #expect(found?.policy == role.policy, "worker \(number)")
-            if let niceness = role.niceness { #expect(found?.niceness == niceness, "worker \(number)") }
         }
     }
 
@@ -178,7 +175,7 @@ private let idlePolicy: Int32 = 5
                     }
                 }
             }
-            while pool.counts.queued < 3 { await Task.yield() }
+            try await until("three works wait") { pool.counts.queued >= 3 }
             for _ in 0..<4 { opened.signal() }
             try await group.waitForAll()
         }

@@ -1,6 +1,7 @@
 import Base
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Reactor
@@ -27,11 +28,6 @@ private final class Journal: Sendable {
 
 private func close(_ pool: WorkerPool) { pool.close() }
 
-/// Waits for `condition`, which other tasks make true.
-private func until(_ condition: () -> Bool) async {
-    while !condition() { await Task.yield() }
-}
-
 private func failure(of task: Task<Void, any Error>) async -> Failure? {
     do {
         try await task.value
@@ -56,19 +52,22 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
         close(pool)
     }
 
-    /// Queues a work that notes its name, and returns when the work waits.
+    /// Queues a work that notes its name, and returns when the work waits, or when it came after its deadline.
     private func enqueue(
         _ name: String, tenant: Text = "a", on pool: WorkerPool, _ journal: Journal,
         deadline: Instant = .distantFuture, isShort: Bool = false, _ work: @escaping @Sendable () -> Void = {}
-    ) async -> Task<Void, any Error> {
-        let queued = pool.counts.queued
+    ) async throws -> Task<Void, any Error> {
+        let before = pool.counts
         let task = Task {
             try await pool.run(tenant: tenant, deadline: deadline, isShort: isShort) {
                 journal.note(name)
                 work()
             }
         }
-        await until { pool.counts.queued == queued + 1 }
+        try await until("\(name) waits") {
+            let counts = pool.counts
+            return counts.queued == before.queued + 1 || counts.expired > before.expired
+        }
         return task
     }
 
@@ -98,7 +97,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
         try await withBusyPool { pool, gate in
             var tasks: [Task<Void, any Error>] = []
             for name in ["a1", "a2", "a3", "b1", "b2"] {
-                tasks.append(await enqueue(name, tenant: Text(String(name.prefix(1))), on: pool, journal))
+                tasks.append(try await enqueue(name, tenant: Text(String(name.prefix(1))), on: pool, journal))
             }
             gate.open()
             for task in tasks { try await task.value }
@@ -110,7 +109,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
     @Test func aFullQueueRefusesWithATimeToComeBack() async throws {
         let journal = Journal()
         try await withBusyPool(queueMax: 1) { pool, gate in
-            let waiting = await enqueue("waiting", tenant: "a", on: pool, journal)
+            let waiting = try await enqueue("waiting", tenant: "a", on: pool, journal)
             let refused = await failure(of: Task { try await pool.run(deadline: .distantFuture) {} })
             #expect(refused?.code == .resourceExhausted)
             #expect(refused?.reason == "SERVER_OVERLOADED")
@@ -125,9 +124,9 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
     @Test func workIsNeverRunOnceItsDeadlinePassed() async throws {
         let journal = Journal()
         try await withBusyPool { pool, gate in
-            let deadline = Instant.now.advanced(by: .milliseconds(50))
-            let late = await enqueue("late", tenant: "a", on: pool, journal, deadline: deadline)
-            await until { Instant.now >= deadline }
+            let deadline = Instant.now.advanced(by: .milliseconds(200))
+            let late = try await enqueue("late", tenant: "a", on: pool, journal, deadline: deadline)
+            try await until("the deadline passes") { Instant.now >= deadline }
             gate.open()
             #expect(await failure(of: late)?.code == .deadlineExceeded)
             #expect(pool.counts.expired == 1)
@@ -138,8 +137,8 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
     @Test func aCancelledTaskTakesItsWaitingWorkAlong() async throws {
         let journal = Journal()
         try await withBusyPool { pool, gate in
-            let cancelled = await enqueue("cancelled", tenant: "a", on: pool, journal)
-            let kept = await enqueue("kept", tenant: "a", on: pool, journal)
+            let cancelled = try await enqueue("cancelled", tenant: "a", on: pool, journal)
+            let kept = try await enqueue("kept", tenant: "a", on: pool, journal)
             cancelled.cancel()
             await #expect(throws: CancellationError.self) { try await cancelled.value }
             #expect(pool.counts.queued == 1)
@@ -169,7 +168,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
         let gate = Gate()
         let running = Task { try await pool.run(deadline: .distantFuture) { gate.pass() } }
         try await gate.whenEntered()
-        let waiting = await enqueue("waiting", tenant: "a", on: pool, journal)
+        let waiting = try await enqueue("waiting", tenant: "a", on: pool, journal)
         let closer = OSThread(name: "closer") { pool.close() }
         #expect(await failure(of: waiting)?.code == .unavailable)
         gate.open()
@@ -187,7 +186,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
     private func withBacklog(_ body: (WorkerPool, Gate, Journal) async throws -> Void) async throws {
         let journal = Journal()
         try await withBusyPool(queueMax: 64, queueMaxPerTenant: 64) { pool, gate in
-            let slow = await enqueue("slow", on: pool, journal, isShort: true) {
+            let slow = try await enqueue("slow", on: pool, journal, isShort: true) {
                 usleep(20_000)
             }
             gate.open()
@@ -215,17 +214,17 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
     @Test func answersOfShortWorksAreGivenTogetherInABacklog() async throws {
         try await withBacklog { pool, gate, journal in
             let isAnswered = Mutex(false)
-            let first = await enqueue("first", on: pool, journal, isShort: true)
+            let first = try await enqueue("first", on: pool, journal, isShort: true)
             let answered = Task {
                 try await first.value
                 isAnswered.withLock { $0 = true }
             }
-            let second = await enqueue("second", on: pool, journal, isShort: true) {
+            let second = try await enqueue("second", on: pool, journal, isShort: true) {
                 // This is long enough for an answer that has been given to arrive.
                 usleep(20_000)
                 journal.note(isAnswered.withLock { $0 } ? "first is answered" : "first waits")
             }
-            let third = await enqueue("third", on: pool, journal, isShort: true)
+            let third = try await enqueue("third", on: pool, journal, isShort: true)
             gate.open()
             for task in [answered, second, third] { try await task.value }
             #expect(journal.entries.dropFirst() == ["first", "second", "first waits", "third"])
@@ -240,10 +239,10 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
         let answered = Base.Semaphore()
         var tasks: [Task<Void, any Error>] = []
         for number in 0..<count {
-            tasks.append(await enqueue("\(number)", on: pool, journal, isShort: true))
+            tasks.append(try await enqueue("\(number)", on: pool, journal, isShort: true))
         }
         let heard = Mutex(false)
-        let last = await enqueue("last", on: pool, journal, isShort: lastIsShort) {
+        let last = try await enqueue("last", on: pool, journal, isShort: lastIsShort) {
             let didHear = Self.hears(answered)
             heard.withLock { $0 = didHear }
         }

@@ -1,4 +1,5 @@
 import Base
+import TestSupport
 import Testing
 
 @testable import Reactor
@@ -227,14 +228,14 @@ import Testing
         let holding = (0..<3).map { _ in
             Task { try await pool.run(tenant: "a", deadline: .distantFuture) { gate.wait() } }
         }
-        for _ in 0..<500 where pool.counts.running < 2 || pool.counts.queued < 1 {
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        let begin = Instant.now
-        let waiting = Task { try await pool.run(tenant: "a", deadline: begin.advanced(by: .milliseconds(300))) {} }
+        try await until("two works run and one waits") { pool.counts.running >= 2 && pool.counts.queued >= 1 }
+        let deadline = Instant.now.advanced(by: .milliseconds(300))
+        let waiting = Task { try await pool.run(tenant: "a", deadline: deadline) {} }
+        try await until("the work is taken out") { pool.counts.expired == 1 }
         let result = await waiting.result
         #expect(throws: Failure.self) { try result.get() }
-        #expect(Instant.now < begin.advanced(by: .seconds(3)))
+        // The works that hold the workers have not ended.
+        #expect(pool.counts.done == 0)
         for _ in 0..<3 { gate.signal() }
         for task in holding { try await task.value }
         close(pool)

@@ -105,6 +105,8 @@ import Testing
             _ = try apply(to: &changed) { $0.emailVerified = isVerified }
             #expect(changed.isEmailSetByAdmin == !isVerified)
         }
+        changed.giveUpEmail(for: "typed@b.c", isVerified: false)
+        #expect(!changed.isEmailSetByAdmin, "a former email")
     }
 
     @Test func whatEndsSessionsAndWhatDoesNot() throws {

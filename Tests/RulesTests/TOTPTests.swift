@@ -60,13 +60,4 @@ import Testing
     func theExamplesOfBase32(_ bytes: String, _ text: String) {
         #expect(Base32.encode(Array(bytes.utf8)) == [UInt8](text.utf8))
     }
-
-    /// The cost is only printed: it depends on the machine.
-    @Test func whatACheckCosts() {
-        let now = Timestamp(seconds: 1_800_000_000)
-        let rounds = 20_000
-        let start = Instant.now
-        for _ in 0..<rounds { _ = TOTP.step(of: [UInt8]("000000".utf8), secret: secret, now: now, after: 0) }
-        print("a TOTP check: \(Instant.now.nanoseconds(since: start) / Int64(rounds)) ns")
-    }
 }

@@ -36,6 +36,26 @@ import Testing
         #expect(changed.user.secondFactors.isEmpty)
     }
 
+    @Test func `If an admin set the email, whoever proves it gets in, and the codes to former emails stay`() {
+        let way = code.asWayBack(to: user([]), place: 1)
+        let ways = WaysBack([way])
+        let types: [OobRequestType] = [
+            .verifyEmail, .passwordReset, .verifyAndChangeEmail, .recoverEmail, .rejectEmail,
+            .revertSecondFactorAddition,
+        ]
+        func voided(_ proof: ProofOfUnprovedEmail) -> [OobRequestType] {
+            types.filter { proof.voids(StoredOobCode(requestType: $0, email: "other@b.c", recoveryPlace: 1)) }
+        }
+        let entering = ways.meaning(ofProving: "new@b.c", isSetByAdmin: true)
+        #expect(voided(entering) == [.verifyEmail, .passwordReset, .verifyAndChangeEmail, .rejectEmail])
+        var changed = user([("new", .seconds(1))])
+        changed.takeBack(after: entering)
+        #expect(changed == user([("new", .seconds(1))]))
+        #expect(voided(ways.meaning(ofProving: "new@b.c", isSetByAdmin: false)).isEmpty)
+        #expect(ways.meaning(ofProving: "A@b.c", isSetByAdmin: true).voids(way))
+        #expect(voided(WaysBack([]).meaning(ofProving: "new@b.c", isSetByAdmin: true)) == types)
+    }
+
     @Test func `For the code of an older server the times decide`() {
         var changed = user([("old", .seconds(-11)), ("doubtful", .seconds(-9)), ("new", .seconds(1))])
         changed.takeBack(after: .takesOver(code))

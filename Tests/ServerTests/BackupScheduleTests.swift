@@ -18,12 +18,9 @@ import Testing
                 "--signing-algorithm", "ES256", "--backup-directory", "\(directory)/backups",
             ], output: "\(directory)/log")
         defer { process.kill() }
-        for _ in 0..<2_000 {
-            let log = String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self)
-            if log.contains(line) { return try body(httpPort) }
-            usleep(10_000)
-        }
-        Issue.record("posternd did not say \(line)")
+        func log() -> String { String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self) }
+        try blockUntil("posternd says \(line): \(log())") { log().contains(line) }
+        try body(httpPort)
     }
 
     /// When the last backup was complete, in seconds; nil if the page does not say it.
@@ -105,9 +102,9 @@ import Testing
             try Self.run(in: directory, until: "\"serving\"") { httpPort in
                 // The thread of the schedule looks at the directory while the server begins to serve.
                 var found = try Self.lastSuccess(httpPort)
-                for _ in 0..<1_000 where found == 0 {
-                    usleep(10_000)
+                try blockUntil("the schedule has looked at the directory") {
                     found = try Self.lastSuccess(httpPort)
+                    return found != 0
                 }
                 #expect(abs(try #require(found) - Double(made)) < 3_600)
             }

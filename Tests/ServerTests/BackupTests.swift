@@ -88,7 +88,7 @@ import Testing
                 }
             }
             var counts = [0, 0, 0, 0]
-            while try server.project.store.statistics().commits < 100 { await Task.yield() }
+            try await until("there are commits") { try server.project.store.statistics().commits >= 100 }
             let backup = try body()
             over.add()
             for try await (writer, written) in group { counts[writer] = written.count }
@@ -201,7 +201,7 @@ import Testing
     }
 
     @Test func `One backup at a time, and one that nobody reads is given up`() async throws {
-        try await withServer(configure: { $0.limits.backupStallMax = .milliseconds(1) }) { server in
+        try await withServer(configure: { $0.limits.backupStallMax = .seconds(1) }) { server in
             let client = try server.connect()
             for user in 0..<200 {
                 let _: UsersCreateResponse = try client.call(
@@ -210,11 +210,11 @@ import Testing
             // The first message does not fit in the window, so the server waits for room.
             let stalled = try RawStream<ProjectBackupResponse>(
                 server, "postern.v1.Project/Backup", ProjectBackupRequest(), initialWindow: 1)
-            for _ in 0..<1_000 where !server.project.backups.isRunning { usleep(10_000) }
+            try await until("the backup runs") { server.project.backups.isRunning }
             let second = try RawStream<ProjectBackupResponse>(
                 server, "postern.v1.Project/Backup", ProjectBackupRequest())
             expectRefusal("BACKUP_IN_PROGRESS") { while try second.next() != nil {} }
-            for _ in 0..<1_000 where server.project.backups.isRunning { usleep(10_000) }
+            try await until("the backup is given up") { !server.project.backups.isRunning }
             #expect(try Self.take(server).count > 10_000)
             #expect(server.project.backups.failures.value == 1)
             try stalled.grant(1 << 30)
@@ -229,8 +229,9 @@ import Testing
         }) { server in
             let slow = try RawStream<ProjectBackupResponse>(
                 server, "postern.v1.Project/Backup", ProjectBackupRequest(), initialWindow: 1)
-            for _ in 0..<1_000 where !server.project.backups.isRunning { usleep(10_000) }
-            for _ in 0..<1_000 where server.project.backups.isRunning { usleep(10_000) }
+            // It may be given up before the first look.
+            let backups = server.project.backups
+            try await until("a backup was given up") { backups.failures.value == 1 && !backups.isRunning }
             try slow.grant(1 << 30)
             expectRefusal("DEADLINE_EXCEEDED") { while try slow.next() != nil {} }
             #expect(server.project.backups.failures.value == 1)
@@ -255,7 +256,7 @@ import Testing
             for _ in 0..<2 {
                 let process = try ChildProcess(
                     ChildProcess.built("posternd"), words, output: directory + "/log")
-                for _ in 0..<1_000 where !Files.isQuiet(backups) { usleep(10_000) }
+                try blockUntil("the schedule has done its work") { Files.isQuiet(backups) }
                 process.kill()
             }
             let names = Files.names(backups)

@@ -148,8 +148,9 @@ import Testing
                 "--server", "127.0.0.1:\(port)", "--key-file", "\(directory)/admin-key", "--mix", "health=1",
                 "--warmup", "0", "--json", "\(directory)/r.json",
             ], output: "\(directory)/said")
-        // Waits until the run has told of its first second.
-        for _ in 0..<1_200 where !said(directory).contains("1 s: ") { usleep(50_000) }
+        try blockUntil("the run tells of its first second: \(said(directory))") {
+            said(directory).contains("1 s: ")
+        }
         end(bench)
         return bench.wait(seconds: 60)
     }
@@ -203,13 +204,7 @@ import Testing
                     "start", "--server", "127.0.0.1:\(port)", "--key-file", "\(directory)/admin-key", "--program",
                     ChildProcess.built("posternd"), "--data-directory", directory, "--starts", "1000",
                 ], output: "\(directory)/said")
-            for _ in 0..<2_000 {
-                if let client = try? RawClient(port: port) {
-                    client.close()
-                    break
-                }
-                usleep(10_000)
-            }
+            try blockUntilServing(port: port)
             bench.send(signal: SIGTERM)
             #expect(bench.wait(seconds: 60) == 130, "\(Self.said(directory))")
             // A server that was left behind would hold the directory.

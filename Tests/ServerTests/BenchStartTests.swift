@@ -39,9 +39,9 @@ import Testing
                     program, "--data-directory", directory,
                 ], output: "\(directory)/said")
             var asked: [UInt8]?
-            for _ in 0..<3_000 where asked == nil {
-                usleep(10_000)
+            try blockUntil("the server was asked") {
                 asked = readFile("\(directory)/asked")
+                return asked != nil
             }
             let id = try #require(asked.flatMap { pid_t(String(decoding: $0, as: UTF8.self)) })
             defer { if Self.isRunning(id) { _ = kill(id, SIGKILL) } }
@@ -50,8 +50,7 @@ import Testing
             bench.send(signal: SIGTERM)
             #expect(bench.wait(seconds: 60) == 130)
             // The kernel ends the process a moment after the signal.
-            for _ in 0..<3_000 where Self.isRunning(id) { usleep(10_000) }
-            #expect(!Self.isRunning(id))
+            try blockUntil("the server has ended") { !Self.isRunning(id) }
         }
     }
 }

@@ -78,9 +78,9 @@ extension BlockingHookTests {
             try scene.update(["before_sign_in"])
             scene.script.set("before_sign_in", #"{"allow":true,"session_claims":{"restricted":true,"step":1}}"#)
             var idToken = try #require(try client.signIn("ann@example.com").tokens).idToken
-            // A custom token's claims replace those of the one before it, and win over the hook's.
+            // A custom token's claims, also none, replace those of the one before it, and win over the hook's.
             let cases: [(custom: String, step: Int64, hasPlan: Bool)] = [
-                (#"{"step":2}"#, 2, false), (#"{"plan":"gold"}"#, 1, true), (#"{"step":3}"#, 3, false),
+                (#"{"step":2}"#, 2, false), (#"{"plan":"gold"}"#, 1, true), ("", 1, false), (#"{"step":3}"#, 3, false),
             ]
             for (custom, step, hasPlan) in cases {
                 let minted: UsersCreateCustomTokenResponse = try client.client.call(

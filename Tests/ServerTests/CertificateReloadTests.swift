@@ -11,12 +11,8 @@ import Testing
     }
 
     /// Waits until the log contains the text `count` times.
-    private static func wait(for text: String, count: Int = 1, in directory: String) -> Bool {
-        for _ in 0..<2_000 {
-            if log(directory).components(of: text) >= count { return true }
-            usleep(10_000)
-        }
-        return false
+    private static func wait(for text: String, count: Int = 1, in directory: String) throws {
+        try blockUntil("\(text) in \(log(directory))") { log(directory).components(of: text) >= count }
     }
 
     @Test func `SIGHUP reads certificates, and a bad file changes nothing`() throws {
@@ -33,22 +29,22 @@ import Testing
                     old.certificateFile, "--tls-key-file", old.keyFile,
                 ], output: "\(directory)/log")
             defer { process.kill() }
-            #expect(Self.wait(for: "\"serving\"", in: directory))
+            try Self.wait(for: "\"serving\"", in: directory)
             func isTrusted(_ certificates: TestCertificates) -> Bool {
                 (try? TLSClient(port: port, certificates.clientConfiguration())) != nil
             }
             #expect(isTrusted(old) && !isTrusted(new))
             // The files did not change: only SIGHUP makes the server read them all the same.
             process.send(signal: SIGHUP)
-            #expect(Self.wait(for: "certificate was read again", in: directory))
+            try Self.wait(for: "certificate was read again", in: directory)
             // Replaces the files as a renewal tool does: new files take the names of the old ones.
             #expect(rename(new.keyFile, old.keyFile) == 0 && rename(new.certificateFile, old.certificateFile) == 0)
             process.send(signal: SIGHUP)
-            for _ in 0..<2_000 where !isTrusted(new) { usleep(10_000) }
+            try blockUntil("the new certificate is used") { isTrusted(new) }
             #expect(isTrusted(new) && !isTrusted(old))
             try PrivateFile.replace(old.certificateFile, with: [UInt8]("nonsense".utf8))
             process.send(signal: SIGHUP)
-            #expect(Self.wait(for: "no good, the one before stays", in: directory))
+            try Self.wait(for: "no good, the one before stays", in: directory)
             #expect(isTrusted(new))
             process.send(signal: SIGTERM)
             #expect(process.wait(seconds: 30) == 0)

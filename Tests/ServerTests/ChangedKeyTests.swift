@@ -41,14 +41,6 @@ import Wire
         return stream
     }
 
-    private static func becomes(_ isTrue: () -> Bool) -> Bool {
-        for _ in 0..<1_000 {
-            if isTrue() { return true }
-            usleep(10_000)
-        }
-        return false
-    }
-
     private static func run(_ body: (TestServer, RawClient) throws -> Void) async throws {
         try await withServer { server in
             let admin = try server.connect()
@@ -66,7 +58,7 @@ import Wire
             _ = try Self.watch(client)
             try Self.getTenant(client)
             try Self.getTenant(admin)
-            #expect(Self.becomes { server.project.changes.watchCount.load(ordering: .relaxed) == 2 })
+            try blockUntil("both connections watch") { server.project.changes.watchCount.load(ordering: .relaxed) == 2 }
             let lookups = server.project.callers.lookups
             let before = lookups.value
             for number in 0..<1_000 {
@@ -122,7 +114,8 @@ import Wire
             let following = try second.connect(authenticated: false)
             following.apiKey = secret
             let stream = try Self.watch(following)
-            #expect(Self.becomes { second.project.changes.watchCount.load(ordering: .relaxed) == 2 })
+            let watchCount = { second.project.changes.watchCount.load(ordering: .relaxed) }
+            try await until("both connections watch") { watchCount() == 2 }
             let _: ProjectRevokeApiKeyResponse = try admin.call(
                 "postern.v1.Project/RevokeApiKey", ProjectRevokeApiKeyRequest(apiKeyID: id))
             try Self.rename(secondAdmin, changing, to: "two")

@@ -16,7 +16,7 @@ import Testing
             let server = try ChildProcess(
                 "bash", ["-c", command, ChildProcess.built("posternd"), data, "\(port)"])
             defer { server.kill() }
-            for _ in 0..<1_200 where (try? RawClient(port: port)) == nil { usleep(25_000) }
+            try blockUntilServing(port: port)
             let client = try RawClient(port: port)
             client.apiKey = try CrashTests.adminKey(data)
             _ = try client.call(

@@ -53,25 +53,18 @@ import Wire
             ["--data-directory", directory, "--listen-address", "127.0.0.1:\(port)", "--http-address", httpAddress]
                 + settings,
             output: "\(directory)/log", openFilesMax: openFilesMax)
-        for _ in 0..<2_000 {
-            if let client = try? RawClient(port: port) {
-                client.close()
-                return process
-            }
-            usleep(5_000)
-        }
-        Issue.record("posternd did not start: \(String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self))")
+        func log() -> String { String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self) }
+        try blockUntilServing(port: port, log())
         return process
     }
 
     static func adminKey(_ directory: String) throws -> Secret {
-        for _ in 0..<1_200 {
-            if let bytes = readFile("\(directory)/admin-key"), bytes.count > 1 {
-                return Secret(Array(bytes.dropLast()))
-            }
-            usleep(25_000)
+        var bytes: [UInt8] = []
+        try blockUntil("posternd makes an admin key") {
+            bytes = readFile("\(directory)/admin-key") ?? []
+            return bytes.count > 1
         }
-        throw Failure(.notFound, "NO_KEY", "posternd made no admin key")
+        return Secret(Array(bytes.dropLast()))
     }
 
     private static func client(_ port: UInt16, _ key: Secret) throws -> RawClient {

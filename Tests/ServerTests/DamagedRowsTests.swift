@@ -136,7 +136,7 @@ import Testing
             try await Self.leaveDeletion(server)
             server.clock.advance(by: .minutes(1))
             server.project.mailer.wakeNow()
-            for _ in 0..<500 where try !Self.isMailDone(server) { usleep(10_000) }
+            try await until("the other tenants' mail is settled") { try Self.isMailDone(server) }
             var pass = OutboxPass()
             _ = try server.project.outbox.census(&pass)
             // The first of these sweeps notes the time anew if the note is damaged.

@@ -94,7 +94,7 @@ import Testing
         for _ in 0..<20 {
             let pool = client.server.instance.passwordPool
             // The first hash goes on, and counts, when its thread has a processor again.
-            for _ in 0..<2_000 where pool.counts.memoryByteCount > 0 { usleep(5_000) }
+            try blockUntil("no hash is under way") { pool.counts.memoryByteCount == 0 }
             let repeated = pool.counts.repeated
             let work = try workOfRefusingOnce(address, password, client)
             if pool.counts.repeated == repeated { return work }
@@ -255,12 +255,10 @@ import Testing
             for address in ["other@x.com", "known@x.com", "another@x.com"] as [Text] {
                 try client.sendOob(.passwordReset, email: address)
             }
-            for _ in 0..<500 {
+            try await until("no mail is due") {
                 await server.project.mailer.deliverDue()
-                if try server.project.store.read({ try $0.count(Tables.outboxDue) }) == 0 { break }
-                usleep(20_000)
+                return try server.project.store.read { try $0.count(Tables.outboxDue) } == 0
             }
-            #expect(try server.project.store.read { try $0.count(Tables.outboxDue) } == 0)
             let bodies = posted.withLock { $0 }
             #expect(bodies.count == 1 && bodies.first?.contains("known@x.com") == true)
             #expect(try client.mails().map(\.message.to) == ["known@x.com"])

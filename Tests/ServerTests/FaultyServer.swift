@@ -58,14 +58,7 @@ final class FaultyServer {
                 ChildProcess.built("posternd"), "--data-directory", "\(directory)/data",
                 "--listen-address", "127.0.0.1:\(port)", "--http-address", "127.0.0.1:\(httpPort)",
             ], output: "\(directory)/log")
-        for _ in 0..<4_000 {
-            if let client = try? RawClient(port: port) {
-                client.close()
-                return process
-            }
-            usleep(5_000)
-        }
-        Issue.record("posternd did not start: \(text(of: "\(directory)/log"))")
+        try blockUntilServing(port: port, text(of: "\(directory)/log"))
         return process
     }
 

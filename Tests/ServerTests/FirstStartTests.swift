@@ -107,11 +107,7 @@ extension FirstStartTests {
         if isTorn { environment.append("KILL_TORN=1") }
         let server = try posternd(data, log: data + ".log", environment: environment)
         // The order of the calls of several threads differs from one start to the next: the last ones may never come.
-        for _ in 0..<400 {
-            if server.hasEnded { return }
-            if servingPort(data) != nil { break }
-            usleep(10_000)
-        }
+        try blockUntil("the first start ends or serves") { server.hasEnded || servingPort(data) != nil }
         server.kill()
     }
 
@@ -132,8 +128,8 @@ extension FirstStartTests {
 
     /// The server answers to the admin key in its directory.
     private static func expectAnswer(_ data: String, _ story: String) throws {
-        for _ in 0..<400 where servingPort(data) == nil { usleep(10_000) }
         do {
+            try blockUntil("the server serves") { servingPort(data) != nil }
             let client = try RawClient(port: servingPort(data) ?? 0)
             defer { client.close() }
             guard let key = readFile("\(data)/admin-key"), key.count > 1 else {

@@ -111,11 +111,9 @@ import Testing
             #expect(try server.delete("fat0") == nil)
             server.setRules([])
             // The server tries a full disk again twice a second.
-            for _ in 0..<200 where reason != nil {
-                usleep(50_000)
-                reason = try server.create("more\(more)", photoByteCount: 2_000)
+            try blockUntil("the disk is used again") {
+                try server.create("more\(more)", photoByteCount: 2_000) == nil
             }
-            #expect(reason == nil)
             #expect(try server.get("/healthz").hasSuffix("\r\nSERVING\n"))
         }
     }
@@ -190,13 +188,12 @@ import Testing
         #expect(mkdir(directory, 0o700) == 0)
         let server = try CrashTests.start(data, try freePort(), settings: settings + ["--backup-directory", directory])
         defer { server.kill() }
-        for _ in 0..<1_000 {
-            if let name = try DirectoryNames.list(directory).first(where: { $0.hasSuffix(".backup") }) {
-                return "\(directory)/\(name)"
-            }
-            usleep(20_000)
+        func taken() throws -> String? {
+            try DirectoryNames.list(directory).first { $0.hasSuffix(".backup") }.map { "\(directory)/\($0)" }
         }
-        throw Failure(.notFound, "NO_BACKUP", "posternd took no backup")
+        try blockUntil("posternd takes a backup") { try taken() != nil }
+        let path = try taken()
+        return try #require(path)
     }
 
     @Test func `A rollback is accepted on a full store, and a full store is restored`() throws {

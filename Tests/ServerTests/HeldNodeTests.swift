@@ -18,7 +18,7 @@ import Testing
         defer { gate.open() }
         let second = nodes.second
         let working = Task { try await work(second) }
-        #expect(try await gate.isHoldingInTime())
+        try await until("an entry waits at the gate") { gate.isHolding }
         let other = try await meanwhile()
         gate.open()
         return (try await working.value, other)

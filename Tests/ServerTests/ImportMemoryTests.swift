@@ -37,12 +37,7 @@ import Wire
                 #expect(try stream.answer().createdCount == 1)
                 streams.append(stream)
             }
-            var looks = 0
-            while memory.byteCount > 1 << 20, looks < 2_000 {
-                looks += 1
-                try await Task.sleep(for: .milliseconds(5))
-            }
-            #expect(memory.byteCount <= 1 << 20)
+            try await until("the memory is given back: \(memory.byteCount)") { memory.byteCount <= 1 << 20 }
             for stream in streams { try stream.end() }
         }
     }

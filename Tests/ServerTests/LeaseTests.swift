@@ -64,14 +64,14 @@ import Testing
         try await withTwoServers { first, second in
             proveClocks(first.clock, first, second)
             await first.project.sweep()
-            await second.project.leases.giveBack()
-            let rows = try await leases(of: first)
-            #expect(rows.count == 1)
             await first.instance.drain()
+            // A sweep that had begun before the stop comes to ask for the lease.
+            await first.project.sweep()
             let left = try await leases(of: second)
             #expect(left.isEmpty)
             await second.project.sweep()
             #expect(second.project.leases.leftCount.value == 0)
+            await first.project.leases.giveBack()
             let taken = try await leases(of: second)
             #expect(taken.count == 1)
         }

@@ -1,5 +1,6 @@
 import Base
 import Identity
+import JSON
 import Messages
 import Rules
 import TestSupport
@@ -85,6 +86,43 @@ extension LinkTests {
             let mismatch = AccountsReauthenticateRequest.Credential.emailLink(
                 EmailLinkCredential(email: "eve@example.com", oobCode: foreign))
             #expect(prove(mismatch) == "USER_MISMATCH")
+        }
+    }
+
+    /// The back end has taken the role away from its user since the session began.
+    @Test(arguments: [true, false])
+    func aCustomTokenWithoutClaimsTakesTheSessionsClaimsAway(hasEmptyObject: Bool) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let backEnd = try BackEnd(server)
+            let role: JSONValue = ["role": "admin"]
+            let none: JSONValue = [:]
+            let begun = try backEnd.signIn(backEnd.token(backEnd.claims.with("claims", role)))
+            let former = try #require(begun.tokens)
+            #expect(claims(of: former.idToken)["role"] == "admin")
+            let token = backEnd.token(hasEmptyObject ? backEnd.claims.with("claims", none) : backEnd.claims)
+            let proved = try Self.reauthenticate(client, former.idToken, .customToken(Secret(token.bytes)))
+            let tokens = try #require(proved.tokens)
+            let refreshed = try #require(try client.refresh(tokens.refreshToken).tokens)
+            for idToken in [tokens.idToken, refreshed.idToken] {
+                #expect(claims(of: idToken)["role"] == nil)
+                #expect(claims(of: idToken)["firebase"]?["sign_in_provider"] == "custom")
+            }
+        }
+    }
+
+    /// Only a custom token says what its session's claims are.
+    @Test func otherCredentialsLeaveTheClaimsOfACustomToken() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let backEnd = try BackEnd(server)
+            let uid = try #require(try client.signUp("ada@example.com").user).uid
+            let wanted = backEnd.claims.with("uid", JSONValue.string(uid)).with("claims", ["role": "admin"])
+            let begun = try #require(try backEnd.signIn(backEnd.token(wanted)).tokens)
+            let proved = try Self.reauthenticate(
+                client, begun.idToken, Self.password("ada@example.com", "correct horse"))
+            let idToken = try #require(proved.tokens).idToken
+            #expect(claims(of: idToken)["role"] == "admin")
         }
     }
 

@@ -13,14 +13,6 @@ import Testing
 @Suite struct MailClaimTests {
     private static let claimByNobody = [UInt8](repeating: 9, count: 16)
 
-    private func waitUntil(_ what: Comment, _ isTrue: () async throws -> Bool) async rethrows {
-        for _ in 0..<1_000 {
-            if try await isTrue() { return }
-            usleep(20_000)
-        }
-        Issue.record(what)
-    }
-
     private func makeReceiver() -> FakeHTTPServer {
         FakeHTTPServer { _ in .response(HTTPResponse(status: 200, body: [])) }
     }
@@ -54,7 +46,7 @@ import Testing
             _ = try await WriteMeter.$current.withValue(meter) {
                 try await server.project.outbox.retry(id, tenantID: .empty, validateOnly: false, origin: .server)
             }
-            try await waitUntil("the mail was not sent") { try client.mails().first?.message.state == .sent }
+            try await until("the mail is sent") { try client.mails().first?.message.state == .sent }
             #expect(meter.changeCount == 1)
         }
     }
@@ -70,7 +62,7 @@ import Testing
                 _ = try client.signUp(Text("user\(number)@example.com"))
                 try client.sendOob(.passwordReset, email: Text("user\(number)@example.com"))
             }
-            try await waitUntil("not every mail was sent") {
+            try await until("every mail is sent") {
                 await first.project.mailer.deliverDue()
                 await second.project.mailer.deliverDue()
                 try await first.project.store.reachJournalEnd()
@@ -111,7 +103,7 @@ import Testing
             try client.deliverByWebhook(url: "\(receiver.url)/mail")
             _ = try client.signUp("ada@example.com")
             try client.sendOob(.passwordReset, email: "ada@example.com")
-            await waitUntil("the first node did not send the mail") { receiver.requestCount("/mail") == 1 }
+            try await until("the first node sends the mail") { receiver.requestCount("/mail") == 1 }
             for _ in 0..<3 {
                 try await nodes.second.project.store.reachJournalEnd()
                 await nodes.second.project.mailer.deliverDue()
@@ -119,7 +111,7 @@ import Testing
             }
             #expect(receiver.requestCount("/mail") == 1)
             answering.signal()
-            try await waitUntil("the first node did not say what became of the mail") {
+            try await until("the first node says what became of the mail") {
                 try client.mails().first?.message.state == .sent
             }
             try await deliverDue(nodes)
@@ -150,7 +142,7 @@ import Testing
     }
 
     private func expectTakenOver(_ mail: AbandonedMail) async throws {
-        try await waitUntil("the mail was not taken over") {
+        try await until("the mail is taken over") {
             try await deliverDue(mail.nodes)
             return try mail.client.mails().first?.message.state == .sent
         }
@@ -226,7 +218,7 @@ import Testing
             }
             _ = try client.signUp("ada@example.com")
             try client.sendOob(.passwordReset, email: "ada@example.com")
-            await waitUntil("the mail waits behind rows that lead to no message") {
+            try await until("the mail comes out from behind rows that lead to no message") {
                 await nodes.first.project.mailer.deliverDue()
                 return receiver.requestCount("/mail") == 1
             }

@@ -53,10 +53,10 @@ import Testing
                 _ = try client.signUp("ada@example.com")
                 try client.sendOob(.passwordReset, email: "ada@example.com")
                 var waiting = OutboxMessage()
-                for _ in 0..<500 where waiting.attempts == 0 {
+                try await until("a delivery was tried") {
                     await server.project.mailer.deliverDue()
                     waiting = try #require(try client.mails().first).message
-                    usleep(20_000)
+                    return waiting.attempts > 0
                 }
                 #expect(waiting.state == .pending && waiting.attempts == 1)
                 #expect(waiting.lastError == "the mail server: no connection to it")
@@ -104,12 +104,16 @@ import Testing
                 try client.sendOob(.passwordReset, email: "ada@example.com")
                 let dead = try await client.newestMail(becomes: .dead)
                 #expect(dead.lastError == "the mail server refused it with 550" && dead.nextAttemptAtMicros == 0)
+                let counts = server.project.mailer.counts
+                try await until("the message is counted as given up") { counts.givenUp.value == 1 }
+                #expect(counts.outcomes(of: .mail).refused.value == 1)
                 refusing?.process.kill()
                 refusing = nil
                 let taking = try MailServer(directory, port: port)
                 let _: OutboxRetryResponse = try client.client.call(
                     "postern.v1.Outbox/Retry", OutboxRetryRequest(messageID: dead.messageID))
                 _ = try await client.newestMail(becomes: .sent)
+                #expect(counts.outcomes(of: .mail).sent.value == 1)
                 #expect(try taking.mails().count == 1)
                 let again = failure {
                     let _: OutboxRetryResponse = try client.client.call(
@@ -143,7 +147,7 @@ import Testing
             _ = try client.signUp("ada@example.com")
             try client.sendOob(.passwordReset, email: "ada@example.com")
             // The clock goes on once the refusal is stored, so that the next attempt is due by then.
-            for _ in 0..<500 where try client.mails().first?.message.attempts != 1 { usleep(20_000) }
+            try await until("the mail was refused") { try client.mails().first?.message.attempts == 1 }
             server.clock.advance(by: .seconds(60))
             let sent = try await client.newestMail(becomes: .sent)
             #expect(sent.attempts == 2)

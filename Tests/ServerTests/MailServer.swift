@@ -20,14 +20,9 @@ struct MailServer {
         let script = "/\(folder)/Fixtures/smtp_receiver.py"
         process = try ChildProcess(
             "/usr/bin/python3", [script, "\(port)", file] + options, output: "\(directory)/smtp")
-        for _ in 0..<500 {
-            if let client = try? RawClient(port: port) {
-                client.close()
-                return
-            }
-            usleep(20_000)
+        try blockUntil("the mail server takes connections (no python3-aiosmtpd? run tools/bootstrap --tests)") {
+            (try? RawClient(port: port)) != nil
         }
-        Issue.record("the mail server did not start; python3-aiosmtpd is missing? run tools/bootstrap --tests")
     }
 
     func mails() throws -> [JSONValue] {
@@ -99,14 +94,12 @@ extension IdentityClient {
     @discardableResult
     func newestMail(_ isTrue: (OutboxMessage) -> Bool) async throws -> OutboxMessage {
         var message = OutboxMessage()
-        for _ in 0..<1_000 {
+        try await until("the message is as it should be: \(message)") {
             await server.project.mailer.deliverDue()
             let listed: OutboxListResponse = try client.call("postern.v1.Outbox/List", OutboxListRequest())
             message = listed.messages.first ?? OutboxMessage()
-            if isTrue(message) { return message }
-            usleep(20_000)
+            return isTrue(message)
         }
-        Issue.record("the message stayed \(message)")
         return message
     }
 

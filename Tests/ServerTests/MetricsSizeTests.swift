@@ -81,6 +81,26 @@ import Testing
         #expect(unknown.all.map(\.kind.reason) == ["_OTHER"])
     }
 
+    @Test func `What a tenant's own server or a stranger causes is told by its reason and is no fault of this server`()
+    {
+        var limits = Limits()
+        limits.failuresCountedApartMax = 1
+        let failures = CallFailures(limits: limits)
+        let faults = { failures.ownFaults.map { "\($0.status.name) \($0.count.value)" } }
+        #expect(faults() == ["INTERNAL 0", "UNKNOWN 0", "DATA_LOSS 0", "UNAVAILABLE 0"])
+        failures.count(Self.failure(.userNotFound), of: "a")
+        for reason in [Reason.idpUnavailable, .hookFailed, .credentialMissing, .storeUnavailable, .corruptRecord] {
+            failures.count(Self.failure(reason), of: "b")
+        }
+        failures.count(Self.failure(.hookFailed), of: "c")
+        #expect(faults() == ["INTERNAL 0", "UNKNOWN 0", "DATA_LOSS 1", "UNAVAILABLE 1"])
+        let others = failures.all.filter { $0.kind.method == "_OTHER" }
+        #expect(
+            others.map { "\($0.kind.reason) \($0.count)" } == [
+                "CREDENTIAL_MISSING 1", "HOOK_FAILED 2", "IDP_UNAVAILABLE 1", "_OTHER 1", "_OTHER 1",
+            ])
+    }
+
     @Test func `Calls are counted by method, status, reason and tenant`() async throws {
         try await withServer { server in
             let client = try server.connect()
@@ -101,6 +121,7 @@ import Testing
             #expect(body.contains(get + "reason=\"USER_NOT_FOUND\"} 3\n"))
             #expect(body.contains(get + "reason=\"TENANT_NOT_FOUND\"} 1\n"))
             #expect(body.contains(#"{rpc_method="postern.v1.Users/List",rpc_status_code="OK"} 1"#))
+            #expect(body.contains("postern_calls_failed_total{rpc_status_code=\"INTERNAL\"} 0\n"))
             // A node of a cluster asks again, at the journal's end, before it refuses a call.
             let admissions = TestEngine.address == nil ? 3 : 6
             #expect(body.contains("postern_tenant_calls_total{tenant=\"acme\"} \(admissions)\n"))

@@ -1,5 +1,4 @@
 import Base
-import Glibc
 import Messages
 import Store
 import TestSupport
@@ -36,11 +35,11 @@ func failureOfCall(
     let written = Task {
         try await store.write { transaction in
             isWriting.set()
-            for _ in 0..<5_000 where (try? store.statistics().queuedWrites) == 0 { usleep(2_000) }
+            try blockUntil("the call's write waits") { try store.statistics().queuedWrites > 0 }
             try write(transaction)
         }
     }
-    for _ in 0..<5_000 where !isWriting.isSet { usleep(2_000) }
+    try await until("the other write has begun") { isWriting.isSet }
     let failures = try await atOnce(1) { _ in failure(call) }
     try await written.value
     return try failures[0].get()

@@ -44,7 +44,7 @@ import Testing
         }) { server in
             let client = try IdentityClient(server)
             _ = try client.signUp("ada@example.com")
-            while PasswordArena.byteCount != before { await Task.yield() }
+            try await until("the memory is given back") { PasswordArena.byteCount == before }
             _ = try client.signIn("ada@example.com")
         }
         #expect(PasswordArena.byteCount == before)

@@ -154,9 +154,8 @@ import Testing
             pthread_sigmask(SIG_SETMASK, &before, nil)
             let server = try started.get()
             // The port takes connections a little before the signals are watched.
-            for _ in 0..<2_000 {
-                if String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self).contains("serving") { break }
-                usleep(10_000)
+            try blockUntil("posternd serves") {
+                String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self).contains("serving")
             }
             server.send(signal: SIGTERM)
             #expect(server.wait(seconds: 30) == 0)

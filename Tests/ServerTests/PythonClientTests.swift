@@ -181,13 +181,10 @@ import Testing
     // MARK: The feed of revocations
 
     /// Waits for a line that begins like this; the process writes when it likes.
-    private static func line(_ beginning: String, in output: String) throws -> String {
-        for _ in 0..<3_000 {
-            if let line = ChildProcess.lines(in: output).last(where: { $0.hasPrefix(beginning) }) { return line }
-            usleep(10_000)
-        }
-        Issue.record("no line \(beginning) in \(ChildProcess.lines(in: output))")
-        return ""
+    private static func line(_ beginning: String, in output: String) async throws -> String {
+        func found() -> String? { ChildProcess.lines(in: output).last { $0.hasPrefix(beginning) } }
+        try await until("the line \(beginning) in \(ChildProcess.lines(in: output))") { found() != nil }
+        return try #require(found())
     }
 
     @Test func aSnapshotLargerThanTheWindowComesWhole() async throws {
@@ -204,7 +201,7 @@ import Testing
                 }
             }
             let (process, output) = try Self.start(server, ["watch-revocations"])
-            _ = try Self.line("complete up to ", in: output)
+            _ = try await Self.line("complete up to ", in: output)
             process.send(signal: SIGTERM)
             #expect(process.wait(seconds: 60) == 0)
             let revoked = ChildProcess.lines(in: output).filter { $0.hasPrefix("revoked: ") }
@@ -223,16 +220,16 @@ import Testing
                 return "revoked: kind: REVOCATION_KIND_USER uid: \"\(uid)\""
             }
             let first = try Self.start(server, ["watch-revocations"])
-            let complete = try Self.line("complete up to ", in: first.output)
+            let complete = try await Self.line("complete up to ", in: first.output)
             #expect(
                 ChildProcess.lines(in: first.output).first?.hasPrefix("snapshot: SNAPSHOT_REASON_NO_CURSOR") == true)
-            _ = try Self.line(try revoke(ada), in: first.output)
+            _ = try await Self.line(try revoke(ada), in: first.output)
             first.process.send(signal: SIGTERM)
             #expect(first.process.wait(seconds: 60) == 0)
             let missed = try revoke(bob)
             let cursor = complete.split(separator: " ").last.map(String.init) ?? ""
             let second = try Self.start(server, ["--cursor", cursor, "watch-revocations"])
-            _ = try Self.line(missed, in: second.output)
+            _ = try await Self.line(missed, in: second.output)
             #expect(!ChildProcess.lines(in: second.output).contains { $0.hasPrefix("snapshot") })
             await server.instance.drain()
             #expect(second.process.wait(seconds: 60) == 1)

@@ -86,6 +86,51 @@ import Testing
         }
     }
 
+    /// A user who proved an email comes back by a link or a reset of the password. So a stolen refresh token must not
+    /// be enough for the session's whole life.
+    @Test(
+        arguments: [Operation.delete, .changePassword, .changeEmail, .sendEmailChange, .linkProvider, .linkPassword],
+        [true, false])
+    func `An anonymous user's login counts once an email is proved`(
+        _ operation: Operation, isProved: Bool
+    ) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try Self.open(client)
+            let guest = try #require(try client.signUp().tokens)
+            let changed: AccountsUpdateResponse = try client.client.call(
+                "postern.v1.Accounts/Update",
+                AccountsUpdateRequest(
+                    idToken: guest.idToken, updateMask: ProtobufFieldMask(paths: ["email"]), email: "ada@gmail.com"))
+            let idToken = try #require(changed.tokens).idToken
+            if isProved { try client.verifyEmail(idToken) }
+            server.clock.advance(by: .seconds(301))
+            let code = try Self.mailbox(client)
+            let refused = Self.reason(client, operation, idToken, mailbox: code)
+            #expect(refused == (isProved ? "CREDENTIAL_TOO_OLD_LOGIN_AGAIN" : ""))
+            guard isProved else { return }
+            let link = EmailLinkCredential(email: "ada@gmail.com", oobCode: code)
+            let proved = try LinkTests.reauthenticate(client, idToken, .emailLink(link))
+            let recent = try #require(proved.tokens).idToken
+            let allowed = Self.reason(client, operation, recent, mailbox: code)
+            #expect(allowed == "")
+        }
+    }
+
+    @Test func `An anonymous user's login counts once a back end signs the user in`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try Self.open(client)
+            let guest = try client.signUp()
+            let uid = try #require(guest.user).uid
+            let idToken = try #require(guest.tokens).idToken
+            _ = try client.signIn(customTokenFor: uid)
+            server.clock.advance(by: .seconds(301))
+            let refused = Self.reason(client, .delete, idToken, mailbox: .empty)
+            #expect(refused == "CREDENTIAL_TOO_OLD_LOGIN_AGAIN")
+        }
+    }
+
     @Test func `Proving oneself moves the login time, refreshing does not`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

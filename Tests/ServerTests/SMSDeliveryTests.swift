@@ -50,7 +50,7 @@ import Testing
             try Self.deliver(client, to: receiver)
             try client.sendCode(to: Self.number)
             // The clock goes on once the refusal is stored, so that the next attempt is due by then.
-            for _ in 0..<500 where try client.mails().first?.message.attempts != 1 { usleep(20_000) }
+            try await until("the SMS was refused") { try client.mails().first?.message.attempts == 1 }
             server.clock.advance(by: .seconds(6))
             let sent = try await client.newestMail { $0.state == .sent }
             #expect(sent.attempts == 2)
@@ -75,7 +75,7 @@ import Testing
             try client.allowPhones()
             try Self.deliver(client, to: receiver)
             try client.sendCode(to: Self.number)
-            for _ in 0..<500 where try client.mails().first?.message.attempts != 1 { usleep(20_000) }
+            try await until("the SMS was refused") { try client.mails().first?.message.attempts == 1 }
             server.clock.advance(by: .minutes(5))
             let dead = try await client.newestMail { $0.state == .dead }
             #expect(dead.lastError == "its code has expired")

@@ -88,8 +88,7 @@ import Testing
                     "--signing-algorithm", "ES256",
                 ], output: "\(directory)/log")
             defer { process.kill() }
-            for _ in 0..<1_200 where (try? RawClient(port: port)) == nil { usleep(25_000) }
-            #expect((try? RawClient(port: port)) != nil)
+            try blockUntilServing(port: port)
             process.send(signal: SIGTERM)
             #expect(process.wait(seconds: 30) == 0)
             let log = String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self)

@@ -15,7 +15,7 @@ import Wire
         let directory: String
 
         static func run(
-            log: String? = nil, settings: [String] = [], _ body: (Daemon) throws -> Void
+            log: String? = nil, http: String = "off", settings: [String] = [], _ body: (Daemon) throws -> Void
         ) throws {
             try withTemporaryDirectory { directory in
                 let library = "\(directory)/hanging-sync.so"
@@ -28,10 +28,10 @@ import Wire
                     "env",
                     variables + [
                         ChildProcess.built("posternd"), "--data-directory", "\(directory)/data", "--listen-address",
-                        "127.0.0.1:\(port)", "--http-address", "off", "--signing-algorithm", "ES256",
+                        "127.0.0.1:\(port)", "--http-address", http, "--signing-algorithm", "ES256",
                     ] + settings, output: log ?? "\(directory)/log")
                 defer { process.kill() }
-                for _ in 0..<1_200 where (try? RawClient(port: port)) == nil { usleep(25_000) }
+                try blockUntilServing(port: port)
                 let key = try CrashTests.adminKey("\(directory)/data")
                 try body(Daemon(process: process, port: port, key: key, directory: directory))
             }
@@ -100,10 +100,10 @@ import Wire
             try Daemon.run(settings: ["--access-log", path]) { daemon in
                 try daemon.ask()
                 // The line is written after the answer.
-                for _ in 0..<4_000 where readFile(path)?.isEmpty ?? true { usleep(2_500) }
+                try blockUntil("the call is logged") { readFile(path)?.isEmpty == false }
                 #expect(rename(path, "\(path).1") == 0)
                 daemon.process.send(signal: SIGHUP)
-                for _ in 0..<4_000 where access(path, F_OK) != 0 { usleep(2_500) }
+                try blockUntil("the log is opened again") { access(path, F_OK) == 0 }
                 try daemon.ask(writes: true)
                 daemon.process.send(signal: SIGTERM)
                 #expect(daemon.process.wait(seconds: 30) == 0)
@@ -169,6 +169,27 @@ import Wire
         try Self.withFullPipe { pipe in
             let process = try ChildProcess(ChildProcess.built("posternd"), ["--no-such-flag"], output: pipe)
             #expect(process.wait(seconds: 30) == 1)
+        }
+    }
+
+    @Test func `A disk that does not answer is told while changes wait for it`() throws {
+        let port = try freePort()
+        try Daemon.run(http: "127.0.0.1:\(port)") { daemon in
+            daemon.syncs("hang")
+            try daemon.ask(writes: true, isPatient: false)
+            try blockUntil("/healthz tells of the disk") {
+                try FaultyServer.get("/healthz", port: port).hasSuffix(
+                    "DEGRADED: the disk does not answer; changes wait for it\n")
+            }
+            let metrics = try FaultyServer.get("/metrics", port: port)
+            #expect(metrics.contains("postern_store_degraded 1\n"))
+            #expect(!metrics.contains("postern_store_commit_running_seconds 0\n"))
+            try daemon.ask()
+            #expect(daemon.log.contains("the disk does not answer"))
+            daemon.syncs("")
+            try blockUntil("/healthz says that it is over") {
+                try FaultyServer.get("/healthz", port: port).hasSuffix("\r\nSERVING\n")
+            }
         }
     }
 }

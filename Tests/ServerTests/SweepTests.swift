@@ -1,5 +1,7 @@
 import Base
+import Glibc
 import Messages
+import Service
 import Synchronization
 import TestSupport
 import Testing
@@ -62,6 +64,23 @@ import Testing
             }
             #expect(try Self.eventCount(of: "kept", in: server) == 0)
             #expect(try server.project.store.read { try !$0.exists(Tables.guesses, guesses) })
+        }
+    }
+
+    /// Without this, nobody would be told of altered events, or of a store that is gone, while the clock is wrong.
+    @Test func `While the clock is not proven, a sweep still looks after the events and the data file`() async throws {
+        try await withServer { server in
+            try Self.createTenant("kept", try server.connect())
+            try await server.project.store.write { transaction in
+                try transaction.delete(Schema.events, EventKey(tenant: "kept", sequence: 1))
+            }
+            server.clock.step(by: .zero - .days(1))
+            await server.project.sweep()
+            #expect(server.project.sweepsPutOff.value == 1 && server.project.eventUpkeep.faults.value == 1)
+            #expect(server.instance.health.trouble == nil)
+            #expect(unlink("\(server.directory)/data.mdb") == 0)
+            await server.project.sweep()
+            #expect(server.instance.health.trouble == .removed)
         }
     }
 

@@ -231,4 +231,51 @@ import Testing
             #expect(kept.denials.map(\.sequence) == (31...50).reversed())
         }
     }
+
+    @Test func `Counts of refusals begin with the newest hour and say where they are cut`() async throws {
+        try await withServer(configure: { $0.limits.pageSizeMax = 3 }) { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["client.permissions.disabled_user_signup"]) {
+                $0.client = ClientConfig(permissions: ClientPermissions(disabledUserSignup: true))
+            }
+            var refusedAt: [Timestamp] = []
+            for index in 0..<7 {
+                refusedAt.append(server.clock.clock.now())
+                expectRefusal("ADMIN_RESTRICTED_OPERATION") { _ = try client.signUp(Text("u\(index)@x.com")) }
+                server.clock.advance(by: .seconds(3_600))
+            }
+            var request = TenantsListDenialsRequest(pageSize: 1)
+            var pages: [[Int64]] = []
+            repeat {
+                let page: TenantsListDenialsResponse = try client.client.call(
+                    "postern.v1.Tenants/ListDenials", request)
+                pages.append(page.counts.map(\.hourStartMicros))
+                request.toMicros = page.countsCutBeforeMicros
+            } while request.toMicros > 0 && pages.count < 9
+            let hour = Duration.hours(1).microseconds
+            let wanted = refusedAt.reversed().map { $0.microseconds - $0.microseconds % hour }
+            #expect(pages.map(\.count) == [3, 3, 1])
+            #expect(pages.flatMap(\.self) == wanted)
+        }
+    }
+
+    /// Everywhere else an empty id is the default pool. Here it is a request that lost its template.
+    @Test func `Settings are not copied without the id of a template`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server).client
+            let made: TenantsCreateResponse = try client.call(
+                "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "acme"))
+            for paths in [[], ["enable_anonymous_user"]] as [[Text]] {
+                for isDry in [true, false] {
+                    expectRefusal("TEMPLATE_NOT_FOUND") {
+                        let _: TenantsCopySettingsResponse = try client.call(
+                            "postern.v1.Tenants/CopySettings",
+                            TenantsCopySettingsRequest(tenantID: "acme", paths: paths, validateOnly: isDry))
+                    }
+                }
+            }
+            let now: TenantsGetResponse = try client.call("postern.v1.Tenants/Get", TenantsGetRequest(tenantID: "acme"))
+            #expect(now.tenant == made.tenant)
+        }
+    }
 }

@@ -41,4 +41,16 @@ import Testing
         #expect(log.changed(to: .mapFull, now: Self.at(6_000))?.trouble == .mapFull)
         #expect(log.changed(to: nil, now: Self.at(6_010))?.trouble == Optional.some(nil))
     }
+
+    @Test func `A disk that does not answer is the trouble of /healthz until it answers`() {
+        let health = HealthStatus()
+        health.note(isDiskSilent: true, log: .silent)
+        #expect(health.trouble == .diskSilent)
+        health.note(.diskFull, log: .silent)
+        #expect(health.trouble == .diskSilent)
+        health.note(isDiskSilent: false, log: .silent)
+        #expect(health.trouble == .diskFull)
+        health.note(nil, log: .silent)
+        #expect(health.trouble == nil)
+    }
 }

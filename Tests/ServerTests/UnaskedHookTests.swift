@@ -43,18 +43,13 @@ import Testing
     private static func run(places: Int = 8, _ body: (Scene) async throws -> Void) async throws {
         let answers = Flag()
         let endpoint = FakeHTTPServer { _ in
-            guard answers.isSet else { return .silence }
+            guard answers.isSet else { return .nothing }
             return .response(HTTPResponse(contentType: "application/json", body: Array(#"{"allow":false}"#.utf8)))
         }
         defer { endpoint.close() }
         try await withServer(configure: { $0.limits.outboundRequestsPerTenantMax = places }) { server in
             try await body(Scene(client: IdentityClient(server), endpoint: endpoint, answers: answers))
         }
-    }
-
-    private static func wait(until isTrue: () -> Bool) {
-        for _ in 0..<1_000 where !isTrue() { usleep(20_000) }
-        #expect(isTrue())
     }
 
     @Test func `A sign-in is refused when its tenant has no place to ask the hook`() async throws {
@@ -68,7 +63,7 @@ import Testing
                 #expect(refused.retryAfter != nil && refused.metadata("hook") == "before_sign_in")
                 #expect(scene.askedCount == 0)
             }
-            Self.wait { pool.counts.running == 0 }
+            try await until("the mail has ended") { pool.counts.running == 0 }
             scene.answers.set()
             expectRefusal("BLOCKED_BY_HOOK") { _ = try client.signIn("ann@example.com") }
         }
@@ -80,7 +75,7 @@ import Testing
         defer { silent.close() }
         try client.deliverBySMTP(port: silent.port)
         _ = try client.sendOob(.passwordReset, email: "ann@example.com")
-        wait { client.server.instance.outboundPool.counts.running == 1 }
+        try await until("the mail is on its way") { client.server.instance.outboundPool.counts.running == 1 }
         try body()
     }
 
@@ -115,7 +110,7 @@ import Testing
             let holding = Task {
                 try await http.compute(tenant: "other", deadline: .now.advanced(by: .seconds(60))) { gate.wait() }
             }
-            UnaskedHookTests.wait { pool.counts.running == 1 }
+            try await until("the thread is held") { pool.counts.running == 1 }
             try await body { gate.signal() }
             try await holding.value
         }
@@ -145,15 +140,18 @@ import Testing
     }
 
     @Test func `Waiting for a thread is no failure of the hook`() async throws {
-        try await Self.runAsking(timeoutMillis: 100) { scene, asking in
+        try await Self.runAsking(timeoutMillis: 1_000) { scene, asking in
             scene.answers.set()
             try await asking.whileTheThreadIsHeld { release in
                 let (late, patient) = (
                     Task { await asking.ask(within: .milliseconds(50)) },
                     Task { await asking.ask(within: .seconds(60)) }
                 )
-                Self.wait { asking.pool.counts.queued + Int(asking.pool.counts.expired) == 2 }
-                try await Task.sleep(for: .milliseconds(200))
+                try await until("both wait for the thread") {
+                    asking.pool.counts.queued + Int(asking.pool.counts.expired) == 2
+                }
+                // This is longer than the hook's time.
+                try await Task.sleep(for: .milliseconds(1_100))
                 release()
                 #expect(await late.value == "DEADLINE_EXCEEDED")
                 #expect(await patient.value == "BLOCKED_BY_HOOK")

@@ -18,7 +18,9 @@ import Testing
                 "--data-directory", "\(directory)/data", "--listen-address",
                 "127.0.0.1:0, unix:\(directory)/rpc.sock", "--http-address", "off", "--signing-algorithm", "ES256",
             ] + settings, output: "\(directory)/log")
-        for _ in 0..<2_000 where !log(directory).contains("\"serving\"") && !process.hasEnded { usleep(10_000) }
+        try blockUntil("posternd serves or has ended: \(log(directory))") {
+            log(directory).contains("\"serving\"") || process.hasEnded
+        }
         return process
     }
 

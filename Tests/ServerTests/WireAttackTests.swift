@@ -263,7 +263,7 @@ import Wire
 
     // W51
     @Test func anIdleConnectionIsClosed() async throws {
-        try await withServer(configure: { $0.limits.idleTimeout = .milliseconds(100) }) { server in
+        try await withServer(configure: { $0.limits.idleTimeout = .milliseconds(500) }) { server in
             let client = try server.connect()
             _ = try client.call("postern.v1.Users/List", UsersListRequest(), returning: UsersListResponse.self)
             // A refusal leaves no call behind when the server sets the connection's timer. After an answer that comes

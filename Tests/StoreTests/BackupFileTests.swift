@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `A backup that is dropped half-way keeps nothing`() throws {
+    @Test(.timeLimit(.minutes(2))) func `A backup that is dropped half-way keeps nothing`() throws {
         try withTemporaryDirectory { directory in
             let store = try openTestStore(at: directory + "/store", tables: [Self.rows.declaration])
             try Self.put(0..<3_000, into: store)

@@ -102,21 +102,6 @@ import Testing
         }
     }
 
-    @Test func whatIsDueInATableThatThisVersionDoesNotKnowStays() throws {
-        try withTemporaryDirectory { directory in
-            let newer = try openTestStore(at: directory, tables: testTables)
-            try put(newer, 1, at: 100)
-            newer.close()
-            let older = try openTestStore(at: directory, tables: [users.declaration])
-            let count = try older.writeBlocking { try $0.expireRecords(now: Timestamp(microseconds: 100), limit: 9) }
-            #expect(count == 1)
-            older.close()
-            let store = try openTestStore(at: directory, tables: testTables)
-            defer { store.close() }
-            #expect(try store.read { try $0.count(ending) } == 1)
-        }
-    }
-
     @Test(arguments: [502, 503]) func expiringKeysAreShorter(byteCount: Int) throws {
         try withTemporaryStore(tables: testTables) { store in
             let key = [UInt8](repeating: 1, count: byteCount)

@@ -79,4 +79,34 @@ import Testing
             #expect(try small.store.read { try $0.exists(blobs, SmallStore.key(1)) })
         }
     }
+
+    @Test func aCommitThatTheDiskHoldsUpIsSeenMeanwhile() throws {
+        let (isHeld, entered, opened) = (Box(), Semaphore(), Semaphore())
+        try withTemporaryDirectory { directory in
+            let small = try SmallStore(directory) { code in
+                if isHeld.value.load(ordering: .relaxed) != 0 {
+                    entered.signal()
+                    opened.wait()
+                }
+                return code
+            }
+            defer { small.store.close() }
+            try small.put(1)
+            #expect(small.store.diskWait == .zero)
+            isHeld.value.store(1, ordering: .relaxed)
+            try small.store.write {
+                try $0.put(blobs, [2], [1])
+            } completion: { _ in
+            }
+            entered.wait()
+            let before = small.store.diskWait
+            let statistics = try? small.store.statistics()
+            #expect(before > .zero && !small.store.isDiskSilent)
+            #expect(statistics.map { $0.diskWait >= before } == true)
+            isHeld.value.store(0, ordering: .relaxed)
+            opened.signal()
+            try small.put(3)
+            #expect(small.store.diskWait == .zero)
+        }
+    }
 }

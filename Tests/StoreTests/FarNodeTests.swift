@@ -52,7 +52,7 @@ import Testing
                 }
                 return written
             }
-            while rows.count < 20 { try await Task.sleep(for: .milliseconds(1)) }
+            try await until("the near node writes") { rows.count >= 20 }
             let far = try (1...count).map { try open("\(directory)/\($0)", journal(rows, distance: 20_000)) }
             defer { close(far) }
             try await withThrowingTaskGroup(of: Void.self) { group in

@@ -33,7 +33,9 @@ import Testing
             leaving.withLock { $0 = nil }
             journal.isAway.store(false, ordering: .relaxed)
             // Writes fail until the next attempt to connect.
-            while (try? await store.write({ try $0.put(JournaledNodes.values, [1], [3]) })) == nil {}
+            try await until("the node writes again") {
+                (try? await store.write { try $0.put(JournaledNodes.values, [1], [3]) }) != nil
+            }
             #expect(try store.read { try $0.get(JournaledNodes.values, [1]) } == [3])
             #expect(cluster.nodes[0].failure.error == nil)
         }
@@ -69,7 +71,7 @@ import Testing
             let errors = outcomes.wait(for: 3).sorted { $0.number < $1.number }.map(\.error)
             #expect(errors == [.journal(.away), .journal(.outcomeUnknown), .journal(.away)])
             isAway.store(false, ordering: .relaxed)
-            while (try? await store.write { _ in }) == nil {}
+            try await until("the node writes again") { (try? await store.write { _ in }) != nil }
             #expect(try store.read { try $0.get(JournaledNodes.values, [1]) } == [2])
         }
     }
@@ -104,7 +106,7 @@ import Testing
                 try await store.write { try $0.put(JournaledNodes.values, [1], [3]) }
             }
             state.withLock { $0 = .well }
-            while (try? await store.write { _ in }) == nil {}
+            try await until("the node writes again") { (try? await store.write { _ in }) != nil }
             #expect(try store.read { try $0.get(JournaledNodes.values, [1]) } == [2])
         }
     }

@@ -60,7 +60,7 @@ import Testing
             // A backup that keeps pages is given up by this.
             #expect(try failing.store.statistics().refusals > 0 || number == EROFS)
             code.value.store(0, ordering: .relaxed)
-            for _ in 0..<10_000 where (try? await failing.store.write { _ in }) == nil { usleep(1_000) }
+            try await until("the node writes again") { (try? await failing.store.write { _ in }) != nil }
             #expect(try failing.store.read { try $0.get(JournaledNodes.values, [1]) } == [1])
             #expect(failing.failure.error == nil)
         }
@@ -72,7 +72,7 @@ import Testing
             code.value.store(corrupted, ordering: .relaxed)
             try await healthy.store.write { try $0.put(JournaledNodes.values, [1], [1]) }
             await #expect(throws: StoreError.self) { try await failing.store.write { _ in } }
-            for _ in 0..<10_000 where failing.failure.error == nil { usleep(1_000) }
+            try await until("the node ends") { failing.failure.error != nil }
             #expect(failing.failure.error == .fatal(code: EIO))
         }
     }

@@ -89,7 +89,7 @@ import Testing
                 let environment = try Environment(
                     configuration, authenticator: TestAuthenticator(), eventHash: testEventHash)
                 defer { environment.close() }
-                try environment.openTables(makingMissing: true)
+                try environment.tables.open(in: environment.raw, makingMissing: true)
             } else {
                 try DataFile.createIfMissing(configuration)
             }

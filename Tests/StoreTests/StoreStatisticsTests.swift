@@ -1,4 +1,5 @@
 import Base
+import Glibc
 import Store
 import TestSupport
 import Testing
@@ -17,7 +18,40 @@ import Testing
             #expect(after.batches == before.batches + 2)
             #expect(after.writes == before.writes + 2)
             #expect(after.writeErrors == 0)
+            #expect(after.diskWait == .zero)
             #expect(try store.checkReaders() == 0)
+        }
+    }
+
+    @Test func whatIsDeletedIsRoomAgain() throws {
+        try withTemporaryStore(tables: testTables) {
+            $0.mapByteCount = 8 << 20
+        } _: { store in
+            try store.writeBlocking { try $0.put(blobs, [1], [UInt8](repeating: 0, count: 2 << 20)) }
+            let full = try store.statistics()
+            try store.writeBlocking { transaction in _ = try transaction.delete(blobs, [1]) }
+            let after = try store.statistics()
+            #expect(full.usedByteCount > 2 << 20 && full.usedByteCount <= full.extentByteCount)
+            #expect(after.usedByteCount < 1 << 20)
+            #expect(after.extentByteCount >= full.extentByteCount)
+            // The disk has more room than the map.
+            #expect(full.roomByteCount == 8 << 20 - full.usedByteCount)
+            #expect(after.roomByteCount == 8 << 20 - after.usedByteCount)
+        }
+    }
+
+    @Test func theRoomIsThatOfTheDiskIfTheMapIsLarger() throws {
+        try withTemporaryDirectory { directory in
+            let mapByteCount = 1 << 43
+            let store = try openTestStore(at: directory, tables: testTables) { $0.mapByteCount = mapByteCount }
+            defer { store.close() }
+            let statistics = try store.statistics()
+            var status = statvfs()
+            #expect(statvfs(directory, &status) == 0)
+            let disk = Int(statistics.fileByteCount) + Int(status.f_bavail * status.f_frsize)
+            let room = min(mapByteCount, disk) - statistics.usedByteCount
+            // Other programs use the same disk.
+            #expect(abs(statistics.roomByteCount - room) < 1 << 30)
         }
     }
 

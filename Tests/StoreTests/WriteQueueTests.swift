@@ -6,7 +6,7 @@ import Testing
 
 @testable import Store
 
-@Suite(.timeLimit(.minutes(1))) struct WriteQueueTests {
+@Suite(.timeLimit(.minutes(3))) struct WriteQueueTests {
     private static let longTime = Duration.minutes(10)
 
     private func fill(_ queue: WriteQueue, _ count: Int, mayBePutOff: Bool = true) throws {
@@ -19,30 +19,24 @@ import Testing
         if case .batch(let requests) = taken { requests.count } else { nil }
     }
 
-    /// Runs `writer` on a thread of its own and, while that sleeps, `other`. False if `writer` did not end within 20 s.
+    /// Runs `writer` on a thread of its own and, while that sleeps, `other`, which ends it.
     private func sleeping(
         on queue: WriteQueue, _ writer: @escaping @Sendable () -> Void, while other: () throws -> Void
-    ) rethrows -> Bool {
+    ) throws {
         let ended = Semaphore()
         let thread = OSThread(name: "writer") {
             writer()
             ended.signal()
         }
-        while !queue.isAwaited { usleep(100) }
+        try blockUntil("the writer sleeps") { queue.isAwaited }
         try other()
-        for _ in 0..<20_000 {
-            if ended.takeSignal() {
-                thread.join()
-                return true
-            }
-            usleep(1_000)
-        }
-        return false
+        try blockUntil("the writer wakes") { ended.takeSignal() }
+        thread.join()
     }
 
     @Test func puttingOffEndsWithTheLastOneThatIsWanted() throws {
         let queue = WriteQueue(countMax: 16)
-        #expect(try sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 3) }) { try fill(queue, 3) })
+        try sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 3) }) { try fill(queue, 3) }
         #expect(count(queue.take(countMax: 16, deadline: nil)) == 3)
     }
 
@@ -63,22 +57,21 @@ import Testing
     @Test func nothingUrgentIsPutOff() throws {
         let queue = WriteQueue(countMax: 16)
         try fill(queue, 2)
-        let didEnd = try sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 16) }) {
+        try sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 16) }) {
             try fill(queue, 1, mayBePutOff: false)
         }
-        #expect(didEnd)
         // The request is urgent until it is taken, and not after that.
         queue.putOff(Self.longTime, orUntil: 16)
         #expect(count(queue.take(countMax: 2, deadline: nil)) == 2)
         queue.putOff(Self.longTime, orUntil: 16)
         #expect(count(queue.take(countMax: 2, deadline: nil)) == 1)
         queue.putOff(.milliseconds(1), orUntil: 16)
-        #expect(try sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 2) }) { try fill(queue, 2) })
+        try sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 2) }) { try fill(queue, 2) }
     }
 
     @Test func closingWakesTheWriter() throws {
         let queue = WriteQueue(countMax: 16)
-        #expect(sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 2) }) { queue.close(with: .closed) })
+        try sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 2) }) { queue.close(with: .closed) }
         queue.putOff(Self.longTime, orUntil: 2)
         #expect(throws: StoreError.closed) { try fill(queue, 1) }
     }
@@ -98,7 +91,7 @@ import Testing
     @Test func anEmptyQueueIsWaitedForAfterPuttingOffInVain() throws {
         let queue = WriteQueue(countMax: 16)
         queue.putOff(.milliseconds(1), orUntil: 2)
-        #expect(try sleeping(on: queue, { _ = queue.take(countMax: 16, deadline: nil) }) { try fill(queue, 1) })
+        try sleeping(on: queue, { _ = queue.take(countMax: 16, deadline: nil) }) { try fill(queue, 1) }
         #expect(queue.count == 0)
     }
 

@@ -24,13 +24,8 @@ public final class AppendGate: Sendable {
         if wasHolding { opened.signal() }
     }
 
-    /// Returns when an entry waits; false if none comes in ten seconds.
-    public func isHoldingInTime() async throws -> Bool {
-        for _ in 0..<5_000 where !isHolding { try await Task.sleep(for: .milliseconds(2)) }
-        return isHolding
-    }
-
-    private var isHolding: Bool { state.withLock { $0 == .holding } }
+    /// Whether an entry waits.
+    public var isHolding: Bool { state.withLock { $0 == .holding } }
 
     /// The node's question to the engine waits here. The writer's thread only.
     func pass(_ question: MemoryJournal.Question) {

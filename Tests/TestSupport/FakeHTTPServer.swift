@@ -25,6 +25,8 @@ public final class FakeHTTPServer: Sendable {
         case raw([UInt8])
         /// Sends a head that promises more bytes than ever come, then nothing until the client gives up.
         case silence
+        /// Sends nothing until the client gives up.
+        case nothing
         /// Sends so many body bytes, in pieces, without a length.
         case flood(Int)
     }
@@ -189,8 +191,8 @@ public final class FakeHTTPServer: Sendable {
             return false
         case .silence:
             _ = send([UInt8]("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12".utf8), to: socket)
-            var byte: UInt8 = 0
-            return recv(socket, &byte, 1, 0) > 0
+            return waitForClient(socket)
+        case .nothing: return waitForClient(socket)
         case .flood(let count):
             guard send([UInt8]("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".utf8), to: socket) else { return false }
             let piece = [UInt8](repeating: 0x20, count: 65_536)
@@ -198,6 +200,11 @@ public final class FakeHTTPServer: Sendable {
             while sent < count, send(piece, to: socket) { sent += piece.count }
             return false
         }
+    }
+
+    private static func waitForClient(_ socket: Int32) -> Bool {
+        var byte: UInt8 = 0
+        return recv(socket, &byte, 1, 0) > 0
     }
 
     private static func send(_ bytes: [UInt8], to socket: Int32) -> Bool {

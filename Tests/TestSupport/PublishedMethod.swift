@@ -23,6 +23,11 @@ public struct PublishedMethod: Sendable {
     public let role: Int
     /// Why the method's stub is enough, or empty.
     public let stubOnly: Text
+    /// Whether clients may repeat the method by themselves.
+    public let isIdempotent: Bool
+    public let isMutation: Bool
+    /// Why the mutation keeps no record of its idempotency-key, or empty.
+    public let noIdempotencyKey: Text
 
     public static let all: [PublishedMethod] = {
         let files = PublishedFile.all
@@ -45,7 +50,7 @@ public struct PublishedMethod: Sendable {
     public func field(named name: Text) -> Field? { requestFields.first { $0.name == name } }
 
     // Field numbers are those of google/protobuf/descriptor.proto; 50001 is `rule` in postern/v1/options.proto, 50002
-    // `stub_only`.
+    // `stub_only`, 50004 `no_idempotency_key`.
     private init(_ method: [UInt8], service: String, _ fieldsByMessage: [String: [Field]]) {
         fullName = "\(service)/\(Self.text(1, of: method))"
         requestFields = fieldsByMessage["\(Self.text(2, of: method))"] ?? []
@@ -53,8 +58,12 @@ public struct PublishedMethod: Sendable {
         isRequestStreaming = Self.number(5, of: method) != 0
         isResponseStreaming = Self.number(6, of: method) != 0
         let options = Self.fields(4, of: method).first ?? []
-        role = Self.number(1, of: Self.fields(50001, of: options).first ?? [])
+        let rule = Self.fields(50001, of: options).first ?? []
+        role = Self.number(1, of: rule)
+        isIdempotent = Self.number(4, of: rule) != 0
+        isMutation = Self.number(5, of: rule) != 0
         stubOnly = Self.text(50002, of: options)
+        noIdempotencyKey = Self.text(50004, of: options)
     }
 
     private static func package(of file: PublishedFile) -> Text { text(2, of: file.descriptor) }

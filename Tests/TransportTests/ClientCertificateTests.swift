@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// Runs openssl s_client until the server has judged its certificate, and a moment longer; returns its output.
+    /// Runs openssl s_client until the server has judged its certificate; returns its output.
     private static func connect(_ server: TLSServer, _ odd: String, _ kind: String) throws -> String {
         let (input, output) = ("\(odd)/input", "\(odd)/output")
         // The client ends with its input, which this process keeps open.
@@ -56,11 +56,17 @@ import Testing
         func judgedCount() -> UInt64 { metrics.handshakes.value + metrics.handshakesFailed.value }
         let before = judgedCount()
         let process = try ChildProcess("bash", ["-c", command], output: output)
-        for _ in 0..<1_000 where judgedCount() == before && !process.hasEnded { usleep(10_000) }
-        usleep(100_000)
+        try blockUntil("the server has judged the client: \(String(decoding: readFile(output) ?? [], as: UTF8.self))") {
+            judgedCount() > before
+        }
         close(end)
         _ = process.hasEnded ? process.endStatus : process.wait(seconds: 30)
         return String(decoding: readFile(output) ?? [], as: UTF8.self)
+    }
+
+    /// Waits until the server has named so many clients: it does so just after it has counted the handshake.
+    private static func untilNamed(_ count: Int, by server: TLSServer) async throws {
+        try await until("\(count) clients are named") { server.echo.identified.withLock { $0.count } >= count }
     }
 
     @Test(arguments: [
@@ -85,6 +91,7 @@ import Testing
             #expect(server.echo.identified.withLock { $0.isEmpty })
             let said = try connect("good")
             #expect(server.tls.metrics.handshakes.value == 2, "\(said)")
+            try await Self.untilNamed(1, by: server)
             let named = server.echo.identified.withLock { $0 }
             #expect(named.map(\.name) == [.uri("spiffe://example.org/mailer")])
             #expect(named.first?.issuerKeyHash.count == 32)
@@ -112,7 +119,10 @@ import Testing
                 ("trailing-dot", .uri("spiffe://example.org/mailer.")), ("wildcard", .uri("spiffe://example.org/*")),
                 ("as-dns", .dns("spiffe://example.org/mailer")),
             ]
-            for (kind, _) in kinds { _ = try connect(kind) }
+            for (index, kind) in kinds.enumerated() {
+                _ = try connect(kind.0)
+                try await Self.untilNamed(kinds[...index].compactMap(\.1).count, by: server)
+            }
             #expect(server.tls.metrics.handshakes.value == UInt64(kinds.count))
             #expect(server.echo.identified.withLock { $0.map(\.name) } == kinds.compactMap(\.1))
         }

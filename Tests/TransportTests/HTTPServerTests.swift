@@ -1,6 +1,7 @@
 import Base
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 import Transport
 
@@ -71,7 +72,7 @@ import Transport
         let port = try #require(server?.port)
         loop.start()
         let clients = (0..<3).map { _ in connectedSocket(port: port, isIPv6: false) }
-        while metrics.connectionsOpen.value < 3 { await Task.yield() }
+        try await until("three connections are open") { metrics.connectionsOpen.value >= 3 }
         end(loop)
         server = nil
         #expect(server == nil)
@@ -141,7 +142,7 @@ import Transport
 
     @Test func aRequestThatDoesNotComeToItsEndIsCutOff() throws {
         var limits = Limits()
-        limits.httpRequestTimeout = .milliseconds(100)
+        limits.httpRequestTimeout = .milliseconds(500)
         let loop = EventLoop(name: "http")
         let server = try HTTPServer(on: loop, at: .loopback(), routes: Self.routes, limits: limits)
         loop.start()
@@ -181,10 +182,11 @@ private func send(_ text: String, to fileDescriptor: Int32) {
     precondition(write(fileDescriptor, text, count) == count)
 }
 
-/// The text that can be read now, at most 64 KiB; empty when there is none.
+/// The next text, at most 64 KiB; empty when the connection has ended.
 private func receive(from fileDescriptor: Int32) -> String {
     var bytes = [UInt8](repeating: 0, count: 65_536)
     let count = read(fileDescriptor, &bytes, bytes.count)
+    if count < 0, errno == EAGAIN { Issue.record("the server neither answered nor ended the connection") }
     return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
 }
 
@@ -204,6 +206,8 @@ private func exchange(_ request: String, port: UInt16, isIPv6: Bool) -> String {
 
 private func connectedSocket(port: UInt16, isIPv6: Bool) -> Int32 {
     let client = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var patience = timeval(tv_sec: 60, tv_usec: 0)
+    setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
     if isIPv6 {
         var address = sockaddr_in6()
         address.sin6_family = sa_family_t(AF_INET6)

@@ -11,13 +11,9 @@ import Wire
 @Suite struct IdleMemoryTests {
     private static func tableCapacity(_ connection: isolated Connection) -> Int { connection.calls.capacity }
 
-    /// Waits until the connection's table of calls has a capacity that `isSo`; fails after 10 seconds.
+    /// Waits until the connection's table of calls has a capacity that `isSo`.
     private static func untilTable(of connection: Connection, _ isSo: (Int) -> Bool) async throws {
-        for _ in 0..<2_000 {
-            if isSo(await tableCapacity(connection)) { return }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        Issue.record("the table did not get that capacity")
+        try await until("the table has that capacity") { isSo(await tableCapacity(connection)) }
     }
 
     @Test(arguments: [0, 2])

@@ -9,20 +9,29 @@ import Wire
 
 /// Silent peers are asked whether they are there.
 @Suite struct KeepaliveTests {
-    private static func limits(timeout: Duration, idleTimeout: Duration = .seconds(3_600)) -> Limits {
+    private static func limits(
+        interval: Duration = .milliseconds(50), timeout: Duration, idleTimeout: Duration = .seconds(3_600)
+    ) -> Limits {
         var limits = Limits()
-        limits.keepaliveInterval = .milliseconds(50)
+        limits.keepaliveInterval = interval
         limits.keepaliveTimeout = timeout
         limits.idleTimeout = idleTimeout
         return limits
     }
 
-    /// A client that has sent HELLO and made a call.
+    /// A client that has sent HELLO and made a call. If it was slow, it has answered PINGs by then.
     private static func connect(_ server: TLSServer) throws -> RawClient {
         let client = try RawClient(port: server.port)
         _ = try client.hello()
-        _ = try client.call(Echo.echo, WireKeyValue(key: "a"), returning: WireKeyValue.self)
-        return client
+        try client.send(client.request(Echo.echo, WireKeyValue(key: "a"), stream: client.nextStream()))
+        while true {
+            let frame = try client.readFrame()
+            guard frame.header.type == .ping else {
+                _ = try RawClient.response(frame, returning: WireKeyValue.self)
+                return client
+            }
+            try answer(frame, client)
+        }
     }
 
     private static func answer(_ frame: RawClient.Frame, _ client: RawClient) throws {
@@ -34,7 +43,8 @@ import Wire
     }
 
     @Test func `A peer that does not answer is gone`() async throws {
-        try await TLSServer.run(limits: Self.limits(timeout: .milliseconds(100))) { server in
+        let limits = Self.limits(interval: .milliseconds(500), timeout: .seconds(1))
+        try await TLSServer.run(limits: limits) { server in
             let client = try Self.connect(server)
             let frames = try client.readUntilClosed()
             #expect(frames.map(\.header.type) == [.ping])
@@ -43,7 +53,7 @@ import Wire
     }
 
     @Test func `A peer that answers stays, and is idle all the same`() async throws {
-        try await TLSServer.run(limits: Self.limits(timeout: .seconds(60), idleTimeout: .milliseconds(700))) { server in
+        try await TLSServer.run(limits: Self.limits(timeout: .seconds(60), idleTimeout: .seconds(3))) { server in
             let client = try Self.connect(server)
             var pings = 0
             while true {
@@ -63,14 +73,14 @@ import Wire
     }
 
     @Test func `Nobody is asked when it is off, or without a greeting`() async throws {
-        var off = Self.limits(timeout: .seconds(60), idleTimeout: .milliseconds(300))
+        var off = Self.limits(timeout: .seconds(60), idleTimeout: .seconds(1))
         off.keepaliveInterval = .zero
         try await TLSServer.run(limits: off) { server in
             let frames = try Self.connect(server).readUntilClosed()
             #expect(!frames.contains { $0.header.type == .ping })
         }
         // A client that has not sent HELLO does not know control frames.
-        try await TLSServer.run(limits: Self.limits(timeout: .seconds(60), idleTimeout: .milliseconds(300))) { server in
+        try await TLSServer.run(limits: Self.limits(timeout: .seconds(60), idleTimeout: .seconds(1))) { server in
             let client = try RawClient(port: server.port)
             _ = try client.call(Echo.echo, WireKeyValue(key: "a"), returning: WireKeyValue.self)
             #expect(try !client.readUntilClosed().contains { $0.header.type == .ping })

@@ -2,6 +2,7 @@ import Base
 import Glibc
 import Reactor
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -56,7 +57,7 @@ import Testing
         try await withListener(room) { loop, listener in
             let client = connect(to: listener.address.port)
             defer { _ = Glibc.close(client) }
-            while room.asked.value == 0 { await Task.yield() }
+            try await until("the listener asks") { room.asked.value > 0 }
             for _ in 0..<1_000 {
                 let turned = Promise<Void>()
                 loop.run { turned.succeed(()) }

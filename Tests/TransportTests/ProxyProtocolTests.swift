@@ -118,7 +118,7 @@ import Wire
 
     @Test func `A header has as long as a handshake, and few wait for theirs`() async throws {
         var limits = Limits()
-        limits.tlsHandshakeTimeout = .milliseconds(100)
+        limits.tlsHandshakeTimeout = .milliseconds(500)
         try await TLSServer.run(limits: limits, proxies: Self.here) { server in
             let isClosed = try Self.isClosed(server, Array(ProxyHeaders.local.dropLast()))
             #expect(isClosed)

@@ -114,9 +114,9 @@ enum Join: CaseIterable { case tcp, socketPair }
             client.reset()
             // The place is free once the held call has ended.
             var answer: Text?
-            for _ in 0..<10_000 where answer == nil {
-                usleep(1_000)
+            try await until("the next client is served") {
                 answer = try? Self.ask(connect(.tcp), Echo.echo, "next")
+                return answer != nil
             }
             #expect(answer == "next")
         }

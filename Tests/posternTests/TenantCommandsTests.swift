@@ -38,6 +38,8 @@ import Testing
             #expect(await run("tenant", "update", "shop-1", "--refresh-mode", "reuse").code == .ok)
             #expect(await run("tenant", "history", "shop-1").written.contains("(as it was)"))
             #expect(await run("tenant", "copy-settings", "shop-1", "acme").written.contains("REFRESH_MODE_REUSE"))
+            // The default pool is no template.
+            #expect(await run("tenant", "copy-settings", "", "acme").code == .usage)
             #expect(await run("tenant", "create", "shop-3", "--template", "shop-1").written.contains("REUSE"))
             let revision = await run("tenant", "update", "acme", "--display-name", "x", "--if-revision", "1")
             #expect(revision.code != .ok && revision.said.contains("REVISION_MISMATCH"))

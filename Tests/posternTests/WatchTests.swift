@@ -30,12 +30,10 @@ import Transport
         }
 
         /// Waits until `text` was said or written.
-        func wait(for text: String, _ location: SourceLocation = #_sourceLocation) async throws {
-            for _ in 0..<1_500 {
-                if console.said.contains(text) || console.written.contains(text) { return }
-                try await Task.sleep(for: .milliseconds(10))
+        func wait(for text: String, line: Int = #line) async throws {
+            try await until("\(text) came: \(console.said)\(console.written)", line: line) {
+                console.said.contains(text) || console.written.contains(text)
             }
-            Issue.record("\(text) never came: \(console.said)\(console.written)", sourceLocation: location)
         }
 
         var revocations: [JSONValue] {

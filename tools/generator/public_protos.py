@@ -30,7 +30,8 @@ OPTIONS_FILE = f"{PACKAGE}/options.proto"
 REFUSAL = re.compile(r"((?://[^\n]*\n)*)message Refusal \{\n.*?\n\}\n\n", re.DOTALL)
 EXTENSION = re.compile(r"((?://[^\n]*\n)*)extend google\.protobuf\.\w+ \{\n.*?\n\}\n\n?", re.DOTALL)
 METHOD = re.compile(r"^( *)(rpc [^{;]*?) \{\s*option \(rule\) = \{([^}]*)\};(?:\s*option \(stub_only\) = \"[^\"]*\";)?"
-                    r"(?:\s*option \(no_validate_only\) = \"([^\"]*)\";)?\s*\}", re.MULTILINE)
+                    r"(?:\s*option \(no_validate_only\) = \"([^\"]*)\";)?"
+                    r"(?:\s*option \(no_idempotency_key\) = \"([^\"]*)\";)?\s*\}", re.MULTILINE)
 REASON = re.compile(r"^( *)(\w+ = \d+) \[\(refusal\) = \{([^}]*)\}\];", re.MULTILINE)
 FIELD_OPTIONS = re.compile(r" \[\((?:secret|updatable)\) = true(?:, \((?:secret|updatable)\) = true)*\]")
 
@@ -52,7 +53,9 @@ def copy(text, path):
     ...     'service S {\\n  // Does.\\n  rpc Do(A) returns (B) {\\n    option (rule) = { role: ROLE_APP'
     ...     ' timeout_millis: 5000 idempotent: true };\\n    option (stub_only) = "why";\\n  }\\n'
     ...     '  rpc Tell(A) returns (B) {\\n    option (rule) = { mutation: true };\\n'
-    ...     '    option (no_validate_only) = "it tells";\\n  }\\n}\\n'
+    ...     '    option (no_validate_only) = "it tells";\\n  }\\n'
+    ...     '  rpc Try(A) returns (B) {\\n    option (rule) = { mutation: true };\\n'
+    ...     '    option (no_idempotency_key) = "each is a trial";\\n  }\\n}\\n'
     ...     'message A {\\n  string b = 1 [(secret) = true, (updatable) = true];\\n}\\n', 'x').partition('service')[2])
      S {
       // Does.
@@ -65,6 +68,10 @@ def copy(text, path):
       // Role: none. Safe to send again with the same idempotency-key.
       // No validate_only: it tells.
       rpc Tell(A) returns (B);
+      //
+      // Role: none.
+      // Keeps no idempotency-key: each is a trial.
+      rpc Try(A) returns (B);
     }
     message A {
       string b = 1;
@@ -85,17 +92,19 @@ def copy(text, path):
 
 
 def _method(found):
-    indent, signature, rule, no_validate_only = found.groups()
+    indent, signature, rule, no_validate_only, no_idempotency_key = found.groups()
     rule = dict(re.findall(r"(\w+): (\w+)", rule))
     said = f"Role: {rule.get('role', 'none')}."
     if int(rule.get("timeout_millis", 0)):
         said += f" Default deadline: {rule['timeout_millis']} ms."
     if rule.get("idempotent"):
         said += " Safe to send again."
-    elif rule.get("mutation"):
+    elif rule.get("mutation") and not no_idempotency_key:
         said += " Safe to send again with the same idempotency-key."
     if no_validate_only:
         said += f"\n{indent}// No validate_only: {no_validate_only}."
+    if no_idempotency_key:
+        said += f"\n{indent}// Keeps no idempotency-key: {no_idempotency_key}."
     if not rule.get("idempotent"):
         return f"{indent}//\n{indent}// {said}\n{indent}{signature};"
     option = f"{indent}  option idempotency_level = IDEMPOTENT;"

@@ -104,6 +104,8 @@ class Method:
     stub_only: str
     # Why a mutation for administrators takes no validate_only; empty if it takes it, and for all other methods.
     no_validate_only: str
+    # Why a mutation keeps no record of its idempotency-key; empty if it keeps one, and for methods that change nothing.
+    no_idempotency_key: str
 
 
 @dataclass
@@ -261,7 +263,8 @@ class Schema:
             methods.append(Method(m.name, doc(*path, 2, i), self._types[m.input_type[1:]],
                                   self._types[m.output_type[1:]], m.client_streaming, m.server_streaming, rule,
                                   idempotent, self._options.text("stub_only", full_name, m.name),
-                                  self._options.text("no_validate_only", full_name, m.name)))
+                                  self._options.text("no_validate_only", full_name, m.name),
+                                  self._options.text("no_idempotency_key", full_name, m.name)))
         return Service(full_name, proto.name, doc(*path), methods)
 
     # Checking
@@ -311,6 +314,7 @@ def _check_conventions(package, service, method):
     if len(asked) != 2 * len(answered):
         raise SchemaError(f"{service.full_name}.{method.name}: a list has page_size, page_token and next_page_token")
     _check_validate_only(service, method)
+    _check_repeats(service, method)
 
 
 def _check_validate_only(service, method):
@@ -323,6 +327,15 @@ def _check_validate_only(service, method):
                           "(no_validate_only) says why")
     if method.no_validate_only and (has_field or not is_admins_change):
         raise SchemaError(f"{service.full_name}.{method.name}: take the option (no_validate_only) out")
+
+
+def _check_repeats(service, method):
+    """Clients repeat an idempotent call by themselves, without a key. A change over an expected revision that was made
+    would then be refused."""
+    if method.idempotent and any(f.name == "expected_revision" for f in method.request.fields):
+        raise SchemaError(f"{service.full_name}.{method.name}: with expected_revision it is not idempotent")
+    if method.no_idempotency_key and dict(method.rule).get("mutation") != "true":
+        raise SchemaError(f"{service.full_name}.{method.name}: take the option (no_idempotency_key) out")
 
 
 def _only_options(proto):
@@ -349,7 +362,7 @@ class _OptionReader:
         reread = known.FromString(descriptors.SerializeToString())
         self._rule = pool.FindExtensionByName("postern.v1.rule")
         self._texts = {name: pool.FindExtensionByName(f"postern.v1.{name}")
-                       for name in ("stub_only", "no_validate_only")}
+                       for name in ("stub_only", "no_validate_only", "no_idempotency_key")}
         self._marking = {name: pool.FindExtensionByName(f"postern.v1.{name}") for name in ("secret", "updatable")}
         refusal = pool.FindExtensionByName("postern.v1.refusal")
         self._status_type = pool.FindEnumTypeByName("postern.v1.Refusal.Status")
@@ -398,7 +411,7 @@ class _OptionReader:
             rule.idempotent
 
     def text(self, option, service_name, method_name):
-        """The text of one of the method's options, stub_only or no_validate_only; empty without the option."""
+        """The text of one of the method's options, such as stub_only; empty without the option."""
         options = self._methods.get((service_name, method_name))
         return "" if options is None else options.Extensions[self._texts[option]]
 

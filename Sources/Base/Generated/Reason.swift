@@ -423,7 +423,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// The request needs `pending_credential`.
     case missingMFAPendingCredential = 232
     /// The sign-in that was begun is over: used, older than five minutes, ended by five wrong codes, or by a change
-    /// of the account or of the provider that it began with. Sign in again.
+    /// of the account, of the provider, or of the custom token's service account that it began with. Sign in again.
     case invalidMFAPendingCredential = 233
     /// The request needs `factor_id`.
     case missingMFAEnrollmentID = 234
@@ -449,9 +449,10 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// The tenant's own endpoint refused the sign-up or the sign-in; metadata `message` is what it says to the end
     /// user.
     case blockedByHook = 404
-    /// The tenant's own endpoint did not answer in time, or its answer cannot be used. Try again later.
+    /// The tenant's own endpoint was not reached, did not answer in time, or its answer cannot be used. Try again
+    /// later.
     case hookFailed = 405
-    /// There is no tenant with the id of the template. Correct template_tenant_id.
+    /// There is no tenant with the id of the template, or CopySettings names none. Correct template_tenant_id.
     case templateNotFound = 401
     /// A condition of a query is too long, or is not valid for its field. Correct the field that `fieldViolations`
     /// names.

@@ -8,6 +8,14 @@ extension UserDirectory {
     public func delete(
         _ uids: [Text], tenantID: Text, force: Bool, validateOnly: Bool, origin: Origin
     ) async throws -> UsersBatchDeleteResponse {
+        try await resources.answeringRepeat(ofSeveralWrites: origin, validateOnly: validateOnly, for: .removal) {
+            try await deleteEach(uids, tenantID: tenantID, force: force, validateOnly: validateOnly, origin: origin)
+        }
+    }
+
+    private func deleteEach(
+        _ uids: [Text], tenantID: Text, force: Bool, validateOnly: Bool, origin: Origin
+    ) async throws -> UsersBatchDeleteResponse {
         var answer = UsersBatchDeleteResponse()
         var seen: Set<Text> = []
         var wanted: [(index: Int, key: UserKey)] = []

@@ -5,7 +5,7 @@ public import Store
 
 // "This was not me": the second code of a mail that asks somebody to prove an address. It is put and voided together
 // with the first code. When the first code is used, the second one stays, and can take the address away from the
-// account again.
+// account again. It takes away a verified address also if the address was not proved by this mail (decision 0023).
 
 extension WriteTransaction {
     /// Removes the account's expired REJECT_EMAIL codes if there would be too many with that of `code`'s mail. Until
@@ -25,8 +25,9 @@ extension WriteTransaction {
         try put(Tables.oobCodes, key, rejection)
     }
 
-    /// Notes that `email` left the account. The REJECT_EMAIL codes that were mailed there have no effect from then on,
-    /// even if the account gets the address again in another way.
+    /// Notes that `email` left the account. The REJECT_EMAIL codes that were mailed there put no former address back
+    /// from then on, even if the account gets the address again in another way: that would be an address which the
+    /// account left long ago.
     func noteLeft(_ email: Text, account key: UserKey) throws {
         for (hash, code) in try reading.oobCodes(of: key, .rejectEmail)
         where code.applied && Email(stored: code.recipient) == Email(stored: email) {
@@ -36,12 +37,16 @@ extension WriteTransaction {
         }
     }
 
-    /// Takes the address of a REJECT_EMAIL away from the account. Before the code's twin was used, or after the address
-    /// left the account in another way, the account stays as it is and only the twin is void.
+    /// Takes the address of a REJECT_EMAIL away from the account. If the account does not have the address, or has it
+    /// without a proof and the code's twin was not used, the account stays as it is and only the twin is void.
+    ///
+    /// The account may have proved the address by an earlier mail, or in another way. The code takes it away all the
+    /// same: the mail says so, and its reader may have no other link.
     func rejecting(_ code: StoredOobCode, in account: Account) throws -> AccountEffect {
         let key = account.key
         try voidTwin(of: code, tenantID: key.tenant)
-        guard code.applied, Email(stored: account.user.email) == Email(stored: code.recipient) else {
+        let mayTake = code.applied || account.user.emailVerified
+        guard mayTake, Email(stored: account.user.email) == Email(stored: code.recipient) else {
             return AccountEffect(account, kind: .emailRejected, detail: "not the account's")
         }
         var code = code

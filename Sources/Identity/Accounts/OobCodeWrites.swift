@@ -31,7 +31,8 @@ extension ReadTransaction {
     /// The change of `account` when its email is proved. Nil when the email was proved before.
     func proofOfUnprovedEmail(_ account: Account, now: Timestamp) throws -> ProofOfUnprovedEmail? {
         guard !account.user.emailVerified, !account.user.email.isEmpty else { return nil }
-        let meaning = try waysBack(of: account.key, now: now).meaning(ofProving: account.user.email)
+        let meaning = try waysBack(of: account.key, now: now).meaning(
+            ofProving: account.user.email, isSetByAdmin: account.isEmailSetByAdmin)
         guard case .takesOver(nil) = meaning, !account.isEmailSetByAdmin else { return meaning }
         // A second factor is enrolled only with a verified email. So the user had another email once, and came to this
         // one without a proof.
@@ -149,10 +150,9 @@ extension WriteTransaction {
     /// Removes what a proof of the account's email removes besides the account's own fields (`Account.takeBack`): the
     /// secrets of its former factors, and the codes that are void by now. The caller writes the account.
     func takeBack(_ account: Account, after proof: ProofOfUnprovedEmail?) throws {
-        guard case .takesOver(let way)? = proof else { return }
-        guard let way else { return try removeOobCodes(of: account.key) }
-        try removeFormerSecrets(of: account)
-        try removeOobCodes(of: account.key) { WaysBack.isVoid($0, onceProved: way) }
+        guard let proof else { return }
+        if case .takesOver(.some) = proof { try removeFormerSecrets(of: account) }
+        try removeOobCodes(of: account.key) { proof.voids($0) }
     }
 
     /// Voids the codes that were asked for in a session, when it ended because it may have been somebody else's.

@@ -11,12 +11,16 @@ public struct VerifiedUser: Sendable {
     public let account: Account
     public let settings: TenantSettings
 
-    /// Whether the user has no way to sign in again, and never had one in this session. A user whose only provider an
-    /// admin has removed is not anonymous: the session may be of somebody whom the admin wanted to keep out.
-    public var isAnonymous: Bool { account.user.providers.isEmpty && token.signInProvider == "anonymous" }
+    /// Whether the session began anonymously, and its user has linked no way to sign in yet. A user whose only provider
+    /// an admin has removed did not begin so: the session may be of somebody whom the admin wanted to keep out.
+    public var beganAnonymously: Bool { account.user.providers.isEmpty && token.signInProvider == "anonymous" }
+
+    /// Whether the session is the only way into the account: it began anonymously, and the account has no way to sign
+    /// in again that is known to be its user's.
+    public var isAnonymous: Bool { beganAnonymously && !account.hasSureWayIn }
 
     /// Throws CREDENTIAL_TOO_OLD_LOGIN_AGAIN unless the user logged in recently; anonymous users cannot log in again
-    /// and are exempt.
+    /// and are exempt. A user who began anonymously and has proved an email can: the session's age counts from then on.
     public func requireRecentLogin(now: Timestamp) throws(Failure) {
         guard !isAnonymous else { return }
         // A login in the future is not recent. A minute is allowed for truncation to seconds and a small step back.

@@ -12,9 +12,23 @@ extension UserDirectory {
     }
 
     /// Changes the next users after `last` that a query finds, at most `countMax`, some in each write and each as
-    /// `UserSession.administer` does. Returns the position to go on from. Users that are changed stay changed when the
-    /// call ends early. UPGRADE_PENDING.
+    /// `UserSession.administer` does. `pageToken` makes the answer's page token of the position to go on from. Users
+    /// that are changed stay changed when the call ends early. UPGRADE_PENDING.
     public func update(
+        _ query: UserQuery, by patch: UserPatch, tenantID: Text, after last: Text?, countMax: Int, validateOnly: Bool,
+        origin: Origin, pageToken: (Text?) -> Text
+    ) async throws -> UsersUpdateManyResponse {
+        try await resources.answeringRepeat(ofSeveralWrites: origin, validateOnly: validateOnly) {
+            let page = try await updatePage(
+                query, by: patch, tenantID: tenantID, after: last, countMax: countMax, validateOnly: validateOnly,
+                origin: origin)
+            var answer = page.answer
+            answer.nextPageToken = pageToken(page.last)
+            return answer
+        }
+    }
+
+    private func updatePage(
         _ query: UserQuery, by patch: UserPatch, tenantID: Text, after last: Text?, countMax: Int, validateOnly: Bool,
         origin: Origin
     ) async throws -> (answer: UsersUpdateManyResponse, last: Text?) {

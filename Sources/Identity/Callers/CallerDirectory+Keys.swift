@@ -16,6 +16,7 @@ extension CallerDirectory {
         try quotas?.check()
         let now = resources.clock.now()
         try restrictions.check(limits: resources.limits, now: now)
+        let limits = quotaLimits
         let known = try await otherAdminKeys(than: id)
         let changed: ApiKey = try await resources.store.write { transaction in
             try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
@@ -31,7 +32,7 @@ extension CallerDirectory {
                 }
                 // No admin makes a key last longer, or usable from more addresses, than the admin's own key.
                 if quotas != nil || restrictions.allowedAddresses != nil || restrictions.expiresAtMicros != nil {
-                    try admin?.checkMayMake(key, setsQuotas: quotas != nil)
+                    try admin?.checkMayRenew(key, setsQuotas: quotas != nil, limits: limits)
                 }
                 if let until = restrictions.previousSecretUntilMicros {
                     try stored.endPreviousSecret(&key, until: until, now: now)
@@ -56,7 +57,14 @@ extension CallerDirectory {
         let now = resources.clock.now()
         let known = try await otherAdminKeys(than: id)
         let revoked: ApiKey = try await resources.store.write { transaction in
-            try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
+            // A record of each request that changes nothing would fill a tenant beyond its bytes.
+            if !validateOnly, let idempotency = origin.idempotency,
+                try transaction.reading.earlier(idempotency) == nil
+            {
+                let known = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now).key
+                if known.revokedAtMicros != 0 { return known }
+            }
+            return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now)
                 guard key.revokedAtMicros == 0 else { return key }
                 if key.isLastingAdmin { try transaction.reading.requireOtherAdminKey(than: id, known: known) }

@@ -14,11 +14,11 @@ extension CallerDirectory {
             throw Failure.invalid(.invalidDuration, field: "overlap_seconds", "must be 0 to 30 days")
         }
         let now = resources.clock.now()
-        let secret = Self.secret(of: id, random: resources.random)
+        let (secret, limits) = (Self.secret(of: id, random: resources.random), quotaLimits)
         let key = try await resources.store.write { transaction in
             var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now)
-            // A caller who rotates a key gets its secret, and with it the key's rights.
-            try admin?.checkMayMake(key, setsQuotas: false)
+            // A caller who rotates a key gets its secret, and with it the key's rights and quotas.
+            try admin?.checkMayRenew(key, limits: limits)
             guard key.revokedAtMicros == 0 else {
                 throw Failure(.apiKeyRevoked, "This API key was revoked; make another one.")
             }

@@ -11,9 +11,15 @@ import Rules
 /// user who signs in. The `HTTPClient` limits how many requests of a tenant run at once, and which addresses can be
 /// reached.
 ///
-/// A hook fails when its endpoint is not reached, is too slow, or answers what cannot be used. What keeps this server
-/// from asking is no failure of the hook and refuses the sign-in, whatever the hook allows: end users could bring it
-/// about, by many sign-ins at once for example. Any thread.
+/// A hook fails when its endpoint is not reached, is too slow, or answers with another status than one of success.
+/// `allow_on_failure` is about these failures. Two things refuse the sign-in, whatever the hook allows, because end
+/// users could bring them about:
+///
+/// - The endpoint answered with a status of success, and the body cannot be used. It may be a refusal that repeats what
+///   the end user typed, and is no JSON because of this.
+/// - This server cannot ask, because of many sign-ins at once for example. This is no failure of the hook.
+///
+/// Any thread.
 struct BlockingHooks: Sendable {
     /// The description of a sign-in that a hook gets.
     struct Event: Sendable {
@@ -38,11 +44,12 @@ struct BlockingHooks: Sendable {
     let resources: Resources
     let configs: HookConfigs
     let http: HTTPClient
-    private let troubleLog: HookTroubleLog
+    /// The counts of failed hooks, and their log lines.
+    let failures: HookFailures
 
     init(_ configs: HookConfigs, _ http: HTTPClient) {
         (self.resources, self.configs, self.http) = (configs.resources, configs, http)
-        self.troubleLog = HookTroubleLog(configs.resources.log)
+        self.failures = HookFailures(configs.resources.log)
     }
 
     /// The hooks' answer to the sign-in. BLOCKED_BY_HOOK, HOOK_FAILED. If a hook could not be asked: SERVER_OVERLOADED,
@@ -62,8 +69,9 @@ struct BlockingHooks: Sendable {
                 answer = answer.followed(by: answerOfHook)
                 answerOfHook.apply(to: &event.account)
             } catch let failed as HookTrouble {
-                troubleLog.write(point, of: tenantID, failed.reason, now: .now)
-                guard configured.hook.allowOnFailure else {
+                let isRefused = failed.mayBeRefusal || !configured.hook.allowOnFailure
+                failures.note(failed, of: point, tenantID: tenantID, isRefused: isRefused, now: .now)
+                guard !isRefused else {
                     throw Failure(
                         .hookFailed, "The tenant's \(point.rawValue) hook gave no answer that can be used.",
                         metadata: [Failure.Entry("hook", point.rawValue)])
@@ -73,21 +81,14 @@ struct BlockingHooks: Sendable {
         return answer
     }
 
-    private struct HookTrouble: Error {
-        let reason: String
-    }
-
     /// Throws `HookTrouble` if the hook failed.
     private func ask(_ configured: ConfiguredHook, _ event: Event, deadline: Instant) async throws -> HookAnswer {
         let point = configured.point
         let request = try request(configured, event)
         do {
             let answer = try await http.send(request, tenant: configured.tenantID, deadline: deadline)
-            guard answer.isSuccess else { throw HookTrouble(reason: "it answered \(answer.status)") }
-            guard let read = HookAnswer(answer.body, limits: resources.limits) else {
-                throw HookTrouble(reason: "its answer cannot be used")
-            }
-            return read
+            if answer.bodyError == .timedOut, Self.isAlmostOver(deadline) { throw OutboundError.timedOut }
+            return try read(answer)
         } catch OutboundError.overloaded {
             throw Failure(
                 .serverOverloaded, "Too much of this tenant is on its way to other servers; try again.",
@@ -97,7 +98,20 @@ struct BlockingHooks: Sendable {
                 .deadlineExceeded, "The deadline passed before the tenant's \(point.rawValue) hook had its time.",
                 metadata: [Failure.Entry("hook", point.rawValue)])
         } catch let error as OutboundError {
-            throw HookTrouble(reason: error.explanation)
+            throw HookTrouble(cause: HookFailureCause(error), reason: error.explanation)
+        }
+    }
+
+    /// Throws `HookTrouble` for an answer that cannot be used.
+    private func read(_ answer: HTTPAnswer) throws(HookTrouble) -> HookAnswer {
+        guard answer.isSuccess else { throw HookTrouble(cause: .status, reason: "it answered \(answer.status)") }
+        if let error = answer.bodyError {
+            throw HookTrouble(cause: .answer, reason: "it answered \(answer.status), but \(error.explanation)")
+        }
+        do throws(HookAnswer.Fault) {
+            return try HookAnswer(answer.body, limits: resources.limits)
+        } catch {
+            throw HookTrouble(cause: .answer, reason: "its answer cannot be used: \(error.reason)")
         }
     }
 
@@ -109,7 +123,7 @@ struct BlockingHooks: Sendable {
     private func request(_ configured: ConfiguredHook, _ event: Event) throws -> HTTPRequest {
         let hook = configured.hook
         guard let url = HTTPURL(hook.webhook?.url ?? .empty), !configured.secret.isEmpty else {
-            throw HookTrouble(reason: "it has no URL or no secret")
+            throw HookTrouble(cause: .unreachable, reason: "it has no URL or no secret")
         }
         let now = resources.clock.now()
         var request = Webhook.request(
@@ -117,6 +131,7 @@ struct BlockingHooks: Sendable {
             secret: configured.secret, allowsPrivateAddresses: configured.allowsPrivateAddresses, at: now)
         request.timeout = .milliseconds(hook.timeoutMillis == 0 ? 5_000 : Int64(hook.timeoutMillis))
         request.bodyByteCountMax = HookAnswer.byteCountMax
+        request.keepsStatus = true
         return request
     }
 

@@ -126,17 +126,26 @@ struct ImportedRow: Sendable {
 
 extension Account {
     /// An import answers for the email that it writes, unless the row says that the user typed it. It also answers for
-    /// an email that the account has already, unless the account has second factors or is that of a back end's user:
-    /// such a user may have typed the email, and the row may come from an older server's export, which does not say so
-    /// (decisions 0011 and 0147).
-    fileprivate mutating func noteEmailSetByImport(over existing: Account) {
+    /// an email that the account has already, unless the account's user may have typed it (`mayBeTyped`): the row may
+    /// come from an older server's export, which does not say so. It may take the proof from such an email (decisions
+    /// 0011 and 0147).
+    fileprivate mutating func noteEmailSetByImport(over existing: Account, mayBeTyped: Bool) {
         if hasTypedEmail {
             // An admin of this tenant may have vouched for the same email.
             guard !hasOtherEmail(than: existing), !existing.user.emailVerified else { return }
             return noteEmailSetByAdmin(over: existing)
         }
-        let mayBeTyped = existing.signsInByCustomToken || !existing.user.secondFactors.isEmpty
         noteEmailSetByAdmin(over: mayBeTyped ? existing : nil)
+    }
+}
+
+extension ReadTransaction {
+    /// Whether the email that the account has may be one that its user typed, and another person's: the account has
+    /// second factors, is that of a back end's user, or was moved to the email from another one that was proved.
+    fileprivate func mayHaveTypedEmail(_ account: Account, now: Timestamp) throws -> Bool {
+        if account.signsInByCustomToken || !account.user.secondFactors.isEmpty { return true }
+        guard account.hasTypedEmail else { return false }
+        return try !waysBack(of: account.key, now: now).isEmpty
     }
 }
 
@@ -171,7 +180,8 @@ extension WriteTransaction {
                 try checkUnique(account, key: key)
                 if validateOnly { return .replaced }
                 var replacement = account
-                replacement.noteEmailSetByImport(over: existing)
+                let mayBeTyped = try reading.mayHaveTypedEmail(existing, now: now)
+                replacement.noteEmailSetByImport(over: existing, mayBeTyped: mayBeTyped)
                 if existing.signsInByCustomToken { replacement.signsInByCustomToken = true }
                 replacement.importedAt = existing.importedAt
                 replacement.user.tokensValidAfterMicros = existing.user.tokensValidAfterMicros

@@ -12,6 +12,7 @@ struct MailDelivery: Sendable {
     let sms: SMSAttempt
     let smtp: SMTPClient
     let webhook: WebhookPost
+    let counts = DeliveryCounts()
 
     /// Delivers the message of a row of the queue. Nil if the row was left over, or if its message is damaged: then
     /// nothing is delivered for the row, ever.
@@ -39,9 +40,15 @@ struct MailDelivery: Sendable {
         guard let contents = try? self.contents.contents(of: stored, tenantID: tenantID) else {
             return .refused("the message cannot be read")
         }
-        if message.isSMS { return await sms.deliver(message, contents, tenantID: tenantID) }
-        return await deliver(
-            message, contents, tenantID: tenantID, deadline: Instant.now.advanced(by: .seconds(60)))
+        let outcome: DeliveryOutcome =
+            if message.isSMS {
+                await sms.deliver(message, contents, tenantID: tenantID)
+            } else {
+                await deliver(
+                    message, contents, tenantID: tenantID, deadline: Instant.now.advanced(by: .seconds(60)))
+            }
+        counts.count(outcome, of: message.isSMS ? .sms : .mail)
+        return outcome
     }
 
     /// Delivers a mail that need not be in the outbox.

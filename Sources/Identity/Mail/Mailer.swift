@@ -260,9 +260,10 @@ public actor Mailer {
         let now = resources.clock.now()
         let random = resources.random.bytes(8).bigEndianNumber
         do {
-            try await resources.store.write(for: .removal) {
+            let isGivenUp = try await resources.store.write(for: .removal) {
                 try $0.settle(key, outcome, random: random, now: now)
             }
+            if isGivenUp { counts.givenUp.add() }
         } catch {
             // The outcome is written with the next wake. A new delivery instead would send a mail a second as long as
             // the write fails.

@@ -20,6 +20,8 @@ public struct OobOrder: Sendable {
     /// Checks, in the code's own transaction, that the signed-in user who asked for it may still do so. Nil where
     /// anybody may ask.
     public var requireAsker: (@Sendable (borrowing ReadTransaction) throws -> Void)?
+    /// The pending sign-in whose enrollment credential asked for the code. Empty where none did.
+    public var pendingSignInID: [UInt8] = []
     /// A decoy is written, queued and finished like any other code, but nothing is sent.
     public var isDecoy = false
 
@@ -142,7 +144,7 @@ public struct OobDelivery: Sendable {
         var stored = StoredOobCode(
             requestType: order.type, uid: order.uid, email: order.email, newEmail: order.newEmail,
             createdAtMicros: now.microseconds, expiresAtMicros: (now + OobCodes.lifetime(order.type)).microseconds,
-            decoy: order.isDecoy, factorID: order.factorID)
+            decoy: order.isDecoy, factorID: order.factorID, pendingSignInID: order.pendingSignInID)
         var rejection: PreparedRejection?
         if OobCodes.isRejectable(order.type) {
             let made = PreparedRejection(of: stored, code: code, page: page, tenantID, resources.random)

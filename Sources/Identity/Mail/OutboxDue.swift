@@ -45,18 +45,19 @@ extension ReadTransaction {
 
 extension WriteTransaction {
     /// Removes the row, and writes down the outcome of the attempt; nil = no attempt was made. If another change came
-    /// in between, the outcome is written only when the mail was sent.
-    func settle(_ key: OutboxDueKey, _ outcome: DeliveryOutcome?, random: UInt64, now: Timestamp) throws {
+    /// in between, the outcome is written only when the mail was sent. Returns whether the message is given up.
+    func settle(_ key: OutboxDueKey, _ outcome: DeliveryOutcome?, random: UInt64, now: Timestamp) throws -> Bool {
         try delete(Tables.outboxDue, key)
-        guard let outcome else { return }
+        guard let outcome else { return false }
         let isCurrent = try reading.message(due: key) != nil
         guard var stored = try get(Tables.outbox, TenantTextKey(key.tenant, key.messageID)),
             var message = stored.message, message.state == .pending, isCurrent || outcome == .sent
-        else { return }
+        else { return false }
         message.settle(outcome, isWorthDelivering: stored.isWorthDelivering, random: random, now: now)
         stored.message = message
         stored.claimant = []
         try putOutbox(stored, tenantID: key.tenant)
+        return message.state == .dead
     }
 }
 

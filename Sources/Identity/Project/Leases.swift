@@ -27,6 +27,8 @@ public final class Leases: Sendable {
     /// A new value at each start: a server that was killed waits for its own lease like any other node.
     private let holder: [UInt8]
     private let seen = Mutex<[Work: Seen]>([:])
+    /// True from `giveBack` on.
+    private let isGivenBack = Atomic(false)
 
     private struct Seen {
         let row: LeaseRow
@@ -48,8 +50,10 @@ public final class Leases: Sendable {
         let abandoned = isMine ? nil : abandonedRow(row, work)
         if isMine || abandoned != nil {
             let (holder, now) = (holder, resources.clock.now())
-            let isTaken = try await resources.store.write(for: .removal) {
-                try $0.takeLease(work, holder, from: abandoned, now: now)
+            let isTaken = try await resources.store.write(for: .removal) { [self] in
+                // Asked where changes are in order: a lease that was taken before is given back after this.
+                guard !isGivenBack.load(ordering: .acquiring) else { return false }
+                return try $0.takeLease(work, holder, from: abandoned, now: now)
             }
             if isTaken { return true }
             // The write read the journal to its end: the other node's row is here now, and is watched from now on.
@@ -73,9 +77,11 @@ public final class Leases: Sendable {
         return now - since >= resources.limits.journal.leaseDuration ? row : nil
     }
 
-    /// Gives up the leases when the server stops, so that other nodes go on at once.
+    /// Gives up the leases when the server stops, so that other nodes go on at once. Work that still asks holds none
+    /// from then on.
     public func giveBack() async {
         guard resources.store.isInCluster else { return }
+        isGivenBack.store(true, ordering: .releasing)
         for work in Work.allCases {
             // If the engine cannot be reached, the other nodes wait for the lease to end.
             _ = try? await resources.store.write(for: .removal) { [holder] in

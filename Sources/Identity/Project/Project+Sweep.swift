@@ -12,17 +12,24 @@ extension Project {
         await attempt { try await rotateSigningKeys() }
         // Without this, the admins of a tenant would not see its oldest keys. It deletes nothing.
         await WritePurpose.$current.withValue(.removal) { await attempt { try await callers.indexOldKeys() } }
+        await lookAfterStore()
         guard time.isProven, store.journalStatus?.isClockWrong != true else {
             sweepsPutOff.add()
             return
         }
         await WritePurpose.$current.withValue(.removal) {
-            // The work that each node does: for the calls that it counted itself, and for its own store file.
+            // The work that each node does for the calls that it counted itself.
             await callers.deniedCalls.sweep()
-            await attempt { try eventUpkeep.follow() }
-            await attempt { _ = try store.checkReaders() }
             await attempt { if try await leases.hold(.sweep) { try await sweepForAll() } }
         }
+    }
+
+    /// What each node does for its own store file. It deletes nothing, so it goes on while the clock is not proven.
+    private func lookAfterStore() async {
+        await attempt { try eventUpkeep.follow() }
+        await attempt { _ = try store.checkReaders() }
+        // The store tells the log and /healthz itself that its file is gone.
+        try? await store.checkFile()
     }
 
     /// Called in the place of `sweep` while a sweep still runs: no other node takes the lease meanwhile.

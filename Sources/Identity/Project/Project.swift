@@ -147,7 +147,8 @@ extension Project {
     ) -> (Backups, StoreDigests, ClusterSnapshots) {
         (
             Backups(resources, masterKey, projectID: projectID, pool: pool),
-            StoreDigests(resources.store, pool: pool), ClusterSnapshots(pool: pool)
+            StoreDigests(pool: pool) { [store = resources.store] in try store.digest(while: $0) },
+            ClusterSnapshots(pool: pool)
         )
     }
 
@@ -179,6 +180,7 @@ extension Project {
     public var refreshTokens: RefreshTokenCodec { tokens.refreshTokens }
     public var repeatedChanges: RepeatedChanges { signIns.repeatedChanges }
     public var refusals: SelfServiceRefusals { signIns.refusals }
+    public var hookFailures: HookFailures { signIns.hooks.failures }
     public var secondFactorSignIns: SecondFactorSignIns { factors.signIns }
     public var secondFactorEnrollments: SecondFactorEnrollments { factors.enrollments }
     public var mailer: Mailer { mail.mailer }

@@ -48,15 +48,19 @@ public struct SigningKeys: Sendable {
     public func checkRoomForKey(of use: TokenUse) throws { try signer(of: use).checkRoomForKey() }
 
     /// Ends a signing key that may be in other hands; see `TokenSigner.revoke`. SIGNING_KEY_NOT_FOUND.
-    public func revoke(_ keyID: Text, validateOnly: Bool, origin: Origin) async throws -> RevokedSigningKey {
-        for signer in all {
-            let record = event(origin: origin)
-            if let revoked = try await signer.revoke(keyID, validateOnly: validateOnly, record: record) {
-                return revoked
+    public func revoke(
+        _ keyID: Text, validateOnly: Bool, origin: Origin
+    ) async throws -> ProjectRevokeSigningKeyResponse {
+        try await resources.answeringRepeat(ofSeveralWrites: origin, validateOnly: validateOnly) {
+            for signer in all {
+                let record = event(origin: origin)
+                if let revoked = try await signer.revoke(keyID, validateOnly: validateOnly, record: record) {
+                    return ProjectRevokeSigningKeyResponse(key: revoked.key, successor: revoked.successor)
+                }
             }
+            throw Failure(
+                .signingKeyNotFound, "There is no signing key of this id; it may have been retired.")
         }
-        throw Failure(
-            .signingKeyNotFound, "There is no signing key of this id; it may have been retired.")
     }
 
     /// Whether the next key of a signer is to be made now, as far as the published keys tell.

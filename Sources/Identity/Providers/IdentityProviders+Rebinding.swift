@@ -12,31 +12,35 @@ extension IdentityProviders {
     ) async throws -> [Text] {
         try Values.checkIdentityIssuer(issuer, field: "from_issuer")
         let now = resources.clock.now()
-        return try await resources.store.write { transaction in
-            let key = TenantTextKey(tenantID, providerID)
-            let stored = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
-            guard let present = stored.provider.flatMap({ ProviderConfiguration.identityIssuer(of: $0) }),
-                !issuer.isEmpty, issuer != present
-            else {
-                throw Failure.invalid(
-                    .invalidIssuer, field: "from_issuer", "must be an issuer that the provider had before")
+        let answer = try await resources.store.write { transaction in
+            _ = try transaction.reading.liveTenant(tenantID)
+            return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
+                let key = TenantTextKey(tenantID, providerID)
+                let stored = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
+                guard let present = stored.provider.flatMap({ ProviderConfiguration.identityIssuer(of: $0) }),
+                    !issuer.isEmpty, issuer != present
+                else {
+                    throw Failure.invalid(
+                        .invalidIssuer, field: "from_issuer", "must be an issuer that the provider had before")
+                }
+                var issuers = try transaction.reading.identityIssuers(of: providerID, tenantID: tenantID)
+                let counting = issuers.counting(as: present)
+                if counting.contains(issuer) { return ProvidersRebindResponse(issuers: counting) }
+                guard issuers.rebindings.count < StoredIdentityIssuers.rebindingsMax else {
+                    throw Failure(
+                        .tooManyRebindings,
+                        "A provider is rebound at most \(StoredIdentityIssuers.rebindingsMax) times; make another one.")
+                }
+                issuers.rebindings.append(StoredRebinding(fromIssuer: issuer, toIssuer: present))
+                if !validateOnly {
+                    try transaction.put(Tables.identityIssuers, key, issuers)
+                    let detail = Text(unchecked: providerID.bytes + [UInt8(ascii: ":")] + issuer.bytes)
+                    try transaction.appendEvent(
+                        .providerRebound, tenantID: tenantID, origin: origin, detail: detail, now: now)
+                }
+                return ProvidersRebindResponse(issuers: issuers.counting(as: present))
             }
-            var issuers = try transaction.reading.identityIssuers(of: providerID, tenantID: tenantID)
-            let counting = issuers.counting(as: present)
-            if counting.contains(issuer) { return counting }
-            guard issuers.rebindings.count < StoredIdentityIssuers.rebindingsMax else {
-                throw Failure(
-                    .tooManyRebindings,
-                    "A provider is rebound at most \(StoredIdentityIssuers.rebindingsMax) times; make another one.")
-            }
-            issuers.rebindings.append(StoredRebinding(fromIssuer: issuer, toIssuer: present))
-            if !validateOnly {
-                try transaction.put(Tables.identityIssuers, key, issuers)
-                let detail = Text(unchecked: providerID.bytes + [UInt8(ascii: ":")] + issuer.bytes)
-                try transaction.appendEvent(
-                    .providerRebound, tenantID: tenantID, origin: origin, detail: detail, now: now)
-            }
-            return issuers.counting(as: present)
         }
+        return answer.issuers
     }
 }

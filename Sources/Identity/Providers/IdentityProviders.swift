@@ -92,33 +92,38 @@ public final class IdentityProviders: Sendable {
         let sealed = try seal(change.wanted.clientSecret, providerID: providerID, tenantID: tenantID)
         let limits = resources.limits
         return try await resources.store.write { transaction in
-            var stored = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
-            let old = stored.provider ?? Provider()
-            var new = old
-            change.apply(to: &new)
-            try ProviderRules.check(new, limits: limits)
-            if change.changesSecret { try ProviderRules.checkSecret(secret, of: new) }
-            if ProviderRules.sendsSecretElsewhere(old, new) {
-                try ProviderRules.checkReach(new, isProjectAdmin: isProjectAdmin)
-                // An admin who may not read the secret may not have it sent somewhere either.
-                guard change.changesSecret || stored.sealedClientSecret.isEmpty else {
-                    throw Failure.invalid(
-                        .clientSecretRequired, field: "provider.client_secret",
-                        "must be given again when issuer, endpoints or allow_ fields change: it would be sent there")
+            _ = try transaction.reading.liveTenant(tenantID)
+            return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
+                var stored = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
+                let old = stored.provider ?? Provider()
+                var new = old
+                change.apply(to: &new)
+                try ProviderRules.check(new, limits: limits)
+                if change.changesSecret { try ProviderRules.checkSecret(secret, of: new) }
+                if ProviderRules.sendsSecretElsewhere(old, new) {
+                    try ProviderRules.checkReach(new, isProjectAdmin: isProjectAdmin)
+                    // An admin who may not read the secret may not have it sent somewhere either.
+                    guard change.changesSecret || stored.sealedClientSecret.isEmpty else {
+                        throw Failure.invalid(
+                            .clientSecretRequired, field: "provider.client_secret",
+                            "must be given again when issuer, endpoints or allow_ fields change: it would be sent there"
+                        )
+                    }
                 }
+                new.updatedAtMicros = max(now.microseconds, old.updatedAtMicros + 1)
+                new.revision += 1
+                if validateOnly { return new }
+                if ProviderConfiguration.identityIssuer(of: old) != ProviderConfiguration.identityIssuer(of: new) {
+                    try transaction.keepIssuerOfUnnamed(old, tenantID: tenantID)
+                }
+                stored.provider = new
+                if change.changesSecret { stored.sealedClientSecret = sealed }
+                try transaction.put(Tables.providers, TenantTextKey(tenantID, providerID), stored)
+                let detail = Text(unchecked: providerID.bytes + [UInt8(ascii: ":")] + change.fieldNames.bytes)
+                try transaction.appendEvent(
+                    .providerUpdated, tenantID: tenantID, origin: origin, detail: detail, now: now)
+                return new
             }
-            new.updatedAtMicros = max(now.microseconds, old.updatedAtMicros + 1)
-            new.revision += 1
-            if validateOnly { return new }
-            if ProviderConfiguration.identityIssuer(of: old) != ProviderConfiguration.identityIssuer(of: new) {
-                try transaction.keepIssuerOfUnnamed(old, tenantID: tenantID)
-            }
-            stored.provider = new
-            if change.changesSecret { stored.sealedClientSecret = sealed }
-            try transaction.put(Tables.providers, TenantTextKey(tenantID, providerID), stored)
-            let detail = Text(unchecked: providerID.bytes + [UInt8(ascii: ":")] + change.fieldNames.bytes)
-            try transaction.appendEvent(.providerUpdated, tenantID: tenantID, origin: origin, detail: detail, now: now)
-            return new
         }
     }
 

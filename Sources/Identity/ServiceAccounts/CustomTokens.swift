@@ -51,7 +51,7 @@ public final class CustomTokens: Sendable {
         return VerifiedCustomToken(
             uid: try uid(in: jwt.claims, settings: settings), claims: try claims(in: jwt.claims),
             useKey: try useKey(of: jwt), expiresAt: jwt.expiresAt,
-            accountID: signer.account.serviceAccountID, keyID: signer.key.keyID)
+            signer: CustomTokenSigner(accountID: signer.account.serviceAccountID, keyID: signer.key.keyID))
     }
 
     /// The claims' `tenant_id` must be the request's tenant; for the default pool it is absent or "".

@@ -76,22 +76,24 @@ extension ServiceAccountDirectory {
     ) async throws -> ServiceAccountKey {
         let now = resources.clock.now()
         return try await resources.store.write { transaction in
-            _ = try transaction.reading.serviceAccount(id)
-            let recordKey = ServiceAccountKeyKey(id, keyID)
-            guard !keyID.isEmpty, keyID.byteCount <= 64,
-                var stored = try transaction.get(Tables.serviceAccountKeys, recordKey), var key = stored.key
-            else {
-                throw Failure(
-                    .serviceAccountKeyNotFound, "The service account has no key with this id.")
+            try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
+                _ = try transaction.reading.serviceAccount(id)
+                let recordKey = ServiceAccountKeyKey(id, keyID)
+                guard !keyID.isEmpty, keyID.byteCount <= 64,
+                    var stored = try transaction.get(Tables.serviceAccountKeys, recordKey), var key = stored.key
+                else {
+                    throw Failure(
+                        .serviceAccountKeyNotFound, "The service account has no key with this id.")
+                }
+                if validateOnly || key.revokedAtMicros != 0 { return key }
+                key.revokedAtMicros = now.microseconds
+                stored.key = key
+                stored.sealedPrivateKey = []
+                try transaction.put(Tables.serviceAccountKeys, recordKey, stored)
+                try transaction.appendEvent(
+                    .serviceAccountKeyRevoked, tenantID: .empty, origin: origin, detail: keyID, now: now)
+                return key
             }
-            if validateOnly || key.revokedAtMicros != 0 { return key }
-            key.revokedAtMicros = now.microseconds
-            stored.key = key
-            stored.sealedPrivateKey = []
-            try transaction.put(Tables.serviceAccountKeys, recordKey, stored)
-            try transaction.appendEvent(
-                .serviceAccountKeyRevoked, tenantID: .empty, origin: origin, detail: keyID, now: now)
-            return key
         }
     }
 

@@ -1,5 +1,6 @@
 public import Base
 import Messages
+import Rules
 import Store
 
 /// A custom token that is genuine, in time, of this tenant, and well formed. Whether it was used before is checked in
@@ -12,6 +13,11 @@ public struct VerifiedCustomToken: Sendable {
     /// The hash of issuer and `jti`; nil: the token may be used until it expires.
     let useKey: HashKey?
     let expiresAt: Timestamp
+    let signer: CustomTokenSigner
+}
+
+/// The service account that signed a custom token, and its key.
+struct CustomTokenSigner: Sendable, Equatable {
     let accountID: Text
     let keyID: Text
 }
@@ -47,14 +53,26 @@ extension Failure {
     }
 }
 
+extension ReadTransaction {
+    /// Whether the service account may still sign custom tokens for the tenant, and with this key. Everything that
+    /// rests on a custom token asks again in its own transaction: the account may have been disabled, deleted or bound
+    /// to another tenant meanwhile, and the key revoked.
+    func maySign(_ signer: CustomTokenSigner, tenantID: Text, now: Timestamp) throws -> Bool {
+        guard let account = try liveServiceAccount(signer.accountID), !account.disabled, account.customTokens,
+            account.scope?.contains(tenantID: tenantID) == true,
+            let key = try get(Tables.serviceAccountKeys, ServiceAccountKeyKey(signer.accountID, signer.keyID))?.key
+        else { return false }
+        return key.isLive(at: now)
+    }
+}
+
 extension WriteTransaction {
     /// Uses up a custom token's id, in the transaction of the change that the token allows: the second use is refused,
-    /// and so is a signer that was revoked, disabled or deleted meanwhile. INVALID_CUSTOM_TOKEN.
-    func useTokenID(of token: VerifiedCustomToken, now: Timestamp) throws {
-        let key = try get(Tables.serviceAccountKeys, ServiceAccountKeyKey(token.accountID, token.keyID))?.key
-        guard let account = try reading.liveServiceAccount(token.accountID), !account.disabled, account.customTokens,
-            key?.isLive(at: now) == true
-        else { throw Failure.invalidCustomToken(.notAuthentic) }
+    /// and so is a signer that may not sign for the tenant any more. INVALID_CUSTOM_TOKEN.
+    func useTokenID(of token: VerifiedCustomToken, tenantID: Text, now: Timestamp) throws {
+        guard try reading.maySign(token.signer, tenantID: tenantID, now: now) else {
+            throw Failure.invalidCustomToken(.notAuthentic)
+        }
         guard let useKey = token.useKey else { return }
         guard try !reading.isSpent(.customToken, until: token.expiresAt),
             try recordUse(of: useKey, in: Tables.usedTokenIDs, until: token.expiresAt)

@@ -6,8 +6,9 @@ extension WriteTransaction {
     /// Appends refusals, adds them to their hour's counts, and deletes the tenant's oldest ones above the limit.
     ///
     /// Once all tenants together have `denialsKeptInAll`, a tenant keeps no more than it has, but at least
-    /// `denialsKeptAtLeast`.
-    func appendDenials(_ denials: [Denial], tenantID: Text, limits: Limits) throws {
+    /// `denialsKeptAtLeast`. `deletesOldCounts`: whether counts may be deleted because of their age. This needs a clock
+    /// that is proven.
+    func appendDenials(_ denials: [Denial], tenantID: Text, limits: Limits, deletesOldCounts: Bool) throws {
         let headKey = TenantPrefix(tenantID)
         var head = try get(Tables.denialHeads, headKey) ?? StoredDenialHead(lastSequence: 0, firstSequence: 1)
         var kept = Int64(limits.denialsKeptPerTenant)
@@ -31,7 +32,30 @@ extension WriteTransaction {
             head.firstSequence += 1
         }
         try put(Tables.denialHeads, headKey, head)
+        if deletesOldCounts { try deleteOldCounts(of: tenantID, besides: denials, limits: limits) }
     }
+
+    /// Deletes the counts of the hours that began longer than `denialCountsKept` before the newest of `denials`: more
+    /// than these can have added, but not all at once, because an older server never deleted any.
+    private func deleteOldCounts(of tenantID: Text, besides denials: [Denial], limits: Limits) throws {
+        guard let newest = denials.map(\.timeMicros).max() else { return }
+        let end = Timestamp(microseconds: newest) - limits.denialCountsKept
+        let countMax = denials.count + limits.sliceItemsMax
+        var keys: [DenialCountKey] = []
+        try reading.scanKeys(of: Tables.denialCounts, prefix: TenantPrefix(tenantID)) { key in
+            guard key.hour < end, keys.count < countMax else { return false }
+            keys.append(key)
+            return true
+        }
+        for key in keys { try delete(Tables.denialCounts, key) }
+    }
+}
+
+/// How often the operations of a tenant were refused, hour by hour, the newest hour first.
+public struct DenialCounts: Sendable {
+    public fileprivate(set) var counts: [DenialCount] = []
+    /// The hours before this time are left out; nil if there are none.
+    public fileprivate(set) var cutBefore: Timestamp?
 }
 
 extension ReadTransaction {
@@ -45,24 +69,33 @@ extension ReadTransaction {
         try denials(tenantID: tenantID, from: .at(SequenceKey(tenantID, sequence + 1)), limit: limit)
     }
 
-    /// How often each operation was refused in the hours that the range touches, oldest hour first.
-    public func denialCounts(tenantID: Text, from: Timestamp, to: Timestamp, limit: Int) throws -> [DenialCount] {
+    /// How often each operation was refused in the hours that the range touches. When `limit` counts are read, the
+    /// hours before are left out: an hour has all its counts.
+    public func denialCounts(tenantID: Text, from: Timestamp, to: Timestamp, limit: Int) throws -> DenialCounts {
+        var found = DenialCounts()
+        // No refusal is older than 1970, and the key of a negative time is behind all others.
+        guard to > .zero else { return found }
         let hour = Duration.hours(1).microseconds
-        let first = max(0, from.microseconds - from.microseconds % hour)
-        let start = DenialCountKey(tenantID, hour: Timestamp(microseconds: first), toggle: 0, operation: .empty)
-        var counts: [DenialCount] = []
+        let first = Timestamp(microseconds: max(0, from.microseconds - from.microseconds % hour))
+        let end = DenialCountKey(tenantID, hour: to, toggle: 0, operation: .empty)
         try scan(
-            Tables.denialCounts, prefix: TenantPrefix(tenantID), from: .at(start), limit: limit
+            Tables.denialCounts, prefix: TenantPrefix(tenantID), from: .at(end), reversed: true
         ) { row in
             let key = try row.key
-            guard key.hour < to else { return false }
-            counts.append(
+            guard key.hour >= first else { return false }
+            if found.counts.count >= limit, let last = found.counts.last?.hourStartMicros,
+                key.hour.microseconds < last
+            {
+                found.cutBefore = Timestamp(microseconds: last)
+                return false
+            }
+            found.counts.append(
                 DenialCount(
                     hourStartMicros: key.hour.microseconds, operation: key.operation,
                     toggle: Toggle(rawValue: Int32(key.toggle)) ?? .unspecified, count: try row.record.count))
             return true
         }
-        return counts
+        return found
     }
 
     private func denials(tenantID: Text, from start: ScanStart, limit: Int) throws -> [Denial] {

@@ -1,5 +1,5 @@
 import Base
-import Messages
+public import Messages
 public import Rules
 import Store
 
@@ -61,18 +61,19 @@ extension Tenant {
     /// revision that the change was decided over, 0 for any. REVISION_MISMATCH.
     public func update(
         _ change: TenantChange, expected: Int64 = 0, validateOnly: Bool, origin: Origin
-    ) async throws -> TenantSettings {
+    ) async throws -> Messages.Tenant {
         let tenantID = tenantID
         let now = resources.clock.now()
         let limits = resources.limits
-        let record = try await resources.store.write { transaction in
+        return try await resources.store.write { transaction in
             let record = try transaction.reading.liveTenant(tenantID)
-            try Failure.requireRevision(expected, isStill: record.tenant?.revision ?? 0)
-            let changed = try ChangedTenant(record, by: change, limits: limits, now: now)
-            if !validateOnly { try transaction.put(changed, origin: origin, now: now) }
-            return changed.record
+            return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
+                try Failure.requireRevision(expected, isStill: record.tenant?.revision ?? 0)
+                let changed = try ChangedTenant(record, by: change, limits: limits, now: now)
+                if !validateOnly { try transaction.put(changed, origin: origin, now: now) }
+                return changed.record.tenant ?? Messages.Tenant()
+            }
         }
-        return TenantSettings(record)
     }
 
     /// Deletes the tenant: nothing finds it once its tombstone is written; its rows are removed in slices after that.

@@ -5,11 +5,25 @@ public import Store
 
 extension TenantDirectory {
     /// Changes the settings of the next tenants after `last` that match the query, at most `countMax`. Returns the
-    /// changes of each tenant, and the tenant after which to go on; nil when none is left.
+    /// changes of each tenant, and the page token with which to go on: `pageToken` makes it of the last tenant, which
+    /// is nil when none is left.
     ///
     /// A tenant that has these settings already is left alone. Tenants that are changed stay changed when the call ends
     /// early.
     public func update(
+        _ query: TenantQuery, by change: TenantChange, after last: Text?, countMax: Int, validateOnly: Bool,
+        origin: Origin, pageToken: (Text?) -> Text
+    ) async throws -> TenantsUpdateManyResponse {
+        try await resources.answeringRepeat(
+            ofSeveralWrites: origin, validateOnly: validateOnly, shortened: { $0.withoutValues() }
+        ) {
+            let (results, next) = try await updateEach(
+                query, by: change, after: last, countMax: countMax, validateOnly: validateOnly, origin: origin)
+            return TenantsUpdateManyResponse(results: results, nextPageToken: pageToken(next))
+        }
+    }
+
+    private func updateEach(
         _ query: TenantQuery, by change: TenantChange, after last: Text?, countMax: Int, validateOnly: Bool,
         origin: Origin
     ) async throws -> (results: [TenantUpdateResult], last: Text?) {
@@ -31,13 +45,41 @@ extension TenantDirectory {
         return (results.compactMap(\.self), next)
     }
 
-    /// The settings of a template, a tenant from which others take theirs. TEMPLATE_NOT_FOUND.
+    /// Copies settings from a template to a tenant. TEMPLATE_NOT_FOUND, INVALID_UPDATE_MASK, TENANT_NOT_FOUND.
+    public func copySettings(
+        _ paths: [Text], from templateID: Text, to tenantID: Text, validateOnly: Bool, origin: Origin
+    ) async throws -> Messages.Tenant {
+        // The template of a repeated request may be deleted by now.
+        if !validateOnly, let again: Messages.Tenant = try resources.earlierAnswer(to: origin) { return again }
+        let change = try TenantTemplate.change(from: template(templateID), paths: paths)
+        return try await tenant(tenantID).update(change, validateOnly: validateOnly, origin: origin)
+    }
+
+    /// The settings of a template, a tenant from which others take theirs. TEMPLATE_NOT_FOUND, also for an empty id.
+    ///
+    /// Elsewhere an empty id is the default pool. Here it would make a request that lost the template's id overwrite a
+    /// tenant's settings.
     public func template(_ tenantID: Text) throws -> TenantSettings {
+        guard !tenantID.isEmpty else {
+            throw Failure(.templateNotFound, "The id of the template is empty. The default pool is no template.")
+        }
         do {
             return try resources.store.read { try settings(of: tenantID, in: $0) }
         } catch let failure as Failure where failure.is(.tenantNotFound) {
             throw Failure(.templateNotFound, "There is no tenant \"\(tenantID)\" to take settings from.")
         }
+    }
+}
+
+extension TenantsUpdateManyResponse {
+    /// The answer without the settings before and after each change, which may be long.
+    fileprivate func withoutValues() -> TenantsUpdateManyResponse {
+        var short = self
+        for index in short.results.indices {
+            short.results[index].change?.before = nil
+            short.results[index].change?.after = nil
+        }
+        return short
     }
 }
 

@@ -95,6 +95,8 @@ public final class TenantDirectory: Sendable {
     ) async throws -> Messages.Tenant {
         let tenantID = wanted.isEmpty ? resources.random.alphanumeric(20, lowercase: true) : wanted
         try Values.checkTenantID(tenantID)
+        // The template of a repeated request may be deleted by now.
+        if !validateOnly, let again: Messages.Tenant = try resources.earlierAnswer(to: origin) { return again }
         let template = try templateID.isEmpty ? nil : template(templateID)
         return try await tenant(tenantID).create(
             change, template: template, isSynthetic: isSynthetic, validateOnly: validateOnly, origin: origin)

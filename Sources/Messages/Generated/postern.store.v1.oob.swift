@@ -34,6 +34,10 @@ public struct StoredOobCode: Message {
     public var factorIDs: [Text] = []
     /// False in the codes of older servers.
     public var listsFactors: Bool = false
+    /// For VERIFY_AND_CHANGE_EMAIL: the id of the pending sign-in whose enrollment credential asked for the code. The code
+    /// is good while that credential is. Empty: a session or an admin asked for it, or an older server made the code. An
+    /// older server does not check it.
+    public var pendingSignInID: [UInt8] = []
 
     public init() {}
 
@@ -51,7 +55,8 @@ public struct StoredOobCode: Message {
         applied: Bool = false,
         factorID: Text = .empty,
         factorIDs: [Text] = [],
-        listsFactors: Bool = false
+        listsFactors: Bool = false,
+        pendingSignInID: [UInt8] = []
     ) {
         self.requestType = requestType
         self.uid = uid
@@ -67,6 +72,7 @@ public struct StoredOobCode: Message {
         self.factorID = factorID
         self.factorIDs = factorIDs
         self.listsFactors = listsFactors
+        self.pendingSignInID = pendingSignInID
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -85,6 +91,7 @@ public struct StoredOobCode: Message {
         @inlinable public static var factorID: Int { 30 }
         @inlinable public static var factorIDs: Int { 31 }
         @inlinable public static var listsFactors: Int { 32 }
+        @inlinable public static var pendingSignInID: Int { 33 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -113,6 +120,7 @@ extension StoredOobCode: ConvertibleToC {
         self.factorID = Text(copying: source.pointee.factor_id)
         self.factorIDs = elements(source.pointee.n_factor_ids, source.pointee.factor_ids) { Text(copying: $0) }
         self.listsFactors = source.pointee.lists_factors != 0
+        self.pendingSignInID = [UInt8](copying: source.pointee.pending_sign_in_id)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredOobCode>, arena: Arena) {
@@ -131,6 +139,7 @@ extension StoredOobCode: ConvertibleToC {
         target.pointee.n_factor_ids = self.factorIDs.count
         target.pointee.factor_ids = arena.copyEach(self.factorIDs) { arena.copy($0) }
         target.pointee.lists_factors = self.listsFactors ? 1 : 0
+        target.pointee.pending_sign_in_id = arena.copy(self.pendingSignInID)
     }
 }
 

@@ -199,6 +199,11 @@ public struct StoredPendingSignIn: Message {
     /// The user's identity at `sign_in_provider`, as the account had it when the sign-in began: without it, the sign-in is
     /// over. Empty: the account had none, or the row is of an older server.
     public var rawID: Text = .empty
+    /// The service account whose custom token proved the user, and the key that signed the token: when they may not sign
+    /// for the tenant any more, the sign-in is over. Empty: it began without a custom token, or the row is of an older
+    /// server. An older server does not check them, and drops them when it counts a code.
+    public var serviceAccountID: Text = .empty
+    public var serviceAccountKeyID: Text = .empty
 
     public init() {}
 
@@ -220,7 +225,9 @@ public struct StoredPendingSignIn: Message {
         providerUpdatedAtMicros: Int64 = 0,
         hookClaimsJSON: [UInt8] = [],
         methodSwitch: Text = .empty,
-        rawID: Text = .empty
+        rawID: Text = .empty,
+        serviceAccountID: Text = .empty,
+        serviceAccountKeyID: Text = .empty
     ) {
         self.kind = kind
         self.uid = uid
@@ -240,6 +247,8 @@ public struct StoredPendingSignIn: Message {
         self.hookClaimsJSON = hookClaimsJSON
         self.methodSwitch = methodSwitch
         self.rawID = rawID
+        self.serviceAccountID = serviceAccountID
+        self.serviceAccountKeyID = serviceAccountKeyID
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -262,6 +271,8 @@ public struct StoredPendingSignIn: Message {
         @inlinable public static var hookClaimsJSON: Int { 16 }
         @inlinable public static var methodSwitch: Int { 17 }
         @inlinable public static var rawID: Int { 18 }
+        @inlinable public static var serviceAccountID: Int { 19 }
+        @inlinable public static var serviceAccountKeyID: Int { 20 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -294,6 +305,8 @@ extension StoredPendingSignIn: ConvertibleToC {
         self.hookClaimsJSON = [UInt8](copying: source.pointee.hook_claims_json)
         self.methodSwitch = Text(copying: source.pointee.method_switch)
         self.rawID = Text(copying: source.pointee.raw_id)
+        self.serviceAccountID = Text(copying: source.pointee.service_account_id)
+        self.serviceAccountKeyID = Text(copying: source.pointee.service_account_key_id)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredPendingSignIn>, arena: Arena) {
@@ -315,6 +328,8 @@ extension StoredPendingSignIn: ConvertibleToC {
         target.pointee.hook_claims_json = arena.copy(self.hookClaimsJSON)
         target.pointee.method_switch = arena.copy(self.methodSwitch)
         target.pointee.raw_id = arena.copy(self.rawID)
+        target.pointee.service_account_id = arena.copy(self.serviceAccountID)
+        target.pointee.service_account_key_id = arena.copy(self.serviceAccountKeyID)
     }
 }
 

@@ -10,8 +10,9 @@ public struct Hook: Message {
     public var webhook: WebhookConfig?
     /// How long an answer may take: 100 to 5,000 ms; 0 = 5,000.
     public var timeoutMillis: Int32 = 0
-    /// Whether sign-ins go on unchanged if the hook does not answer or its answer cannot be used. Otherwise they are
-    /// refused with HOOK_FAILED.
+    /// Whether sign-ins go on unchanged if the endpoint cannot be reached, does not answer in time, or answers with a
+    /// status of failure. Otherwise they are refused with HOOK_FAILED. If the endpoint answers with a status of success
+    /// (200 to 299) and a body that cannot be used, they are refused with HOOK_FAILED in either case.
     public var allowOnFailure: Bool = false
 
     public init() {}

@@ -564,7 +564,7 @@ public struct TenantsCreateRequest: Message {
     /// The settings that are taken from `tenant`, as for Update; unmasked settings take the defaults.
     public var updateMask: ProtobufFieldMask?
     public var validateOnly: Bool = false
-    /// The tenant whose settings the new tenant begins with, as CopySettings copies them.
+    /// The tenant whose settings the new tenant begins with, as CopySettings copies them; empty: no tenant's.
     public var templateTenantID: Text = .empty
 
     public init() {}
@@ -1003,7 +1003,8 @@ public struct TenantsUpdateRequest: Message {
     public var updateMask: ProtobufFieldMask?
     public var validateOnly: Bool = false
     /// Ends every session of the tenant that did not show a second factor, once the settings are stored. If the deadline
-    /// passes before the last session is ended, only some have ended: repeat the call.
+    /// passes before the last session is ended, only some have ended: repeat the call, with the same idempotency-key if it
+    /// had one.
     public var endSessionsWithoutSecondFactor: Bool = false
     /// The revision at which the settings were read. If they were changed since, the call is refused. 0: any revision.
     public var expectedRevision: Int64 = 0
@@ -1280,7 +1281,8 @@ extension TenantsUpdateManyResponse: ConvertibleToC {
 
 public struct TenantUpdateResult: Message {
     public var tenantID: Text = .empty
-    /// What was changed; unset: the tenant has these settings already.
+    /// What was changed; unset: the tenant has these settings already. If the answer has more than 256 KiB, its repeat
+    /// under the same idempotency-key leaves `before` and `after` out.
     public var change: SettingsChange?
 
     public init() {}
@@ -1320,6 +1322,7 @@ extension TenantUpdateResult: ConvertibleToC {
 
 public struct TenantsCopySettingsRequest: Message {
     public var tenantID: Text = .empty
+    /// Required, unlike in Create: empty is TEMPLATE_NOT_FOUND.
     public var templateTenantID: Text = .empty
     /// Paths as in Update's mask; empty: all settings that are copied.
     public var paths: [Text] = []
@@ -1705,15 +1708,26 @@ extension TenantsListDenialsRequest: ConvertibleToC {
 public struct TenantsListDenialsResponse: Message {
     public var denials: [Denial] = []
     public var nextPageToken: Text = .empty
-    /// The counts of the hours that the request's range touches; on the first page only.
+    /// The counts of the hours that the request's range touches, whatever else the request asks for, the newest hour
+    /// first; on the first page only. The counts of an hour are deleted some time after 90 days.
     public var counts: [DenialCount] = []
+    /// 0: `counts` has every hour of the range. Otherwise there were too many, and `counts` has all counts of the hours
+    /// from this time on. A request with this time as `to_micros` has those before. An older server says 0, and leaves out
+    /// the newest hours.
+    public var countsCutBeforeMicros: Int64 = 0
 
     public init() {}
 
-    public init(denials: [Denial] = [], nextPageToken: Text = .empty, counts: [DenialCount] = []) {
+    public init(
+        denials: [Denial] = [],
+        nextPageToken: Text = .empty,
+        counts: [DenialCount] = [],
+        countsCutBeforeMicros: Int64 = 0
+    ) {
         self.denials = denials
         self.nextPageToken = nextPageToken
         self.counts = counts
+        self.countsCutBeforeMicros = countsCutBeforeMicros
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -1721,6 +1735,7 @@ public struct TenantsListDenialsResponse: Message {
         @inlinable public static var denials: Int { 1 }
         @inlinable public static var nextPageToken: Int { 2 }
         @inlinable public static var counts: Int { 3 }
+        @inlinable public static var countsCutBeforeMicros: Int { 4 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -1738,6 +1753,7 @@ extension TenantsListDenialsResponse: ConvertibleToC {
         self.denials = copiedMessages(source.pointee.n_denials, source.pointee.denials)
         self.nextPageToken = Text(copying: source.pointee.next_page_token)
         self.counts = copiedMessages(source.pointee.n_counts, source.pointee.counts)
+        self.countsCutBeforeMicros = source.pointee.counts_cut_before_micros
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsListDenialsResponse>, arena: Arena) {
@@ -1746,6 +1762,7 @@ extension TenantsListDenialsResponse: ConvertibleToC {
         target.pointee.next_page_token = arena.copy(self.nextPageToken)
         target.pointee.n_counts = self.counts.count
         target.pointee.counts = arena.copyEach(self.counts) { arena.make($0) }
+        target.pointee.counts_cut_before_micros = self.countsCutBeforeMicros
     }
 }
 

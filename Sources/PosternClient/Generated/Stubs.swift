@@ -338,7 +338,7 @@ public struct TenantsClient: Sendable {
     public func update(_ request: TenantsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsUpdateResponse
     {
-        try await channel.unary("postern.v1.Tenants", "Update", request, idempotent: true, options: options)
+        try await channel.unary("postern.v1.Tenants", "Update", request, idempotent: false, options: options)
     }
 
     /// Changes the masked settings of the next tenants that fulfil the filter, in the order of their ids, up to page_size
@@ -354,8 +354,8 @@ public struct TenantsClient: Sendable {
 
     /// Copies settings from a template, another tenant, to a tenant. All settings that Update changes are copied, except
     /// display_name, disable_auth, suspended, suspension_reason and test_phone_numbers. Identity providers and the
-    /// delivery of mail and SMS are not settings of the tenant: they have secrets, and are not copied. Refusals:
-    /// INVALID_UPDATE_MASK, TEMPLATE_NOT_FOUND.
+    /// delivery of mail and SMS are not settings of the tenant: they have secrets, and are not copied. The default pool is
+    /// no template. Refusals: INVALID_UPDATE_MASK, TEMPLATE_NOT_FOUND.
     public func copySettings(_ request: TenantsCopySettingsRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsCopySettingsResponse
     {
@@ -547,9 +547,9 @@ public struct ProjectClient: Sendable {
 
     /// Makes an API key. The answer holds the key; it cannot be read again. A tenant-admin only makes keys that may do no
     /// more than its own credential: no higher role, no other tenant, no quotas, and, if it calls with an API key, no
-    /// later end and no other addresses than that key's. Refusals: INVALID_QUOTA, INVALID_ROLE, INVALID_SCOPE,
-    /// INVALID_DISPLAY_NAME, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND,
-    /// TOO_MANY_API_KEYS.
+    /// later end and no other addresses than that key's. A tenant-admin of all tenants makes keys for one tenant each.
+    /// Refusals: INVALID_QUOTA, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_EXPIRY, INVALID_ADDRESS_RANGE,
+    /// INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND, TOO_MANY_API_KEYS.
     public func createApiKey(_ request: ProjectCreateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectCreateApiKeyResponse
     {
@@ -566,7 +566,8 @@ public struct ProjectClient: Sendable {
 
     /// Changes the masked fields. The change applies from the next request on, on every connection. Refusals:
     /// INVALID_UPDATE_MASK, INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND
-    /// (also for a key that the tenant-admin may not change), INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY.
+    /// (also for a key that the tenant-admin may not change), INSUFFICIENT_PERMISSION (a tenant-admin, for quotas, and for
+    /// the expiry and addresses of a key with more rights or higher quotas than its own), LAST_ADMIN_KEY.
     public func updateApiKey(_ request: ProjectUpdateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectUpdateApiKeyResponse
     {
@@ -575,8 +576,8 @@ public struct ProjectClient: Sendable {
 
     /// Gives an API key a new secret. The old secret stays valid for `overlap_seconds`, and a secret from before that one
     /// ends at once: a key has two valid secrets at most. The id, the rights and the expiry stay. Refusals:
-    /// INVALID_DURATION, API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSION (a tenant-admin, for a key that may
-    /// do more than its own).
+    /// INVALID_DURATION, API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSION (a tenant-admin, for a key with more
+    /// rights or higher quotas than its own).
     public func rotateApiKey(_ request: ProjectRotateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectRotateApiKeyResponse
     {
@@ -962,7 +963,8 @@ public struct AccountsClient: Sendable {
     /// number.
     ///
     /// Checks in order: OPERATION_NOT_ALLOWED, MISSING_SESSION_INFO, MISSING_VERIFICATION_CODE, or with a temporary proof
-    /// MISSING_PHONE_NUMBER; with id_token CREDENTIAL_TOO_OLD_LOGIN_AGAIN (an anonymous user is exempt); then
+    /// MISSING_PHONE_NUMBER; with id_token CREDENTIAL_TOO_OLD_LOGIN_AGAIN (an anonymous user is exempt, unless an email is
+    /// proved or a custom token entered the account); then
     /// INVALID_SESSION_INFO, SESSION_EXPIRED (five minutes are over, or five codes were wrong), INVALID_CODE,
     /// INVALID_TEMPORARY_PROOF, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the number has no account, and end users may
     /// not sign up). With id_token: PROVIDER_ALREADY_LINKED, and CREDENTIAL_ALREADY_IN_USE with metadata `detail` =
@@ -980,7 +982,8 @@ public struct AccountsClient: Sendable {
     /// VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL need id_token, the latter also a recent login and new_email;
     /// PASSWORD_RESET and EMAIL_SIGNIN need email. A user without an email gets a first one by VERIFY_AND_CHANGE_EMAIL.
     /// Because that ends every session, a user who could not sign in again (an anonymous one) is refused with
-    /// MISSING_EMAIL, and links an email instead.
+    /// MISSING_EMAIL, and links an email instead. If an enrollment credential asked for the change, the code is good while
+    /// the credential is.
     ///
     /// Refusals: MISSING_REQ_TYPE, INVALID_CONTINUE_URI, INVALID_LOCALE, OPERATION_NOT_ALLOWED, PASSWORD_LOGIN_DISABLED,
     /// MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, EMAIL_NOT_FOUND, EMAIL_EXISTS, CREDENTIAL_TOO_OLD_LOGIN_AGAIN,
@@ -1044,8 +1047,8 @@ public struct AccountsClient: Sendable {
     }
 
     /// Signs in the user that a custom token names, and creates the user if there is none. A custom token is a JWT of one
-    /// of the project's service accounts. Its claims go into every ID token of the session. A token with a `jti` is valid
-    /// once.
+    /// of the project's service accounts. Its claims go into every ID token of the session, until Reauthenticate brings
+    /// another custom token. A token with a `jti` is valid once.
     ///
     /// Checks in order: MISSING_CUSTOM_TOKEN, INVALID_CUSTOM_TOKEN (form, signer, signature, times: metadata `cause`),
     /// CREDENTIAL_MISMATCH (its audience is another project, or its signer is not for this tenant), TENANT_ID_MISMATCH,
@@ -1164,7 +1167,8 @@ public struct AccountsClient: Sendable {
     /// than five minutes, five codes were wrong, the account's sessions were ended meanwhile, or it has lost the number or
     /// identity that the sign-in began with), USER_DISABLED, OPERATION_NOT_ALLOWED (the sign-in began with a method that
     /// is switched off by now, or with a provider that is not enabled any more), TOKEN_EXPIRED (the session of the
-    /// Reauthenticate has ended), INVALID_MFA_PENDING_CREDENTIAL (the provider was changed since),
+    /// Reauthenticate has ended), INVALID_MFA_PENDING_CREDENTIAL (the provider was changed since, or the service account
+    /// or its key may not sign custom tokens for the tenant any more),
     /// MFA_ENROLLMENT_NOT_FOUND, TOO_MANY_ATTEMPTS_TRY_LATER (too many wrong codes for the account), of an SMS
     /// INVALID_SESSION_INFO and SESSION_EXPIRED, INVALID_CODE (wrong, or used before), ACCOUNT_CHANGED.
     public func finalizeMfaSignIn(_ request: AccountsFinalizeMfaSignInRequest, options: CallOptions = .init()) async throws(Failure)
@@ -1288,8 +1292,8 @@ public struct UsersClient: Sendable {
     }
 
     /// Deletes users with all their sessions. Each user is deleted or listed with a reason: NAMED_TWICE, USER_NOT_FOUND,
-    /// and without `force` USER_NOT_DISABLED. A call that is sent again lists the users that it deleted before with
-    /// USER_NOT_FOUND. Refusals: TOO_MANY_ITEMS.
+    /// and without `force` USER_NOT_DISABLED. If a call ended early, or had no idempotency-key, its repeat lists the users
+    /// that it deleted before with USER_NOT_FOUND. Refusals: TOO_MANY_ITEMS.
     public func batchDelete(_ request: UsersBatchDeleteRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersBatchDeleteResponse
     {

@@ -16,7 +16,7 @@ extension Store {
         configuration.durability = .synced
         let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
         defer { environment.close() }
-        try environment.openTables(makingMissing: true)
+        try environment.tables.open(in: environment.raw, makingMissing: true)
         let storeID = configuration.random.bytes(Witness.storeIDByteCount)
         let raw = try LMDB.beginTransaction(in: environment.raw)
         let (place, event): (JournalPlace, UInt64)

@@ -25,7 +25,7 @@ extension Environment {
         var configuration = configuration
         configuration.isReadOnly = true
         let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
-        guard Schema.tables(with: configuration.tables).allSatisfy({ environment.hasTable($0.id) }) else {
+        guard Schema.tables(with: configuration.tables).allSatisfy({ environment.tables.isOpen($0.id) }) else {
             environment.close()
             return nil
         }

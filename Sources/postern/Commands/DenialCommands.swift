@@ -30,7 +30,7 @@ enum DenialCommands {
         let client = TenantsClient(channel: try session.channel())
         if arguments.isSet("counts") {
             request.pageSize = 1
-            return session.output.print(try await client.listDenials(request, options: session.callOptions()).counts)
+            return session.output.print(try await counts(request, client, session))
         }
         try await printPages(session) { [request] token, size in
             var request = request
@@ -39,6 +39,24 @@ enum DenialCommands {
             let page = try await client.listDenials(request, options: session.callOptions())
             return (page.denials, page.nextPageToken)
         }
+    }
+
+    private static func counts(
+        _ first: TenantsListDenialsRequest, _ client: TenantsClient, _ session: Session
+    ) async throws -> [DenialCount] {
+        let limit: Int64 = try session.arguments.integer("limit", in: 1...Int64.max) ?? .max
+        let countMax = Int(clamping: limit)
+        var request = first
+        var counts: [DenialCount] = []
+        while true {
+            let page = try await client.listDenials(request, options: session.callOptions())
+            counts += page.counts
+            let end = page.countsCutBeforeMicros
+            // Each answer goes further back, so that this ends whatever a server says.
+            guard counts.count < countMax, end > 0, request.toMicros == 0 || end < request.toMicros else { break }
+            request.toMicros = end
+        }
+        return Array(counts.prefix(countMax))
     }
 
     private static func listAll(_ session: Session, now: Timestamp) async throws {

@@ -24,7 +24,7 @@ enum HookConfigCommands {
             Flag("url", "URL", "gets each sign-in as a signed POST and answers whether it goes on; none: no hook"),
             Flag("secret-file", "FILE", "32 to 256 bytes that sign the requests"),
             Flag("deadline", "DURATION", "how long an answer may take: 100ms to 5s"),
-            Flag("allow-on-failure", "true|false", "whether sign-ins go on where the hook's endpoint fails"),
+            Flag("allow-on-failure", "true|false", "whether sign-ins go on without an answer, or after a 4xx or 5xx"),
             Flag("allow-private-addresses", "true|false", "hooks in the own network (project-admin)"),
             ifRevisionFlag,
         ], isValidatable: true

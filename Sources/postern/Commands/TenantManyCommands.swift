@@ -30,6 +30,10 @@ enum TenantManyCommands {
         isValidatable: true
     ) { session in
         let operands = session.arguments.operands
+        // An older server would take the default pool's settings.
+        guard !operands[0].isEmpty else {
+            throw CommandError.usage("name the tenant to copy from: the default pool is no template")
+        }
         let request = TenantsCopySettingsRequest(
             tenantID: Text(operands[1]), templateTenantID: Text(operands[0]),
             paths: session.arguments.list("settings") ?? [],

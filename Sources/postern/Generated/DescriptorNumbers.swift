@@ -76,4 +76,5 @@ enum MethodOptionsNumber {
     static let rule = 50001
     static let stubOnly = 50002
     static let noValidateOnly = 50003
+    static let noIdempotencyKey = 50004
 }

@@ -1924,6 +1924,7 @@ extension Messages.TenantsListDenialsResponse: MessageJSON {
             .init("denials", .array(self.denials.map { $0.json })),
             .init("next_page_token", .string(self.nextPageToken)),
             .init("counts", .array(self.counts.map { $0.json })),
+            .init("counts_cut_before_micros", .integer(self.countsCutBeforeMicros)),
         ])
     }
 }

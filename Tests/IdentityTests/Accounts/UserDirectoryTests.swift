@@ -6,6 +6,7 @@ import Rules
 import Signing
 import Store
 import Synchronization
+import TestSupport
 import Testing
 import Tokens
 
@@ -114,8 +115,8 @@ import Tokens
 
     // MARK: The order of changes
 
-    private static func untilOneWaits(for session: UserSession, _ count: Int = 1) async {
-        while await session.waitingCount < count { await Task.yield() }
+    private static func untilOneWaits(for session: UserSession, _ count: Int = 1) async throws {
+        try await until("\(count) changes wait") { await session.waitingCount >= count }
     }
 
     @Test func `Changes of a user are made one after the other, in the order they came`() async throws {
@@ -126,7 +127,7 @@ import Tokens
             var changes: [Task<Void, any Error>] = []
             for number in 1...5 {
                 changes.append(Task { try await session.write { _ in order.add("\(number)") } })
-                await Self.untilOneWaits(for: session, number)
+                try await Self.untilOneWaits(for: session, number)
             }
             #expect(order.entries.isEmpty)
             await session.passTurn()
@@ -144,7 +145,7 @@ import Tokens
             var change: Task<Void, any Error>?
             try await directory.changing([bob, ada, bob]) {
                 change = Task { try await session.write { _ in order.add("one") } }
-                await Self.untilOneWaits(for: session)
+                try await Self.untilOneWaits(for: session)
                 try await fixture.store.write { _ in order.add("many") }
             }
             try await change?.value
@@ -158,7 +159,8 @@ import Tokens
     }
 
     /// No two writes wait for each other's turns.
-    @Test func `Writes about the same users in another order do not lock each other out`() async throws {
+    @Test(.timeLimit(.minutes(2)))
+    func `Writes about the same users in another order do not lock each other out`() async throws {
         try await withDirectory { directory, fixture in
             let keys = (0..<20).map { UserKey("acme", Text("u\($0)")) }
             try await withThrowingTaskGroup(of: Void.self) { group in

@@ -17,14 +17,14 @@ import Testing
 
     private func append(
         _ denials: [Denial], to tenantID: Text = "acme", kept: Int = 10_000, inAll: Int = 4_000_000,
-        atLeast: Int = 100, in fixture: Fixture
+        atLeast: Int = 100, isTimeProven: Bool = true, in fixture: Fixture
     ) async throws {
         var limits = Limits()
         limits.denialsKeptPerTenant = kept
         limits.denialsKeptInAll = inAll
         limits.denialsKeptAtLeast = atLeast
         try await fixture.store.write { [limits] in
-            try $0.appendDenials(denials, tenantID: tenantID, limits: limits)
+            try $0.appendDenials(denials, tenantID: tenantID, limits: limits, deletesOldCounts: isTimeProven)
         }
     }
 
@@ -82,7 +82,7 @@ import Testing
         try await withFixture { fixture in
             for _ in 0..<10 { try await append([denial(at: start)], kept: 3, in: fixture) }
             let counts = try fixture.store.read {
-                try $0.denialCounts(tenantID: "acme", from: everything.from, to: everything.to, limit: 10)
+                try $0.denialCounts(tenantID: "acme", from: everything.from, to: everything.to, limit: 10).counts
             }
             #expect(counts.map(\.count) == [10])
         }
@@ -142,22 +142,76 @@ import Testing
                     denial(at: hour, count: 40),
                 ], in: fixture)
             try await append([denial(at: hour)], to: "acm", in: fixture)
-            func counts(_ from: Timestamp, _ to: Timestamp, _ limit: Int = 100) throws -> [String] {
-                try fixture.store.read { transaction in
-                    try transaction.denialCounts(tenantID: "acme", from: from, to: to, limit: limit).map { count in
-                        let hours = (Timestamp(microseconds: count.hourStartMicros) - hour) / Duration.hours(1)
-                        return "\(Int(hours)) \(count.operation) \(count.toggle.rawValue) \(count.count)"
-                    }
+            func found(_ from: Timestamp, _ to: Timestamp, _ limit: Int = 100) throws -> DenialCounts {
+                try fixture.store.read {
+                    try $0.denialCounts(tenantID: "acme", from: from, to: to, limit: limit)
                 }
             }
-            let first = ["0 SignIn 1 1", "0 SignUp 1 42", "0 Delete 2 1"]
-            #expect(try counts(hour, hour + .hours(2)) == first + ["1 SignUp 1 1"])
+            func counts(_ from: Timestamp, _ to: Timestamp, _ limit: Int = 100) throws -> [String] {
+                try found(from, to, limit).counts.map { count in
+                    let hours = (Timestamp(microseconds: count.hourStartMicros) - hour) / Duration.hours(1)
+                    return "\(Int(hours)) \(count.operation) \(count.toggle.rawValue) \(count.count)"
+                }
+            }
+            let first = ["0 Delete 2 1", "0 SignUp 1 42", "0 SignIn 1 1"]
+            #expect(try counts(hour, hour + .hours(2)) == ["1 SignUp 1 1"] + first)
             #expect(try counts(hour + .minutes(59), hour + .hours(1)) == first)
             #expect(try counts(hour + .hours(1), hour + .hours(9)) == ["1 SignUp 1 1"])
-            #expect(try counts(hour, hour + .hours(2), 2) == Array(first.prefix(2)))
+            // The upper bound is within the hour, and the hour is touched.
+            #expect(try counts(hour, hour + .minutes(1)) == first)
             #expect(try counts(everything.from, everything.to).count == 4)
+            #expect(try found(everything.from, everything.to, 4).cutBefore == nil)
             #expect(try counts(Timestamp(microseconds: .min), Timestamp(microseconds: .min)).isEmpty)
             #expect(try counts(hour + .hours(2), hour + .hours(9)).isEmpty)
+            // No hour is cut in two, and the next request begins where this one was cut.
+            #expect(try counts(hour, hour + .hours(2), 1) == ["1 SignUp 1 1"])
+            let cut = try found(hour, hour + .hours(2), 1).cutBefore
+            #expect(cut == hour + .hours(1))
+            #expect(try counts(hour, cut ?? .zero, 1) == first)
+            #expect(try found(hour, cut ?? .zero, 1).cutBefore == nil)
+        }
+    }
+
+    /// The hour of each count, oldest first, in hours since 1970.
+    private func hours(_ tenantID: Text = "acme", in fixture: Fixture) throws -> [Int64] {
+        let counts = try fixture.store.read {
+            try $0.denialCounts(tenantID: tenantID, from: everything.from, to: everything.to, limit: .max).counts
+        }
+        return counts.reversed().map { $0.hourStartMicros / Duration.hours(1).microseconds }
+    }
+
+    @Test func countsAreDeletedAfterNinetyDays() async throws {
+        let hour = Timestamp(seconds: 1_800_000_000 - 1_800_000_000 % 3_600)
+        let number = hour.microseconds / Duration.hours(1).microseconds
+        try await withFixture { fixture in
+            for tenantID in ["acme", "acm"] as [Text] {
+                let denials = [denial(at: hour), denial(at: hour, "SignIn"), denial(at: hour + .hours(1))]
+                try await append(denials, to: tenantID, in: fixture)
+            }
+            try await append([denial(at: hour + .days(90))], in: fixture)
+            #expect(try hours(in: fixture) == [number, number, number + 1, number + 2_160])
+            // Without a clock that is proven, nothing is deleted because of its age.
+            let later = denial(at: hour + .days(90) + .hours(1))
+            try await append([later], isTimeProven: false, in: fixture)
+            #expect(try hours(in: fixture).count == 5)
+            try await append([later], in: fixture)
+            #expect(try hours(in: fixture) == [number + 1, number + 2_160, number + 2_161])
+            #expect(try hours("acm", in: fixture) == [number, number, number + 1])
+        }
+    }
+
+    /// An older server never deleted any.
+    @Test func manyOldCountsAreDeletedAFewAtATime() async throws {
+        try await withFixture { fixture in
+            let old = (0..<200).map { denial(at: start + .hours(Int64($0))) }
+            try await append(old, isTimeProven: false, in: fixture)
+            let now = start + .days(400)
+            var left: [Int] = []
+            for _ in 0..<5 {
+                try await append([denial(at: now)], in: fixture)
+                left.append(try hours(in: fixture).count)
+            }
+            #expect(left == [150, 99, 48, 1, 1])
         }
     }
 }

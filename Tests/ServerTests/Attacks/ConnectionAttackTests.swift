@@ -90,7 +90,7 @@ import Wire
     @Test func `Whatever needs no credential ends in time`() async throws {
         let methods = PublishedMethod.all.filter { $0.role == 0 }
         #expect(methods.count >= 2)
-        try await withServer(configure: { $0.limits.connectionUnauthenticatedMax = .milliseconds(300) }) { server in
+        try await withServer(configure: { $0.limits.connectionUnauthenticatedMax = .seconds(1) }) { server in
             var calls: [(method: PublishedMethod, kind: StreamKind, client: RawClient)] = []
             for method in methods {
                 for kind in [StreamKind.unary, .remoteClosed, .remoteOpen] {
@@ -187,8 +187,7 @@ import Wire
                 server, "postern.v1.Tokens/WatchRevocations", TokensWatchRevocationsRequest()
             ).next()
             clients.removeAll()
-            for _ in 0..<10_000 where server.instance.router.callerUse.streamsOpen.value > 1 { usleep(1_000) }
-            #expect(server.instance.router.callerUse.streamsOpen.value <= 1)
+            try await until("the streams have ended") { server.instance.router.callerUse.streamsOpen.value <= 1 }
         }
     }
 
@@ -222,9 +221,9 @@ import Wire
             try Self.ask(admin)
             clients.removeLast()
             var reason = "TOO_MANY_CONNECTIONS"
-            for _ in 0..<10_000 where reason == "TOO_MANY_CONNECTIONS" {
-                usleep(1_000)
+            try await until("the third place is free") {
                 reason = failure { try Self.ask(fourth) }.reason
+                return reason != "TOO_MANY_CONNECTIONS"
             }
             #expect(reason == "")
         }

@@ -10,14 +10,6 @@ import Testing
 @Suite struct HoardedDeviceAttackTests {
     private static let email: Text = "ada@example.com"
 
-    private static func untilCallsWait(_ count: Int, for user: UserSession) async {
-        for _ in 0..<5_000 {
-            if await user.waitingCount >= count { return }
-            usleep(2_000)
-        }
-        Issue.record("the call does not wait for its turn")
-    }
-
     /// Makes a change while a sign-in of the thief is on its way: both are asked for, a second later the sign-in is
     /// made, and then the change. Returns the thief's device token.
     private static func hoard(
@@ -29,11 +21,11 @@ import Testing
         let signIn = Task {
             try await atOnce(1) { _ in try Guesser(server, isTrusted: false).signIn(Self.email).deviceToken }
         }
-        await untilCallsWait(1, for: user)
+        try await until("the sign-in waits for its turn") { await user.waitingCount >= 1 }
         let changing = Task {
             try await atOnce(1) { _ in try change(try IdentityClient(server)) }
         }
-        await untilCallsWait(2, for: user)
+        try await until("the change waits for its turn") { await user.waitingCount >= 2 }
         server.clock.advance(by: .seconds(1))
         await user.passTurn()
         for done in try await changing.value { try done.get() }

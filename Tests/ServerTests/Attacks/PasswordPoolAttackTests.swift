@@ -66,7 +66,7 @@ import Wire
                 try Self.sendSignIn(attacker, email, tenantID: "mallory")
             }
             // The queue of a tenant holds 32; the others are refused at once.
-            while Self.arrivedCount(pool.counts) < 40 + 1 { await Task.yield() }
+            try await until("all sign-ins have arrived") { Self.arrivedCount(pool.counts) >= 40 + 1 }
             #expect(pool.counts.running <= 1)
             #expect(pool.counts.queued >= 20)
             for _ in 0..<10 { _ = try client.signIn("ada@example.com") }
@@ -75,7 +75,7 @@ import Wire
             // One hash of the attacker's runs at a time, and one of the other tenant's beside it.
             #expect(pool.counts.memoryPeakByteCount < 257 << 20)
             attacker.close()
-            while pool.counts.queued > 0 { await Task.yield() }
+            try await until("no sign-in waits") { pool.counts.queued == 0 }
             #expect(pool.counts.cancelled > 0)
         }
     }

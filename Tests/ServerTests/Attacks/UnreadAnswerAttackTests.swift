@@ -98,14 +98,6 @@ import Wire
         }
     }
 
-    private static func becomes(_ condition: () -> Bool) -> Bool {
-        for _ in 0..<2_000 {
-            if condition() { return true }
-            usleep(10_000)
-        }
-        return false
-    }
-
     /// Two streams each wait with a message, since their client grants no credit; many more wait behind one of them.
     @Test func `Events that wait behind a stream's message count as well`() async throws {
         try await withServer { server in
@@ -119,7 +111,7 @@ import Wire
             }
             client.close()
             let memory = server.instance.server.memory
-            #expect(Self.becomes { memory.byteCount == 0 })
+            try await until("the client is forgotten") { memory.byteCount == 0 }
             func held(by kinds: [EventKind]) throws -> Int {
                 let stream = try RawStream<AuditWatchEventsResponse>(
                     server, "postern.v1.Audit/WatchEvents",
@@ -127,15 +119,14 @@ import Wire
                 // The first event is sent, and the next one waits.
                 _ = try stream.next()
                 var (seen, sameCount) = (0, 0)
-                #expect(
-                    Self.becomes {
-                        let now = memory.byteCount
-                        sameCount = now == seen && now > 0 ? sameCount + 1 : 0
-                        seen = now
-                        return sameCount == 5
-                    })
+                try blockUntil("what is held stays the same") {
+                    let now = memory.byteCount
+                    sameCount = now == seen && now > 0 ? sameCount + 1 : 0
+                    seen = now
+                    return sameCount == 10
+                }
                 stream.client.close()
-                #expect(Self.becomes { memory.byteCount == 0 })
+                try blockUntil("the stream is forgotten") { memory.byteCount == 0 }
                 return seen
             }
             let (few, many) = (try held(by: [.userDeleted]), try held(by: [.userCreated]))
@@ -158,7 +149,7 @@ import Wire
                 let peers = try (0..<Self.peerCount).map { _ in try Self.attack(server, kind, question) }
                 try Self.expectCanary(server, comment)
                 for peer in peers { peer.close() }
-                #expect(Self.becomes { memory.byteCount == 0 }, "\(kind) \(question): \(memory.byteCount) are left")
+                try await until("all is given back, \(kind) \(question): \(memory.byteCount)") { memory.byteCount == 0 }
             }
             #expect(memory.peakByteCount > Self.memoryMax / 2)
             // What each of the two loops reads and answers in that turn comes on top: a frame of 4 MiB, a page that is
@@ -228,15 +219,14 @@ import Wire
                 strangers.append(try Self.attack(server, .strangersHalfRequest, .users))
                 try read()
             }
-            #expect(Self.becomes { closed.value > 0 })
-            #expect(Self.becomes { server.instance.server.memory.pressure < .exhausted })
+            try await until("a connection is closed for its memory") { closed.value > 0 }
+            try await until("there is memory") { server.instance.server.memory.pressure < .exhausted }
             try read()
             // No connection that showed a credential was closed: their number is unchanged.
-            #expect(
-                Self.becomes {
-                    server.instance.server.metrics.connectionsOpen.value
-                        == Int64(server.instance.server.unauthenticatedCount + known.count + 1)
-                })
+            try await until("only strangers were closed") {
+                server.instance.server.metrics.connectionsOpen.value
+                    == Int64(server.instance.server.unauthenticatedCount + known.count + 1)
+            }
             for client in known + strangers { client.close() }
         }
     }
@@ -265,7 +255,7 @@ import Wire
                 return client
             }
             let held = 100 * 256 * 1024
-            #expect(Self.becomes { server.anonymousByteCount > before + held / 2 })
+            try blockUntil("the answers are held") { server.anonymousByteCount > before + held / 2 }
             // The documented limit: a page, and half as much again for what is around it. In a build for tests, the
             // tasks of the calls that wait are larger: a release holds 5 MB less here. This looks for a while, because
             // an excess would grow after the first look.
@@ -276,7 +266,7 @@ import Wire
             }
             #expect(looks.max() ?? 0 < before + held * 3 / 2 + unoptimizedTasks)
             for peer in peers { peer.close() }
-            #expect(Self.becomes { server.anonymousByteCount < before + held / 4 })
+            try blockUntil("the memory is given back") { server.anonymousByteCount < before + held / 4 }
         }
     }
 }

@@ -34,14 +34,6 @@ import Wire
             client.request("postern.v1.Accounts/SignInWithPassword", request, stream: client.nextStream()))
     }
 
-    private static func becomes(_ condition: () -> Bool) -> Bool {
-        for _ in 0..<10_000 {
-            if condition() { return true }
-            usleep(1_000)
-        }
-        return false
-    }
-
     @Test func `A budget of a tenant that is spent refuses nobody`() async throws {
         try await withServer(configure: Self.configure(.milliseconds(1))) { server in
             let guesser = try Guesser(server)
@@ -67,7 +59,7 @@ import Wire
             for number in 0..<3 {
                 try Self.send(strangers.client, Text("user\(number)@example.com"))
             }
-            #expect(Self.becomes { counters.waiting.value == 3 })
+            try await until("three wait") { counters.waiting.value == 3 }
 
             _ = try guesser.signIn("ada@example.com", from: "192.0.2.1")
             _ = try guesser.signIn("ada@example.com", from: "203.0.113.77", deviceToken: device)
@@ -79,7 +71,7 @@ import Wire
 
             // A caller that goes away makes room, and a password that was never tried costs nothing.
             strangers.client.reset()
-            #expect(Self.becomes { counters.waiting.value == 0 })
+            try await until("none waits") { counters.waiting.value == 0 }
         }
     }
 
@@ -102,7 +94,7 @@ import Wire
             let counters = server.project.guesses.counters
             let attackers = try Guesser(server)
             for number in 0..<4 { try Self.send(attackers.client, Text("user\(number)@example.com")) }
-            #expect(Self.becomes { counters.waiting.value == 4 })
+            try await until("four wait") { counters.waiting.value == 4 }
             let other = try Guesser(server)
             for number in 0..<2 { try Self.send(other.client, Text("user\(number)@example.com"), "other") }
             // Two of the first tenant's give way, the latest first.
@@ -113,7 +105,9 @@ import Wire
                         let _: AccountsSignInWithPasswordResponse = try RawClient.response(frame)
                     }.reason == "SERVER_OVERLOADED")
             }
-            #expect(Self.becomes { counters.waiting.value == 4 && counters.waitingRefused.value == 2 })
+            try await until("two of the four are the other tenant's") {
+                counters.waiting.value == 4 && counters.waitingRefused.value == 2
+            }
             // Neither tenant takes more from the other.
             for tenantID in ["", "other"] as [Text] {
                 let refused = guesser.tryPassword("x", of: "carol@example.com", tenantID: tenantID)

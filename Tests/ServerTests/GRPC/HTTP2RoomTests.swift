@@ -62,7 +62,7 @@ import Testing
                 RawHTTP2.request(1, Self.reflection, Self.authorization(server)), RawHTTP2.message(1, Self.question),
             ]
             try Self.takeBack(
-                raw, first: question, second: Self.call(3, "/postern.v1.Project/ServerInfo", server, timeout: "3S"))
+                raw, first: question, second: Self.call(3, "/postern.v1.Project/ServerInfo", server, timeout: "10S"))
         }
     }
 
@@ -72,7 +72,7 @@ import Testing
             let list = "/postern.v1.Users/List"
             try Self.takeBack(
                 raw, first: Self.call(1, list, server, timeout: "20S"),
-                second: Self.call(3, list, server, timeout: "3S"))
+                second: Self.call(3, list, server, timeout: "10S"))
         }
     }
 
@@ -104,7 +104,7 @@ import Testing
             _ = try raw.read(RawHTTP2.data, stream: 1)
             // Above three quarters of what the connections may hold, and below seven eighths.
             try await Self.hold(memoryMax / 16 * 13, server)
-            try raw.send(Self.call(3, "/postern.v1.Project/ServerInfo", server, timeout: "3S"))
+            try raw.send(Self.call(3, "/postern.v1.Project/ServerInfo", server, timeout: "10S"))
             try Self.catchUp(raw)
             try await Self.hold(-memoryMax / 16 * 13, server)
             // Only a failure has no message behind its headers.
@@ -125,7 +125,7 @@ import Testing
             _ = try raw.read(RawHTTP2.data, stream: 1)
             let calls: [(UInt32, String)] = [(3, "/postern.v1.Users/List"), (5, "/postern.v1.Project/ServerInfo")]
             for (stream, path) in calls {
-                try raw.send(Self.call(stream, path, server, timeout: "3S"))
+                try raw.send(Self.call(stream, path, server, timeout: "10S"))
                 let answer = try raw.read(RawHTTP2.headers, stream: stream)
                 #expect(answer.flags & RawHTTP2.endStream == 0, "\(path)")
             }
@@ -145,7 +145,7 @@ import Testing
     @Test func `A large message is let through when the call that kept it waiting has ended`() async throws {
         try await withServer { server in
             let raw = try RawHTTP2(server)
-            try raw.send(Self.call(1, "/postern.v1.Project/ServerInfo", server, timeout: "3S"))
+            try raw.send(Self.call(1, "/postern.v1.Project/ServerInfo", server, timeout: "10S"))
             // The stream's larger window counts from the acknowledgement on.
             var acknowledged = 0
             while acknowledged < 2 {
@@ -166,6 +166,8 @@ import Testing
     @Test func `A client that reads again is heard, although an answer waits for the window it opens`() async throws {
         try await withServer(configure: { $0.limits.unreadOutputMax = 8 * 1_024 }) { server in
             let raw = try RawHTTP2(server, settings: [(4, 1_000)], receiveByteCount: 4_096)
+            let metrics = server.instance.server.metrics
+            let sentBefore = metrics.bytesSent.value
             let many = (0..<60).map { _ in RawHTTP2.message(3, Self.question, flags: 0) }
             try raw.send(
                 [
@@ -174,26 +176,23 @@ import Testing
                     RawHTTP2.request(3, Self.reflection, Self.authorization(server)),
                     Self.window(1 << 24, stream: 3), Self.window(1 << 24),
                 ] + many)
-            let metrics = server.instance.server.metrics
-            try await Self.untilStill { metrics.bytesSent.value }
+            try await Self.untilStill(above: sentBefore) { metrics.bytesSent.value }
             let received = metrics.bytesReceived.value
             try raw.send(Self.window(1 << 20, stream: 1))
-            for _ in 0..<2_000 where metrics.bytesReceived.value == received {
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try await until("the server reads") { metrics.bytesReceived.value != received }
             let end = try #require(try raw.readAnswer(1).last)
             #expect(end.type == RawHTTP2.headers && end.flags & RawHTTP2.endStream != 0)
         }
     }
 
-    /// Returns when the number has not changed for a while.
-    private static func untilStill(_ value: () -> UInt64) async throws {
-        var (last, unchanged) = (value(), 0)
-        while unchanged < 5 {
-            try await Task.sleep(for: .milliseconds(50))
+    /// Returns when the number has grown, and has not changed for half a second.
+    private static func untilStill(above first: UInt64, _ value: () -> UInt64) async throws {
+        var (last, unchanged) = (first, 0)
+        try await until("the number does not change any more") {
             let now = value()
-            unchanged = now == last ? unchanged + 1 : 0
+            unchanged = now == last && now > first ? unchanged + 1 : 0
             last = now
+            return unchanged >= 100
         }
     }
 }

@@ -1,10 +1,11 @@
 import Base
 import Messages
+import Reactor
 import TestSupport
 import Testing
 
-/// An admin gives a user with a second factor another email, or takes the proof from the email. The person who proves
-/// the email then is that user.
+/// An admin gives a user another email, or takes the proof from the email. The person who proves the email then is that
+/// user, also if the user has a second factor, or a way back to a former email.
 @Suite struct EmailSetByAdminTests {
     private static let (old, new): (Text, Text) = ("ada@example.com", "lovelace@example.com")
 
@@ -22,20 +23,33 @@ import Testing
         return page.users.count
     }
 
-    /// Proves an email; returns the sign-in, which waits for a second factor.
-    private static func prove(_ email: Text, by way: String, _ client: IdentityClient) throws -> Secret {
+    /// Signs in by a proof of an email.
+    private static func signIn(_ email: Text, by way: String, _ client: IdentityClient) throws -> User? {
         switch way {
         case "link":
             try client.sendOob(.emailSignin, email: email)
             let code = try EmailRecoveryTests.newestCode(client, .emailSignin)
-            return try client.pending { _ = try client.signIn(email, link: code) }
-        case "provider": return try client.pending { _ = try client.signIn(.google(email: email)) }
+            return try client.signIn(email, link: code).user
+        case "provider": return try client.signIn(.google(email: email)).user
         default:
             try client.sendOob(.passwordReset, email: email)
             let code = try EmailRecoveryTests.newestCode(client, .passwordReset)
             _ = try client.resetPassword(code, "another horse")
-            return try client.pending { _ = try client.signIn(email, password: "another horse") }
+            return try client.signIn(email, password: "another horse").user
         }
+    }
+
+    /// Proves an email; returns the sign-in, which waits for a second factor.
+    private static func prove(_ email: Text, by way: String, _ client: IdentityClient) throws -> Secret {
+        try client.pending { _ = try signIn(email, by: way, client) }
+    }
+
+    /// The user moves from the old email to the new one, and proves it. Returns the way back, which went to the old
+    /// one.
+    private static func moveWithProof(_ client: IdentityClient, _ idToken: Text) throws -> Secret {
+        try client.sendOob(.verifyAndChangeEmail, newEmail: new, idToken: idToken)
+        _ = try client.applyOob(try EmailRecoveryTests.newestCode(client, .verifyAndChangeEmail))
+        return try EmailRecoveryTests.newestCode(client, .recoverEmail)
     }
 
     /// For the former email: the admin takes the proof from it, and leaves it as it is.
@@ -53,6 +67,94 @@ import Testing
             #expect(account.email == email && account.emailVerified)
             #expect(account.secondFactors.map(\.factorID) == [user.factorID])
             #expect(try Self.userCount(client) == 1)
+        }
+    }
+
+    /// Who takes the proof from the email.
+    enum Taker: CaseIterable {
+        case update, importing, hook
+
+        func takeProof(from email: Text, of uid: Text, _ client: IdentityClient) throws {
+            switch self {
+            case .update: try client.update(uid, ["email_verified"]) { $0.emailVerified = false }
+            case .importing:
+                let row = ImportUser(uid: uid, email: email)
+                #expect(try ImportTests.importing(client.client, [row], onConflict: .replace).replacedCount == 1)
+            case .hook: try Self.signInUnderAHook(email, client)
+            }
+        }
+
+        /// Signs in while the tenant has a hook that takes the proof.
+        private static func signInUnderAHook(_ email: Text, _ client: IdentityClient) throws {
+            let endpoint = FakeHTTPServer { _ in
+                let answer = #"{"allow":true,"email_verified":false}"#
+                return .response(HTTPResponse(contentType: "application/json", body: [UInt8](answer.utf8)))
+            }
+            defer { endpoint.close() }
+            func set(_ hook: Hook?) throws {
+                let _: HookConfigsUpdateResponse = try client.client.call(
+                    "postern.v1.HookConfigs/Update",
+                    HookConfigsUpdateRequest(
+                        config: HookConfig(beforeSignIn: hook, allowPrivateAddresses: true),
+                        updateMask: ProtobufFieldMask(paths: ["before_sign_in", "allow_private_addresses"])))
+            }
+            let secret = Secret([UInt8](repeating: 7, count: 32))
+            try set(Hook(webhook: WebhookConfig(url: Text(endpoint.url), signingSecret: secret)))
+            _ = try client.signIn(email)
+            try set(nil)
+        }
+    }
+
+    /// The way back stays good: a thief may have moved the account, and must not void it by proving the thief's email.
+    @Test(arguments: Taker.allCases, ["reset", "link", "provider"])
+    func `Who proves the email enters the account while a way back is open`(taker: Taker, way: String) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowEveryMethod()
+            let wayBack = try Self.moveWithProof(
+                client, try EmailRecoveryTests.verifiedAccount(client, Self.old).idToken)
+            let uid = try client.find(Self.new).uid
+            try taker.takeProof(from: Self.new, of: uid, client)
+            #expect(try !client.get(uid).emailVerified)
+            #expect(try Self.signIn(Self.new, by: way, client)?.uid == uid)
+            let account = try client.get(uid)
+            #expect(account.email == Self.new && account.emailVerified)
+            #expect(try Self.userCount(client) == 1)
+            #expect(try client.applyOob(wayBack).email == Self.old)
+            #expect(try client.find(Self.old).uid == uid)
+        }
+    }
+
+    @Test(arguments: ["reset", "link", "provider"])
+    func `The same holds for a user with a second factor, who shows it`(way: String) async throws {
+        try await Self.run { client, user in
+            let wayBack = try Self.moveWithProof(client, user.tokens.idToken)
+            try client.update(user.uid, ["email_verified"]) { $0.emailVerified = false }
+            let done = try client.finish(try Self.prove(Self.new, by: way, client), user)
+            #expect(done.user?.uid == user.uid)
+            let account = try client.get(user.uid)
+            #expect(account.email == Self.new && account.emailVerified)
+            #expect(account.secondFactors.map(\.factorID) == [user.factorID])
+            #expect(try client.applyOob(wayBack).email == Self.old)
+            #expect(try Self.userCount(client) == 1)
+        }
+    }
+
+    /// The user moved the account to a victim's email without a proof, and could come back by the way back.
+    @Test func `An import of the email that the user typed does not count while a way back is open`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowEveryMethod()
+            try client.setTenant(["enable_email_privacy"]) { $0.enableEmailPrivacy = false }
+            let idToken = try EmailRecoveryTests.verifiedAccount(client, Self.old).idToken
+            let uid = try client.find(Self.old).uid
+            _ = try EmailRecoveryTests.move(client, to: "victim@example.com", idToken)
+            let row = ImportUser(uid: uid, email: "victim@example.com")
+            #expect(try ImportTests.importing(client.client, [row], onConflict: .replace).replacedCount == 1)
+            let victim = try #require(try Self.signIn("victim@example.com", by: "link", client))
+            #expect(victim.uid != uid)
+            let other = try client.get(uid)
+            #expect(other.email == Self.old && other.emailVerified)
         }
     }
 

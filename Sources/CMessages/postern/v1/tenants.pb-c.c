@@ -2551,7 +2551,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_list_denials_request__desc
   (ProtobufCMessageInit) postern__v1__tenants_list_denials_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__tenants_list_denials_response__field_descriptors[3] =
+static const ProtobufCFieldDescriptor postern__v1__tenants_list_denials_response__field_descriptors[4] =
 {
   {
     "denials",
@@ -2589,16 +2589,29 @@ static const ProtobufCFieldDescriptor postern__v1__tenants_list_denials_response
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "counts_cut_before_micros",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsListDenialsResponse, counts_cut_before_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenants_list_denials_response__field_indices_by_name[] = {
   2,   /* field[2] = counts */
+  3,   /* field[3] = counts_cut_before_micros */
   0,   /* field[0] = denials */
   1,   /* field[1] = next_page_token */
 };
 static const ProtobufCIntRange postern__v1__tenants_list_denials_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenants_list_denials_response__descriptor =
 {
@@ -2608,7 +2621,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_list_denials_response__des
   "Postern__V1__TenantsListDenialsResponse",
   "postern.v1",
   sizeof(Postern__V1__TenantsListDenialsResponse),
-  3,
+  4,
   postern__v1__tenants_list_denials_response__field_descriptors,
   postern__v1__tenants_list_denials_response__field_indices_by_name,
   1,  postern__v1__tenants_list_denials_response__number_ranges,

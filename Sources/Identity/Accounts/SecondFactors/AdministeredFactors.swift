@@ -68,6 +68,15 @@ extension SecondFactorEnrollments {
     ///
     /// A call that is cancelled or overdue stops between two slices; when it is repeated, it goes on where it stopped.
     public func endSessionsWithoutFactor(_ settings: TenantSettings, origin: Origin) async throws -> Int64 {
+        // The change of the settings has the record under the request's key.
+        let step = origin.inStep("end sessions without a factor")
+        let ended = try await resources.answeringRepeat(ofSeveralWrites: step, for: .removal) {
+            try await StoredCount(count: endEachWithoutFactor(settings, origin: origin))
+        }
+        return ended.count
+    }
+
+    private func endEachWithoutFactor(_ settings: TenantSettings, origin: Origin) async throws -> Int64 {
         var (last, count): (UserSessionKey?, Int64) = (nil, 0)
         while true {
             try Task.checkCancellation()

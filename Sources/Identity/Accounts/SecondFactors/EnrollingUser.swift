@@ -20,6 +20,11 @@ public struct EnrollingUser: Sendable {
         if case .pending = proof { true } else { false }
     }
 
+    /// The pending sign-in of the user's enrollment credential. Empty for a user with an ID token.
+    public var pendingSignInID: [UInt8] {
+        if case .pending(let id) = proof { id } else { [] }
+    }
+
     /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN. The holder of an enrollment credential passes: the login is no older than the
     /// credential's lifetime.
     public func requireRecentLogin(settings: TenantSettings, now: Timestamp) throws(Failure) {

@@ -56,9 +56,10 @@ struct PendingSignIns: Sendable {
 extension ReadTransaction {
     /// A pending sign-in and its account. INVALID_MFA_PENDING_CREDENTIAL when it is used, expired or of another kind,
     /// when the account's sessions were ended since, when it waits for an enrolment that is done, when the account has
-    /// lost the identity that the sign-in began with, or when the provider was changed since; USER_DISABLED;
-    /// TENANT_SUSPENDED; PROJECT_DISABLED; OPERATION_NOT_ALLOWED when the method or the provider is not enabled any
-    /// more; TOKEN_EXPIRED when the session of a reauthentication is over.
+    /// lost the identity that the sign-in began with, when the signer of its custom token may not sign any more, or
+    /// when the provider was changed since; USER_DISABLED; TENANT_SUSPENDED; PROJECT_DISABLED; OPERATION_NOT_ALLOWED
+    /// when the method or the provider is not enabled any more; TOKEN_EXPIRED when the session of a reauthentication is
+    /// over.
     func pendingSignIn(
         _ id: [UInt8], _ kind: PendingSignInKind, tenantID: Text, now: Timestamp
     ) throws -> (pending: StoredPendingSignIn, account: Account) {
@@ -71,6 +72,9 @@ extension ReadTransaction {
             kind == .factor || account.user.secondFactors.isEmpty, pending.hasIdentity(of: account)
         else { throw Failure.invalidPendingSignIn }
         try requireStillOpen(pending, tenantID: tenantID, now: now)
+        if let signer = pending.signer, try !maySign(signer, tenantID: tenantID, now: now) {
+            throw Failure.invalidPendingSignIn
+        }
         let updatedAtMicros = try providerUpdatedAtMicros(pending.signInProvider, tenantID: tenantID)
         // A provider of another issuer, or one that is trusted less, might not prove this identity any more. Older
         // servers noted no time.
@@ -131,6 +135,19 @@ extension StoredPendingSignIn: ExpiringRecord {
             && Timestamp(microseconds: createdAtMicros) - now <= TimeKeeping.slack
     }
 
+    /// The signer of the custom token that the sign-in began with. Nil: it began with no custom token, or an older
+    /// server wrote the row.
+    var signer: CustomTokenSigner? {
+        get {
+            guard !serviceAccountID.isEmpty else { return nil }
+            return CustomTokenSigner(accountID: serviceAccountID, keyID: serviceAccountKeyID)
+        }
+        set {
+            serviceAccountID = newValue?.accountID ?? .empty
+            serviceAccountKeyID = newValue?.keyID ?? .empty
+        }
+    }
+
     /// Whether the account still has the identity that the sign-in began with.
     fileprivate func hasIdentity(of account: Account) -> Bool {
         rawID.isEmpty || account.identity(of: signInProvider) == rawID
@@ -155,5 +172,5 @@ extension Account {
 extension Failure {
     static let invalidPendingSignIn = Failure(
         .invalidMFAPendingCredential,
-        "The sign-in is over: used, too old, ended by wrong codes, or the account or provider changed; sign in again.")
+        "The sign-in is over: used, too old, ended by wrong codes, or what it began with was changed; sign in again.")
 }

@@ -155,6 +155,8 @@ public struct SessionStart: Sendable {
     /// The session claims that the tenant's hooks gave; `claims` has them already. The session keeps them apart, for a
     /// later custom token to be merged with.
     var hookClaims: [UInt8] = []
+    /// The signer of the custom token; nil without one. A sign-in that waits for a second factor rests on the signer.
+    var signer: CustomTokenSigner?
 
     public init(_ provider: Text, claims: [UInt8] = []) {
         self.provider = provider

@@ -179,7 +179,7 @@ extension SignInPipeline {
         let reading = try method.read(attempt)
         // A user who may not link is refused before anything is charged.
         if purpose == .link { try user.requireRecentLogin(now: resources.clock.now()) }
-        let startsAnew = purpose == .reauthenticate || user.isAnonymous
+        let startsAnew = purpose == .reauthenticate || user.beganAnonymously
         let done = try await proving(method, reading, attempt) { proof, first in
             let moment = SignInMoment(
                 key: user.account.key, settings: request.settings, origin: request.origin, now: resources.clock.now())

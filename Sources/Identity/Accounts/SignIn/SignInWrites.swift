@@ -41,9 +41,9 @@ extension StoredSession {
     mutating func move(to login: ProvedLogin, now: Timestamp) {
         authTimeMicros = now.microseconds
         signInProvider = login.start.provider
-        // A custom token's claims are the session's until another custom token brings its own. The claims that a hook
-        // gave the session stay: no hook is asked for a reauthentication.
-        if !login.start.claims.isEmpty {
+        // A custom token's claims are the session's until the next custom token. A token without claims takes them
+        // away. The claims that a hook gave the session stay: no hook is asked for a reauthentication.
+        if login.start.provider == SessionStart.customToken {
             claimsJSON = HookAnswer.merged(hookClaimsJSON, into: login.start.claims)
         }
         // Where no factor was asked for, the session keeps the factor that it showed before.
@@ -182,6 +182,7 @@ extension WriteTransaction {
                 .secondFactorAsked, tenantID: signIn.key.tenant, uid: signIn.key.uid, origin: origin,
                 detail: first.start.provider, now: now)
         }
+        pending.signer = first.start.signer
         pending.tokensValidAfterMicros = account.user.tokensValidAfterMicros
         pending.rawID = account.identity(of: first.start.provider)
         try putPendingSignIn(pending, id: id, tenantID: signIn.key.tenant)
@@ -199,8 +200,10 @@ extension ReadTransaction {
     ) throws -> ProofOfUnprovedEmail? {
         guard pending.change?.provesEmail == true else { return nil }
         let proof = try proofOfUnprovedEmail(account, now: now)
-        guard case .takesOver? = proof else { throw Failure.accountChangedMeanwhile }
-        return proof
+        switch proof {
+        case .takesOver?, .entersKeepingWaysBack?: return proof
+        case .isAnothers?, nil: throw Failure.accountChangedMeanwhile
+        }
     }
 }
 

@@ -114,6 +114,7 @@ enum AccountsSendOobCode: SlowMethod {
         try enrolling.requireRecentLogin(settings: call.settings, now: call.now)
         var order = order(.verifyAndChangeEmail, askedBy: enrolling, call)
         order.newEmail = newEmail.address
+        order.pendingSignInID = enrolling.pendingSignInID
         if Email(stored: user.email) != newEmail {
             if !call.settings.hasEmailPrivacy { try await call.chargeProbe(address: address) }
             if try call.project.users.isTaken(newEmail, tenantID: call.tenantID) {

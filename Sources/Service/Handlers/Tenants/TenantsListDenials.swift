@@ -21,8 +21,10 @@ enum TenantsListDenials: PageMethod {
             query, tenantID: call.tenantID, secret: call.settings.secret, before: before, bounds: page.bounds)
         var rest = TenantsListDenialsResponse(nextPageToken: page.token(after: found) { Text("\($0.sequence)") })
         if page.last == nil {
-            rest.counts = try transaction.denialCounts(
+            let hours = try transaction.denialCounts(
                 tenantID: call.tenantID, from: query.from, to: query.to, limit: call.limits.pageSizeMax)
+            rest.counts = hours.counts
+            rest.countsCutBeforeMicros = hours.cutBefore?.microseconds ?? 0
         }
         return .list(TenantsListDenialsResponse.FieldNumber.denials, found.items, rest)
     }

@@ -20,14 +20,17 @@ enum TenantsUpdate: SlowMethod {
                 "tenant_id and tenant.tenant_id name different tenants; leave tenant.tenant_id empty.")
         }
         let change = try TenantChange(wanted, mask, isProjectAdmin: call.caller?.has(.projectAdmin) == true)
-        let settings = try await call.project.tenants.tenant(call.settings.tenantID).update(
+        let tenantID = call.settings.tenantID
+        let tenant = try await call.project.tenants.tenant(tenantID).update(
             change, expected: request.expectedRevision, validateOnly: request.validateOnly, origin: call.origin)
         guard request.endSessionsWithoutSecondFactor, !request.validateOnly else {
-            return TenantsUpdateResponse(tenant: settings.tenant)
+            return TenantsUpdateResponse(tenant: tenant)
         }
+        // The present settings: those of a repeated request may have been changed again.
+        let settings = try call.project.store.read { try call.project.tenants.settings(of: tenantID, in: $0) }
         let count = try await call.project.secondFactorEnrollments.endSessionsWithoutFactor(
             settings, origin: call.origin)
-        return TenantsUpdateResponse(tenant: settings.tenant, endedSessionCount: count)
+        return TenantsUpdateResponse(tenant: tenant, endedSessionCount: count)
     }
 }
 

@@ -28,9 +28,8 @@ enum TenantsUpdateMany: SlowMethod {
         let page = try call.page(request)
         let countMax =
             request.pageSize == 0 ? limits.administration.tenantsUpdatedPerCallDefault : Int(request.pageSize)
-        let done = try await call.project.tenants.update(
+        return try await call.project.tenants.update(
             query, by: change, after: page.last, countMax: countMax, validateOnly: request.validateOnly,
-            origin: call.origin)
-        return TenantsUpdateManyResponse(results: done.results, nextPageToken: page.token(behind: done.last))
+            origin: call.origin, pageToken: page.token(behind:))
     }
 }

@@ -480,10 +480,11 @@ struct  Postern__V1__TenantsListDenialsResponse
   ProtobufCBinaryData next_page_token;
   size_t n_counts;
   Postern__V1__DenialCount **counts;
+  int64_t counts_cut_before_micros;
 };
 #define POSTERN__V1__TENANTS_LIST_DENIALS_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_list_denials_response__descriptor) \
-    , 0,NULL, {0,NULL}, 0,NULL }
+    , 0,NULL, {0,NULL}, 0,NULL, 0 }
 
 
 struct  Postern__V1__TenantsListAllDenialsRequest

@@ -25,7 +25,7 @@ void   postern__store__v1__stored_email_config__init
   static const Postern__Store__V1__StoredEmailConfig init_value = POSTERN__STORE__V1__STORED_EMAIL_CONFIG__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field_descriptors[14] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field_descriptors[15] =
 {
   {
     "request_type",
@@ -195,6 +195,18 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "pending_sign_in_id",
+    33,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredOobCode, pending_sign_in_id),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_oob_code__field_indices_by_name[] = {
   10,   /* field[10] = applied */
@@ -207,6 +219,7 @@ static const unsigned postern__store__v1__stored_oob_code__field_indices_by_name
   12,   /* field[12] = factor_ids */
   13,   /* field[13] = lists_factors */
   3,   /* field[3] = new_email */
+  14,   /* field[14] = pending_sign_in_id */
   8,   /* field[8] = recovery_place */
   0,   /* field[0] = request_type */
   9,   /* field[9] = twin_hash */
@@ -217,7 +230,7 @@ static const ProtobufCIntRange postern__store__v1__stored_oob_code__number_range
   { 1, 0 },
   { 20, 8 },
   { 30, 11 },
-  { 0, 14 }
+  { 0, 15 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor =
 {
@@ -227,7 +240,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor
   "Postern__Store__V1__StoredOobCode",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredOobCode),
-  14,
+  15,
   postern__store__v1__stored_oob_code__field_descriptors,
   postern__store__v1__stored_oob_code__field_indices_by_name,
   3,  postern__store__v1__stored_oob_code__number_ranges,

@@ -242,7 +242,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_totp_enrollment__des
   (ProtobufCMessageInit) postern__store__v1__stored_totp_enrollment__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_pending_sign_in__field_descriptors[18] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_pending_sign_in__field_descriptors[20] =
 {
   {
     "kind",
@@ -460,6 +460,30 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_pending_sign_in
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "service_account_id",
+    19,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredPendingSignIn, service_account_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "service_account_key_id",
+    20,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredPendingSignIn, service_account_key_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_pending_sign_in__field_indices_by_name[] = {
   9,   /* field[9] = address_hash */
@@ -475,6 +499,8 @@ static const unsigned postern__store__v1__stored_pending_sign_in__field_indices_
   16,   /* field[16] = method_switch */
   14,   /* field[14] = provider_updated_at_micros */
   17,   /* field[17] = raw_id */
+  18,   /* field[18] = service_account_id */
+  19,   /* field[19] = service_account_key_id */
   10,   /* field[10] = session_id */
   5,   /* field[5] = sign_in_provider */
   4,   /* field[4] = tokens_valid_after_micros */
@@ -484,7 +510,7 @@ static const unsigned postern__store__v1__stored_pending_sign_in__field_indices_
 static const ProtobufCIntRange postern__store__v1__stored_pending_sign_in__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 18 }
+  { 0, 20 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_pending_sign_in__descriptor =
 {
@@ -494,7 +520,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_pending_sign_in__des
   "Postern__Store__V1__StoredPendingSignIn",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredPendingSignIn),
-  18,
+  20,
   postern__store__v1__stored_pending_sign_in__field_descriptors,
   postern__store__v1__stored_pending_sign_in__field_indices_by_name,
   1,  postern__store__v1__stored_pending_sign_in__number_ranges,

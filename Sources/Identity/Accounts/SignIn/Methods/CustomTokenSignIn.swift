@@ -62,7 +62,7 @@ public struct CustomTokenSignIn: AccountChoosingMethod, ReauthenticatingMethod {
         _ proof: VerifiedCustomToken, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment,
         in transaction: borrowing WriteTransaction
     ) throws -> AccountEffect {
-        try transaction.useTokenID(of: proof, now: moment.now)
+        try transaction.useTokenID(of: proof, tenantID: moment.key.tenant, now: moment.now)
         return effect(proof, choice, on: account, moment)
     }
 
@@ -73,7 +73,7 @@ public struct CustomTokenSignIn: AccountChoosingMethod, ReauthenticatingMethod {
         in transaction: borrowing WriteTransaction
     ) throws -> Account {
         guard proof.uid == account.user.uid else { throw Failure.userMismatch }
-        try transaction.useTokenID(of: proof, now: moment.now)
+        try transaction.useTokenID(of: proof, tenantID: moment.key.tenant, now: moment.now)
         var account = account
         account.noteCustomToken()
         return account
@@ -81,5 +81,9 @@ public struct CustomTokenSignIn: AccountChoosingMethod, ReauthenticatingMethod {
 }
 
 extension VerifiedCustomToken: SignInProof {
-    public var start: SessionStart { SessionStart(SessionStart.customToken, claims: claims) }
+    public var start: SessionStart {
+        var start = SessionStart(SessionStart.customToken, claims: claims)
+        start.signer = signer
+        return start
+    }
 }

@@ -46,10 +46,11 @@ struct  Postern__Store__V1__StoredOobCode
   size_t n_factor_ids;
   ProtobufCBinaryData *factor_ids;
   protobuf_c_boolean lists_factors;
+  ProtobufCBinaryData pending_sign_in_id;
 };
 #define POSTERN__STORE__V1__STORED_OOB_CODE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_oob_code__descriptor) \
-    , POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, 0, 0, 0, {0,NULL}, 0, {0,NULL}, 0,NULL, 0 }
+    , POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, 0, 0, 0, {0,NULL}, 0, {0,NULL}, 0,NULL, 0, {0,NULL} }
 
 
 struct  Postern__Store__V1__StoredOutboxMessage

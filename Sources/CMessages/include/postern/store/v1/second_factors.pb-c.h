@@ -95,10 +95,12 @@ struct  Postern__Store__V1__StoredPendingSignIn
   ProtobufCBinaryData hook_claims_json;
   ProtobufCBinaryData method_switch;
   ProtobufCBinaryData raw_id;
+  ProtobufCBinaryData service_account_id;
+  ProtobufCBinaryData service_account_key_id;
 };
 #define POSTERN__STORE__V1__STORED_PENDING_SIGN_IN__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_pending_sign_in__descriptor) \
-    , POSTERN__STORE__V1__PENDING_SIGN_IN_KIND__PENDING_SIGN_IN_KIND_UNSPECIFIED, {0,NULL}, 0, 0, 0, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0, {0,NULL}, 0, 0, NULL, 0, {0,NULL}, {0,NULL}, {0,NULL} }
+    , POSTERN__STORE__V1__PENDING_SIGN_IN_KIND__PENDING_SIGN_IN_KIND_UNSPECIFIED, {0,NULL}, 0, 0, 0, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0, {0,NULL}, 0, 0, NULL, 0, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__Store__V1__PendingAccountChange
