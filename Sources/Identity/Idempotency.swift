@@ -136,15 +136,17 @@ extension Resources {
     /// IDEMPOTENCY_KEY_REUSED if the key came with another request. With `validateOnly` no answer is looked up or kept.
     ///
     /// The answer is kept in a write of its own, which comes last. A change that ends early keeps no answer, and its
-    /// repeat runs `body` again: so `body` must leave alone what is done already. An answer above
-    /// `Limits.pageBytesMax` is kept as `shortened` makes it.
+    /// repeat runs `body` again: so `body` must leave alone what is done already. The same holds for an answer that
+    /// `isKept` leaves out. An answer above `Limits.pageBytesMax` is kept as `shortened` makes it.
     func answeringRepeat<Answer: Message>(
         ofSeveralWrites origin: Origin, validateOnly: Bool = false, for purpose: WritePurpose = .growth,
-        shortened: (Answer) -> Answer = { $0 }, _ body: () async throws -> Answer
+        keeping isKept: (Answer) -> Bool = { _ in true }, shortened: (Answer) -> Answer = { $0 },
+        _ body: () async throws -> Answer
     ) async throws -> Answer {
         guard !validateOnly, let idempotency = origin.idempotency else { return try await body() }
         if let again: Answer = try earlierAnswer(to: origin) { return again }
         let answer = try await body()
+        guard isKept(answer) else { return answer }
         let isShort = answer.encodedByteCount <= limits.pageBytesMax
         let kept = (isShort ? answer : shortened(answer)).encoded()
         let now = clock.now()

@@ -1,4 +1,5 @@
 public import Base
+import Rules
 public import Store
 
 /// The services that every owner in this target works with. Made once, at start.
@@ -32,4 +33,11 @@ public struct Resources: Sendable {
         self.log = log
         self.damagedRecords = DamagedRecords(log: log, steadyClock: time.steadyClock)
     }
+}
+
+extension Resources {
+    var quotaLimits: QuotaLimits { QuotaLimits(limits: limits, mapByteCount: store.mapByteCount) }
+
+    /// Whether rows may be deleted because of their age: the clock is proven, and does not differ from the cluster's.
+    var mayDeleteByAge: Bool { time.isProven && store.journalStatus?.isClockWrong != true }
 }

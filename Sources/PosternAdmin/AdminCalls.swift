@@ -24,7 +24,8 @@ func sendOnce<Request, Answer>(
 
 extension CallOptions {
     /// The options for one call of a change that takes several calls. Each of them is a request of its own. So only the
-    /// first has the caller's idempotency key, and the others have the key with their number: `key/2`, `key/3`.
+    /// first has the caller's idempotency key, and the others have the key with their number: `key/2`, `key/3`. The
+    /// server takes at most 256 bytes, so the caller's key has to leave some for the number.
     func ofCall(_ number: Int) -> CallOptions {
         guard number > 1, !idempotencyKey.isEmpty else { return self }
         var options = self

@@ -81,8 +81,9 @@ public final class User: Sendable, Identifiable {
     /// The user's phone number in E.164 form. Nil: none.
     public var phoneNumber: String? { account.phoneNumber.stringOrNil }
     /// True if this session is the only way into the account: it began anonymously, no provider is linked, and no email
-    /// is proved. The server has the same rule, and also counts custom tokens that entered the account. A user whose
-    /// last provider was removed is not anonymous, nor is a custom token's user.
+    /// is proved. The server has the same rule, and also counts an unproved email that an admin vouched for, and custom
+    /// tokens that entered the account. A user whose last provider was removed is not anonymous, nor is the user of a
+    /// custom token.
     public var isAnonymous: Bool {
         state.withLock { state in
             let hasProvedEmail = !state.account.email.isEmpty && state.account.emailVerified

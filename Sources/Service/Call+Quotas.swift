@@ -17,9 +17,9 @@ extension Admission {
         guard let key = request.metadata.idempotencyKey else { return nil }
         let limits = project.limits
         let idempotency = try Idempotency(
-            key: key, caller: caller?.id ?? .empty, tenantID: tenantID,
-            owner: method.tenant == .unspecified ? caller?.tenantID : nil, method: method.fullName,
-            request: request.payload, endUser: endUser.bytes(settings: settings, project: project),
+            key: key, caller: caller?.id ?? .empty, tenantID: tenantID, owner: callersTenantID,
+            method: method.fullName, request: request.payload,
+            endUser: endUser.bytes(settings: settings, project: project),
             hashKey: project.idempotencyHashKey, limits: limits)
         guard try project.store.read({ try $0.hasRoom(for: idempotency) }) else {
             project.idempotencyRefusals.add()
@@ -34,21 +34,25 @@ extension Admission {
     func checkQuotas(_ purpose: WritePurpose = .relief) throws {
         guard let caller else { return }
         try project.store.read { transaction in
-            let changed = try changedTenant(by: caller, in: transaction)
+            let changed = try changedTenant(in: transaction)
             try project.tenants.quotas.admit(
                 caller, settings: changed ?? settings, isAboutTenant: changed != nil,
                 for: method.allowedBeyondQuota ? purpose : .growth, in: transaction)
         }
     }
 
-    /// The settings of the tenant whose rows the call changes; nil for the project's rows. A method about no tenant
-    /// changes rows of its caller's tenant: an admin who changes a key leaves an event in its own tenant's log.
-    private func changedTenant(
-        by caller: Caller, in transaction: borrowing ReadTransaction
-    ) throws -> TenantSettings? {
+    /// The settings of the tenant whose rows the call changes; nil for the project's rows.
+    private func changedTenant(in transaction: borrowing ReadTransaction) throws -> TenantSettings? {
         if method.tenant == .request { return settings }
-        guard !caller.has(.projectAdmin), let own = caller.tenantID else { return nil }
+        guard let own = callersTenantID else { return nil }
         return try project.tenants.settings(of: own, in: transaction)
+    }
+
+    /// For a method about no tenant: the tenant of its caller, whose rows it changes. An admin who changes a key leaves
+    /// an event in its own tenant's log. Nil for the project's rows.
+    private var callersTenantID: Text? {
+        guard method.tenant == .unspecified, let caller, !caller.has(.projectAdmin) else { return nil }
+        return caller.tenantID
     }
 }
 

@@ -129,8 +129,8 @@ extension StreamCall {
     /// sixteen streams are woken in one turn (`ChangeHub`), and all of them read in it.
     static let wokenRowsMax = 32
 
-    /// Follows `topics`, and the credential that the stream began with, from now on. Call it on `loop` only, and end
-    /// the watch there.
+    /// Follows `topics`, and the credential that the stream began with, from now on. Call it on `loop` only, before the
+    /// handler reads what it follows, and end the watch there; see `ChangeHub.watch`.
     func watch(_ topics: [ChangeTopic], on loop: EventLoop) -> Watch {
         project.changes.watch(
             topics + project.callers.topics(of: caller), in: caller.line, on: loop)

@@ -30,7 +30,7 @@ protocol CallCarrier: Actor {
     /// Ends a stream with status OK.
     func endStream(_ stream: UInt32)
 
-    /// Runs the rest of a call as a task on the loop; see `Connection.run`.
+    /// Runs the rest of a call as a task on the loop, which may begin at once; see `Connection.run`.
     func run(
         stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject?, requestID: Text,
         requestByteCount: Int, _ operation: @escaping @Sendable (isolated Self) async -> Void)

@@ -24,9 +24,11 @@ final class CallFailures: Sendable {
     let ownFaults: [(status: StatusCode, count: Counter)] = [StatusCode.internal, .unknown, .dataLoss, .unavailable]
         .map { (status: $0, count: Counter()) }
 
-    /// These reasons come with the status of a server that fails, but their cause is a tenant's own server, or a client
-    /// that showed no credential in time.
-    private static let reasonsOfOthers: Set<Reason> = [.idpUnavailable, .hookFailed, .credentialMissing]
+    /// These reasons come with the status of a server that fails, but their cause is a tenant's own server, a client
+    /// that showed no credential in time, or whoever stops this server.
+    private static let reasonsOfOthers: Set<Reason> = [
+        .idpUnavailable, .hookFailed, .credentialMissing, .serverShuttingDown, .shuttingDown,
+    ]
 
     init(limits: Limits) { self.kindsMax = limits.failuresCountedApartMax }
 

@@ -52,10 +52,13 @@ final class ConnectionContext {
     }
 
     /// Lets the rest of the batch read what was committed meanwhile.
-    func readAnew() {
-        sharedReader?.endSharing()
-        sharedReader?.beginSharing()
-    }
+    func readAnew() { sharedReader?.readAnew() }
+
+    /// Lets what runs until `resumeSharing` read in transactions of its own. The batch's next read begins a new
+    /// snapshot.
+    func pauseSharing() { sharedReader?.endSharing() }
+
+    func resumeSharing() { sharedReader?.beginSharing() }
 
     func batchEnded(countingIn calls: TenantCalls) {
         sharedReader.take()?.endSharing()

@@ -48,7 +48,7 @@ struct ProcessMetrics {
 
 extension PrometheusPage {
     mutating func process(_ process: ProcessMetrics, version: Text, startedAt: Timestamp) {
-        family("postern_build_info", "gauge", "1, with the server's version.")
+        family("postern_build_info", "gauge", "Always 1, with the server's version as a label.")
         value("postern_build_info", #"version="\#(version)""#, 1)
         single(
             "process_start_time_seconds", "gauge", "When the server started, since 1970.",
@@ -57,6 +57,6 @@ extension PrometheusPage {
         single(
             "process_resident_memory_bytes", "gauge", "Memory in use, mapped database included.", process.residentBytes)
         single("process_open_fds", "gauge", "Open file descriptors.", process.openDescriptors)
-        single("process_max_fds", "gauge", "The most there can be.", process.descriptorsMax)
+        single("process_max_fds", "gauge", "The most file descriptors that can be open.", process.descriptorsMax)
     }
 }

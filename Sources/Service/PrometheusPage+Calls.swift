@@ -72,7 +72,8 @@ extension PrometheusPage {
         for (name, count) in all {
             value("postern_provider_requests_total", #"outcome="\#(name)""#, Double(count))
         }
-        family("postern_provider_request_duration_seconds", "histogram", "How long they took.")
+        family(
+            "postern_provider_request_duration_seconds", "histogram", "How long requests to identity providers took.")
         histogram(
             "postern_provider_request_duration_seconds", "", counts.duration,
             bounds: [50_000, 200_000, 1_000_000, 5_000_000])
@@ -99,17 +100,20 @@ extension PrometheusPage {
             }
         }
         single(
-            "postern_mail_given_up_total", "counter", "Mails and SMS that became dead.", Double(counts.givenUp.value))
+            "postern_mail_given_up_total", "counter", "Mails and SMS that were given up, for whatever reason.",
+            Double(counts.givenUp.value))
     }
 
     mutating func outbox(_ census: OutboxCensus) {
         single("postern_outbox_pending", "gauge", "Mails and SMS to be delivered.", Double(census.pendingCount))
-        single("postern_outbox_dead", "gauge", "Mails and SMS that were given up.", Double(census.deadCount))
         single(
-            "postern_outbox_overdue_seconds", "gauge", "How long the one due for longest has been due.",
+            "postern_outbox_dead", "gauge", "Mails and SMS that were given up and are kept.", Double(census.deadCount))
+        single(
+            "postern_outbox_overdue_seconds", "gauge", "How long the most overdue mail or SMS has been due.",
             census.overdue / .seconds(1))
         single(
-            "postern_outbox_uncounted", "gauge", "1 when there are more messages than are counted.",
+            "postern_outbox_uncounted", "gauge",
+            "1 when a figure of the outbox may be too low, because there are more messages than are counted.",
             census.isComplete ? 0 : 1)
     }
 

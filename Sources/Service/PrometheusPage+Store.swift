@@ -4,19 +4,24 @@ import Store
 extension PrometheusPage {
     /// Appends the space that the store takes and has, and what became of its writes.
     mutating func store(_ statistics: StoreStatistics) {
+        if let space = statistics.space {
+            single(
+                "postern_store_used_bytes", "gauge", "Pages of the database that hold something.",
+                Double(space.usedByteCount))
+            single(
+                "postern_store_room_bytes", "gauge",
+                "What the database can still take: on the disk, and up to map_bytes.", Double(space.roomByteCount))
+        }
         single(
-            "postern_store_used_bytes", "gauge", "Pages of the database that hold something.",
-            Double(statistics.usedByteCount))
-        single(
-            "postern_store_room_bytes", "gauge", "What it can still take: on the disk, and up to map_bytes.",
-            Double(statistics.roomByteCount))
-        single(
-            "postern_store_extent_bytes", "gauge", "Its pages up to the last used one, free ones among them.",
+            "postern_store_extent_bytes", "gauge",
+            "Pages of the database up to the last used one, free ones among them.",
             Double(statistics.extentByteCount))
         single(
-            "postern_store_file_bytes", "gauge", "The file, with what is reserved ahead.",
+            "postern_store_file_bytes", "gauge", "The database file, with what is reserved ahead.",
             Double(statistics.fileByteCount))
-        single("postern_store_map_bytes", "gauge", "Its greatest size.", Double(statistics.mapByteCount))
+        single(
+            "postern_store_map_bytes", "gauge", "The greatest size of the database file.",
+            Double(statistics.mapByteCount))
         single(
             "postern_store_commit_running_seconds", "gauge",
             "How long the present commit or sync has waited for the disk; 0 if there is none.",
@@ -25,10 +30,14 @@ extension PrometheusPage {
     }
 
     private mutating func writes(_ statistics: StoreStatistics) {
-        single("postern_store_queued_writes", "gauge", "Writes that wait.", Double(statistics.queuedWrites))
+        single(
+            "postern_store_queued_writes", "gauge", "Writes that wait for the store's writer.",
+            Double(statistics.queuedWrites))
         single("postern_store_writes_total", "counter", "Writes committed.", Double(statistics.writes))
         single("postern_store_commits_total", "counter", "Commits, each with one sync.", Double(statistics.commits))
-        single("postern_store_write_errors_total", "counter", "Batches that failed.", Double(statistics.writeErrors))
+        single(
+            "postern_store_write_errors_total", "counter", "Batches of writes that failed.",
+            Double(statistics.writeErrors))
         single(
             "postern_store_full_refusals_total", "counter", "Writes refused because the store is full.",
             Double(statistics.refusals))
@@ -38,6 +47,8 @@ extension PrometheusPage {
         single(
             "postern_store_witness_errors_total", "counter", "Writes and syncs of the store's witness that failed.",
             Double(statistics.witnessErrors))
-        single("postern_store_readers", "gauge", "Reader slots ever in use.", Double(statistics.readersUsed))
+        single(
+            "postern_store_readers", "gauge", "Slots for readers of the database that were ever in use.",
+            Double(statistics.readersUsed))
     }
 }

@@ -22,13 +22,16 @@ extension Instance {
             "postern_connections_accepted_total", "counter", "Connections so far.",
             Double(metrics.connectionsAccepted.value))
         page.single(
-            "postern_connections_refused_total", "counter", "Closed as they came, by a limit or the drain.",
+            "postern_connections_refused_total", "counter", "Connections closed as they came, by a limit or the drain.",
             Double(metrics.connectionsRefused.value))
         page.credentials(self)
         page.tls(server.tls?.metrics, server)
         page.memory(self)
-        page.single("postern_received_bytes_total", "counter", "Bytes in.", Double(metrics.bytesReceived.value))
-        page.single("postern_sent_bytes_total", "counter", "Bytes out.", Double(metrics.bytesSent.value))
+        page.single(
+            "postern_received_bytes_total", "counter", "Bytes received at the RPC port.",
+            Double(metrics.bytesReceived.value))
+        page.single(
+            "postern_sent_bytes_total", "counter", "Bytes sent at the RPC port.", Double(metrics.bytesSent.value))
         page.single(
             "postern_frames_refused_total", "counter", "Frames and requests against the protocol or its limits.",
             Double(metrics.framesRefused.value))
@@ -60,17 +63,17 @@ extension PrometheusPage {
             "Hashes begun once more because the thread that had begun them got no processor.",
             Double(instance.passwordPool.counts.repeated))
         single(
-            "postern_password_pool_memory_bytes", "gauge", "What the hashes may hold that are computed now.",
+            "postern_password_pool_memory_bytes", "gauge", "Memory of the hashes that are computed now, at most.",
             Double(instance.passwordPool.counts.memoryByteCount))
         single(
-            "postern_password_pool_memory_peak_bytes", "gauge", "The most they ever held at a time.",
+            "postern_password_pool_memory_peak_bytes", "gauge", "The highest value of the memory of hashes so far.",
             Double(instance.passwordPool.counts.memoryPeakByteCount))
         single(
             "postern_password_arena_bytes", "gauge", "Memory that is kept from one password hash to the next.",
             Double(PasswordArena.byteCount))
         single(
             "postern_password_arena_hashes_total", "counter",
-            "Hashes in kept memory; standing still, each asks for its own.",
+            "Hashes in kept memory. If it stands still, each hash asks the system for memory.",
             Double(PasswordArena.hashCount))
         single(
             "postern_import_costly_hashes_refused_total", "counter", "Rows of imports whose hash costs too much.",
@@ -115,10 +118,10 @@ extension PrometheusPage {
         let memory = instance.server.memory
         let metrics = instance.server.metrics
         single(
-            "postern_connection_memory_bytes", "gauge", "What all connections hold: requests and answers.",
+            "postern_connection_memory_bytes", "gauge", "Memory of all connections: requests and answers.",
             Double(memory.byteCount))
         single(
-            "postern_connection_memory_peak_bytes", "gauge", "The most they ever held at a time.",
+            "postern_connection_memory_peak_bytes", "gauge", "The highest value of the memory of connections so far.",
             Double(memory.peakByteCount))
         single(
             "postern_connections_closed_for_memory_total", "counter", "Connections closed for the memory they held.",
@@ -143,7 +146,8 @@ extension PrometheusPage {
             "Key sets and documents not read: their tenant's processor time was spent.",
             Double(project.providers.refusedKeyTimes.value))
         single(
-            "postern_mail_template_fallbacks_total", "counter", "Mails in our own words: the template's were too long.",
+            "postern_mail_template_fallbacks_total", "counter",
+            "Mails in the server's own words, because the template's were too long.",
             Double(project.oobDelivery.templateFallbacks.value))
     }
 
@@ -158,9 +162,9 @@ extension PrometheusPage {
     mutating func pool(_ name: String, _ pool: WorkerPool) {
         let counts = pool.counts
         let prefix = "postern_\(name)_pool"
-        single("\(prefix)_queued", "gauge", "Work that waits.", Double(counts.queued))
-        single("\(prefix)_running", "gauge", "Work that runs.", Double(counts.running))
-        single("\(prefix)_done_total", "counter", "Work that was done.", Double(counts.done))
+        single("\(prefix)_queued", "gauge", "Work that waits for a thread of the pool.", Double(counts.queued))
+        single("\(prefix)_running", "gauge", "Work that runs on a thread of the pool.", Double(counts.running))
+        single("\(prefix)_done_total", "counter", "Work that the pool has done.", Double(counts.done))
         single("\(prefix)_refused_total", "counter", "Work refused by a full queue.", Double(counts.refused))
         single("\(prefix)_expired_total", "counter", "Work dropped past its deadline.", Double(counts.expired))
         single(
@@ -202,27 +206,31 @@ extension PrometheusPage {
 
     mutating func guesses(_ counters: GuessCounters) {
         single(
-            "postern_guesses_refused_by_account_total", "counter", "Attempts refused for those before on the account.",
+            "postern_guesses_refused_by_account_total", "counter",
+            "Attempts refused because of earlier ones on the account.",
             Double(counters.refusedByAccount.value))
         single(
             "postern_guesses_refused_by_address_total", "counter",
-            "Attempts refused for those before from the address.",
+            "Attempts refused because of earlier ones from the address.",
             Double(counters.refusedByAddress.value))
         single(
-            "postern_guesses_delayed_total", "counter", "Attempts from nowhere known that had to wait.",
+            "postern_guesses_delayed_total", "counter", "Attempts from an unknown device and address that had to wait.",
             Double(counters.delayed.value))
-        single("postern_guesses_waiting", "gauge", "Attempts that wait now.", Double(counters.waiting.value))
+        single(
+            "postern_guesses_waiting", "gauge", "Attempts from an unknown device and address that wait now.",
+            Double(counters.waiting.value))
         single(
             "postern_guesses_turned_away_total", "counter", "Attempts refused because too many were waiting.",
             Double(counters.waitingRefused.value))
         single(
-            "postern_guesses_not_kept_total", "counter", "Counts that a restart would forget.",
+            "postern_guesses_not_kept_total", "counter", "Wrong guesses that a restart would forget.",
             Double(counters.forgotten.value))
     }
 
     mutating func mails(_ project: Project) {
         single(
-            "postern_continue_urls_refused_total", "counter", "Continue URLs that a tenant does not list.",
+            "postern_continue_urls_refused_total", "counter",
+            "Continue URLs refused because their tenant does not list them.",
             Double(project.continueURLs.refused.value))
         single(
             "postern_continue_urls_unlisted_total", "counter",

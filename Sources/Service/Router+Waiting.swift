@@ -110,6 +110,10 @@ extension Router {
         let streamOwner = method.kind == .unary ? nil : caller
         if let streamOwner { try callerUse.openStream(of: streamOwner) }
         if case .now(.page) = start { carrier.awaitsPage() }
+        // If the task's work begins at once, it runs within the batch. It must not read the batch's snapshot, which may
+        // be older than a watch that it begins, and than what it waits for: its own write, or the journal's end.
+        carrier.connectionContext.pauseSharing()
+        defer { carrier.connectionContext.resumeSharing() }
         carrier.run(
             stream: exchange.stream, kind: method.kind, deadline: exchange.deadline, credential: streamOwner,
             requestID: exchange.requestID, requestByteCount: exchange.requestByteCount

@@ -1,6 +1,6 @@
 internal import CLMDB
 
-/// LMDB's functions that return a new object through a pointer.
+/// LMDB's functions that give their result through a pointer.
 enum LMDB {
     /// LMDB's own table of free pages.
     static let freePages = MDB_dbi(0)
@@ -24,5 +24,18 @@ enum LMDB {
         // Proof: LMDB sets it whenever it returns MDB_SUCCESS.
         guard let transaction = made else { preconditionFailure("mdb_txn_begin made nothing") }
         return transaction
+    }
+
+    /// How many pages the tables take together.
+    static func countPages(
+        of tables: [MDB_dbi], in transaction: OpaquePointer
+    ) throws(StoreError) -> Int {
+        var count = 0
+        for table in tables {
+            var status = MDB_stat()
+            try StoreError.check(mdb_stat(transaction, table, &status), "mdb_stat")
+            count += status.ms_branch_pages + status.ms_leaf_pages + status.ms_overflow_pages
+        }
+        return count
     }
 }

@@ -120,13 +120,18 @@ public final class Store: Sendable {
 
 extension Store {
     /// Runs `body` over a snapshot that holds every write acknowledged so far, on the calling thread, without waiting.
-    /// Within another read of this thread, `body` sees that read's snapshot.
+    /// Within another read of this thread, `body` sees that read's snapshot; where reads share a snapshot
+    /// (`StoreReader.beginSharing`), it sees that one.
     public func read<Result>(_ body: (borrowing ReadTransaction) throws -> Result) throws -> Result {
         try reader().read(body)
     }
 
     /// The calling thread's reader, which a loop may keep to save the look-up. Use it on this thread only.
     public func reader() throws(StoreError) -> StoreReader { try ThreadReaders.reader(for: environment) }
+
+    /// Lets the calling thread's next read see everything committed so far, even where reads share a snapshot. Call it
+    /// outside of a read. After `close`, every read throws anyway.
+    public func readAnew() { try? reader().readAnew() }
 }
 
 // MARK: - Writing

@@ -49,7 +49,15 @@ public final class StoreReader: @unchecked Sendable {
     /// Ends what `beginSharing` began. Call it on the same thread, outside of a read.
     public func endSharing() {
         sharingDepth -= 1
-        guard sharingDepth == 0, state.load(ordering: .relaxed) == State.reading else { return }
+        if sharingDepth == 0, state.load(ordering: .relaxed) == State.reading { end() }
+    }
+
+    /// Lets the next read see everything committed so far, and share that snapshot with the reads after it. Without a
+    /// shared snapshot there is nothing to do. Call it on the same thread, outside of a read.
+    public func readAnew() {
+        guard state.load(ordering: .relaxed) == State.reading else { return }
+        // Proof: whether code runs inside of a read is a matter of the code, not of data.
+        precondition(sharingDepth > 0, "a snapshot is renewed inside of the read that uses it")
         end()
     }
 

@@ -99,7 +99,7 @@ extension StoreSpace {
         }
         let before = if let usedPages { usedPages } else { try countCommittedPages() }
         let used = try countUsedPages(transaction)
-        let listed = try countPages(of: LMDB.freePages, transaction)
+        let listed = try LMDB.countPages(of: [LMDB.freePages], in: transaction)
         let verdict = verdict(purpose, before: before, used: used, listed: listed, reached: reached)
         tell()
         // LMDB would write past the end of the file. For its list of free pages, it may still do so in the commit; see
@@ -169,15 +169,7 @@ extension StoreSpace {
 
     /// The pages of every table and of the list of tables, and the two meta pages.
     private func countUsedPages(_ transaction: OpaquePointer) throws(StoreError) -> Int {
-        var count = 2
-        for table in tables { count += try countPages(of: table, transaction) }
-        return count
-    }
-
-    private func countPages(of table: MDB_dbi, _ transaction: OpaquePointer) throws(StoreError) -> Int {
-        var status = MDB_stat()
-        try StoreError.check(mdb_stat(transaction, table, &status), "mdb_stat")
-        return status.ms_branch_pages + status.ms_leaf_pages + status.ms_overflow_pages
+        try 2 + LMDB.countPages(of: tables, in: transaction)
     }
 }
 

@@ -4,13 +4,18 @@ import Glibc
 
 /// Numbers for /metrics. Sizes are bytes, counts are since the store was opened.
 public struct StoreStatistics: Sendable, Equatable {
+    public struct Space: Sendable, Equatable {
+        /// The bytes of the pages that hold something, and of LMDB's list of the free ones.
+        public var usedByteCount: Int
+        /// The bytes that the store can still take: on the disk, and in the map.
+        public var roomByteCount: Int
+    }
+
     public var mapByteCount: Int
-    /// The bytes of the pages that hold something, and of LMDB's list of the free ones.
-    public var usedByteCount: Int
+    /// Nil where a damaged list of tables does not tell it.
+    public var space: Space?
     /// The bytes up to the last used page, including free pages in between. They never become fewer.
     public var extentByteCount: Int
-    /// The bytes that the store can still take: on the disk, and in the map.
-    public var roomByteCount: Int
     /// The data file, including the space that was reserved for it ahead.
     public var fileByteCount: Int64
     public var lastTransactionID: Int
@@ -40,17 +45,21 @@ public struct StoreStatistics: Sendable, Equatable {
 extension Store {
     /// Cheap enough to be asked for on every scrape. Any thread.
     public func statistics() throws(StoreError) -> StoreStatistics {
-        let usedPages = try Self.throwingStoreErrors { try read { try $0.countUsedPages() } }
+        let usedPages = try? read { try $0.countUsedPages() }
         return try environment.whileOpen { raw throws(StoreError) in
             var info = MDB_envinfo()
             try StoreError.check(mdb_env_info(raw, &info), "mdb_env_info")
             var status = MDB_stat()
             try StoreError.check(mdb_env_stat(raw, &status), "mdb_env_stat")
-            let used = usedPages * Int(status.ms_psize)
+            let pageByteCount = Int(status.ms_psize)
+            let space = try usedPages.map { count throws(StoreError) in
+                let used = count * pageByteCount
+                return StoreStatistics.Space(
+                    usedByteCount: used, roomByteCount: try roomByteCount(raw, used: used, map: info.me_mapsize))
+            }
             return StoreStatistics(
-                mapByteCount: info.me_mapsize, usedByteCount: used,
-                extentByteCount: (info.me_last_pgno + 1) * Int(status.ms_psize),
-                roomByteCount: try roomByteCount(raw, used: used, map: info.me_mapsize),
+                mapByteCount: info.me_mapsize, space: space,
+                extentByteCount: (info.me_last_pgno + 1) * pageByteCount,
                 fileByteCount: counters.fileBytes.value, lastTransactionID: info.me_last_txnid,
                 readersMax: Int(info.me_maxreaders), readersUsed: Int(info.me_numreaders),
                 queuedWrites: queuedWriteCount,
@@ -126,17 +135,11 @@ extension ReadTransaction {
     /// The pages of every table, of the list of tables and of the list of free pages, and the two meta pages. Takes
     /// some 15 µs.
     fileprivate func countUsedPages() throws(StoreError) -> Int {
-        var count = 2
-        for table in [LMDB.freePages] + environment.tables.allHandles {
-            var status = MDB_stat()
-            try StoreError.check(mdb_stat(raw, table, &status), "mdb_stat")
-            count += status.ms_branch_pages + status.ms_leaf_pages + status.ms_overflow_pages
-        }
-        return count
+        try 2 + LMDB.countPages(of: [LMDB.freePages] + environment.tables.allHandles, in: raw)
     }
 }
 
-/// The bytes that the file's disk has free for this process; what nothing limits if the disk does not say it.
+/// The bytes that the file's disk has free for this process. If the disk does not say it: more than any map has.
 private func freeByteCount(ofDiskWith file: Int32) -> Int64 {
     var status = statvfs()
     guard fstatvfs(file, &status) == 0 else { return Int64.max / 2 }

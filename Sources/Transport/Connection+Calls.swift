@@ -36,9 +36,10 @@ extension Connection {
     ///
     /// The task is cancelled by CANCEL, by the deadline (which is answered with DEADLINE_EXCEEDED) and by the end of
     /// the connection; the call counts against the connection's limit until it has really ended. `operation` answers
-    /// with `respond` or `fail`, or, on a stream, with `send` and `endStream`. `endCalls` asks about `credential`
-    /// later. `requestID` is named in the failure if the connection ends the call. `requestByteCount` counts the bytes
-    /// of its request, which the call keeps until it ends, or, if the client sends further messages, until the handler
+    /// with `respond` or `fail`, or, on a stream, with `send` and `endStream`. It may begin before this function
+    /// returns, and so within the dispatcher's batch. `endCalls` asks about `credential` later.
+    /// `requestID` is named in the failure if the connection ends the call. `requestByteCount` counts the bytes of its
+    /// request, which the call keeps until it ends, or, if the client sends further messages, until the handler
     /// asks for the next one.
     public func run(
         stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject? = nil, requestID: Text = .empty,

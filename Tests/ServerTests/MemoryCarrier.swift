@@ -2,6 +2,7 @@ import Base
 import Identity
 import Messages
 import Reactor
+import Store
 import Transport
 import Wire
 
@@ -20,6 +21,14 @@ actor MemoryCarrier: CallCarrier {
             if let failure { throw failure }
             return try Response(decoding: messages.first ?? [])
         }
+    }
+
+    /// A stream that began in the batch of another request: the snapshot that the batch shared, and the one of a read
+    /// where the stream's task begins.
+    struct Begun: Sendable {
+        let shared: Snapshot
+        let own: Snapshot
+        let ended: Promise<Outcome>
     }
 
     private struct PendingCall {
@@ -53,6 +62,8 @@ actor MemoryCarrier: CallCarrier {
     private(set) var workTurnCount = 0
     /// The messages of all streams.
     private(set) var streamedCount = 0
+    /// The snapshot of a read where the last task began.
+    private var snapshotInRun: Snapshot?
 
     init(router: Router, loop: EventLoop) {
         self.router = router
@@ -104,6 +115,24 @@ actor MemoryCarrier: CallCarrier {
         begin(calls[1], fullName, payload: message, authorization: authorization, position: position)
         connectionContext.batchEnded(countingIn: router.service.tenantCalls)
         return (try await calls[0].ended.value(), try await calls[1].ended.value())
+    }
+
+    /// Makes a call and begins a stream, as if both requests had come in together. `meanwhile` runs between them, on
+    /// the loop's thread. The stream ends after its first message.
+    func call(
+        _ fullName: String, _ message: [UInt8], thenStream stream: (fullName: String, message: [UInt8]),
+        authorization: Text, meanwhile: @Sendable () -> Void
+    ) throws -> Begun {
+        let store = router.service.project.store
+        let streamCall = PendingCall(inbox: [], answersMax: 1)
+        connectionContext.batchBegins(store)
+        defer { connectionContext.batchEnded(countingIn: router.service.tenantCalls) }
+        begin(PendingCall(inbox: [], answersMax: 1), fullName, payload: message, authorization: authorization)
+        meanwhile()
+        let shared = try store.read { $0.snapshot }
+        begin(
+            streamCall, stream.fullName, payload: stream.message, kind: .remoteClosed, authorization: authorization)
+        return Begun(shared: shared, own: snapshotInRun ?? shared, ended: streamCall.ended)
     }
 
     @discardableResult
@@ -162,6 +191,7 @@ actor MemoryCarrier: CallCarrier {
         requestByteCount: Int, _ operation: @escaping @Sendable (isolated MemoryCarrier) async -> Void
     ) {
         calls[stream]?.outcome.deadline = deadline
+        snapshotInRun = try? router.service.project.store.read { $0.snapshot }
         Task.immediate(executorPreference: loop) { await operation(self) }
     }
 

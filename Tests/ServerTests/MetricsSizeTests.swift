@@ -16,7 +16,7 @@ import Testing
 
     private static func failure(_ reason: Reason) -> Failure { Failure(reason, "") }
 
-    @Test func `A scrape is below 100 kB with everything in use`() async throws {
+    @Test func `A scrape is below 128 kB with everything in use`() async throws {
         try await withServer { server in
             let router = server.instance.router
             let loopCount = server.instance.loops.loops.count
@@ -35,6 +35,7 @@ import Testing
                 for _ in 0..<3 { _ = router.service.tenantCalls.count(name) }
             }
             let body = Self.body(server)
+            // Counts have up to ten digits more on a server that runs for long, and a cluster's node has more metrics.
             #expect(body.utf8.count <= 100_000, "\(body.utf8.count)")
             #expect(body.utf8.count > 50_000)
             let samples = body.split(separator: "\n").filter { !$0.hasPrefix("#") }
@@ -89,7 +90,10 @@ import Testing
         let faults = { failures.ownFaults.map { "\($0.status.name) \($0.count.value)" } }
         #expect(faults() == ["INTERNAL 0", "UNKNOWN 0", "DATA_LOSS 0", "UNAVAILABLE 0"])
         failures.count(Self.failure(.userNotFound), of: "a")
-        for reason in [Reason.idpUnavailable, .hookFailed, .credentialMissing, .storeUnavailable, .corruptRecord] {
+        let reasons: [Reason] = [
+            .idpUnavailable, .hookFailed, .credentialMissing, .shuttingDown, .storeUnavailable, .corruptRecord,
+        ]
+        for reason in reasons {
             failures.count(Self.failure(reason), of: "b")
         }
         failures.count(Self.failure(.hookFailed), of: "c")
@@ -97,7 +101,8 @@ import Testing
         let others = failures.all.filter { $0.kind.method == "_OTHER" }
         #expect(
             others.map { "\($0.kind.reason) \($0.count)" } == [
-                "CREDENTIAL_MISSING 1", "HOOK_FAILED 2", "IDP_UNAVAILABLE 1", "_OTHER 1", "_OTHER 1",
+                "CREDENTIAL_MISSING 1", "HOOK_FAILED 2", "IDP_UNAVAILABLE 1", "SHUTTING_DOWN 1", "_OTHER 1",
+                "_OTHER 1",
             ])
     }
 

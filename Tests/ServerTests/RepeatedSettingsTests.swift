@@ -1,6 +1,8 @@
 import Base
+import Identity
 import Messages
 import Service
+import Store
 import TestSupport
 import Testing
 import Wire
@@ -132,6 +134,34 @@ import Wire
             #expect(again == first)
             for tokens in [later, laterOfBob] { _ = try client.lookup(try #require(tokens).idToken) }
             expectRefusal("IDEMPOTENCY_KEY_REUSED") { _ = try revoke(size: 2) }
+        }
+    }
+
+    /// Deleting has no quota of bytes. If each answer were kept, an admin of a full tenant could fill the store with
+    /// answers about users that do not exist.
+    @Test func `A batch that deletes no more users than it refuses keeps no answer`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            for email in ["ada@example.com", "bob@example.com"] as [Text] { _ = try client.signUp(email) }
+            let (ada, bob) = (try client.find("ada@example.com").uid, try client.find("bob@example.com").uid)
+            func delete(_ uids: [Text], key: Text) throws -> UsersBatchDeleteResponse {
+                try client.client.call(
+                    "postern.v1.Users/BatchDelete", UsersBatchDeleteRequest(uids: uids, force: true),
+                    metadata: Self.key(key))
+            }
+            func recordCount() throws -> Int { try server.project.store.read { try $0.count(Tables.idempotency) } }
+            let before = try recordCount()
+            for (key, uids) in [("k1", []), ("k2", ["nobody"])] as [(Text, [Text])] {
+                _ = try delete(uids, key: key)
+            }
+            let first = try delete([ada, "nobody"], key: "k3")
+            let after = try recordCount()
+            #expect(first.deletedCount == 1 && after == before)
+            let again = try delete([ada, "nobody"], key: "k3")
+            #expect(again.deletedCount == 0 && again.rejections.map(\.uid) == [ada, "nobody"])
+            let second = try delete([bob], key: "k4")
+            let secondAgain = try delete([bob], key: "k4")
+            #expect(second.deletedCount == 1 && secondAgain == second)
         }
     }
 

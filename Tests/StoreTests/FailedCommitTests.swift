@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func aCommitThatTheDiskHoldsUpIsSeenMeanwhile() throws {
+    @Test(.timeLimit(.minutes(2))) func aCommitThatTheDiskHoldsUpIsSeenMeanwhile() throws {
         let (isHeld, entered, opened) = (Box(), Semaphore(), Semaphore())
         try withTemporaryDirectory { directory in
             let small = try SmallStore(directory) { code in

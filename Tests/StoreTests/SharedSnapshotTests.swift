@@ -22,6 +22,30 @@ import Testing
         }
     }
 
+    @Test func readsAfterReadingAnewShareANewSnapshot() throws {
+        try withTemporaryStore(tables: testTables) { store in
+            let reader = try store.reader()
+            func value() throws -> [UInt8]? { try reader.read { try $0.get(blobs, [1]) } }
+            reader.beginSharing()
+            reader.beginSharing()
+            #expect(try value() == nil)
+            try store.writeBlocking { try $0.put(blobs, [1], [1]) }
+            #expect(try value() == nil)
+            store.readAnew()
+            #expect(try value() == [1])
+            try store.writeBlocking { try $0.put(blobs, [1], [2]) }
+            #expect(try value() == [1])
+            reader.endSharing()
+            reader.readAnew()
+            // Nothing has begun a snapshot since.
+            reader.readAnew()
+            reader.endSharing()
+            #expect(try value() == [2])
+            store.readAnew()
+            #expect(try value() == [2])
+        }
+    }
+
     @Test func sharingWithoutAReadHoldsNothing() throws {
         try withTemporaryStore(tables: testTables) { store in
             let reader = try store.reader()
@@ -66,6 +90,7 @@ import Testing
             return reader
         }
         #expect(throws: StoreError.closed) { try reader.read { _ in } }
+        reader.readAnew()
         reader.endSharing()
     }
 }

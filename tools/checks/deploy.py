@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that the files for operators in tools/deploy/ match the server: every metric in them is one of /metrics, every
-setting is one of posternd's, every probe is a route, the unit may write to every folder that docs/ names; scripts and rules
-are well formed. Where Prometheus' promtool is installed, it tries the alerts.
+"""Checks that the files for operators in tools/deploy/ match the server: every metric in them, and in docs/, is one of
+/metrics, every setting is one of posternd's, every probe is a route, the unit may write to every folder that docs/ names;
+scripts and rules are well formed. docs/metrics.md has a row for each metric. Where Prometheus' promtool is installed, it
+tries the alerts.
 """
 import json
 import re
@@ -10,6 +11,9 @@ import subprocess
 import sys
 
 from swift_source import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+from generator.metrics import metrics_of_server  # noqa: E402
 
 DEPLOY = ROOT / "tools/deploy"
 METRIC = re.compile(r"\b(?:postern|process|rpc_server)_[a-z_]+\b")
@@ -22,6 +26,15 @@ def metrics_of(text):
     ['postern_x_total', 'rpc_server_y_seconds']
     """
     return {re.sub(r"_seconds_(bucket|sum|count)$", "_seconds", name) for name in METRIC.findall(text)}
+
+
+def metrics_named(page):
+    """The metrics that a page names whole.
+
+    >>> sorted(metrics_named('`postern_x_total`, `postern_y{kind="a"}`, `_dead`, `postern_z_…`, postern_client.py'))
+    ['postern_x_total', 'postern_y']
+    """
+    return metrics_of("".join(re.findall(r"`[a-z_]+[`{]", page)))
 
 
 def folders_made(unit):
@@ -49,17 +62,26 @@ def short_patience(unit, kubernetes):
     return faults
 
 
+def faults_of_pages(known):
+    """The metrics of docs/ that the server has not, and those that docs/metrics.md leaves out."""
+    engine = "".join(path.read_text() for path in (ROOT / "Sources/Cluster").glob("*Tables.swift"))
+    tables = set(re.findall(r"CREATE TABLE \S*(postern_[a-z_]+)", engine))
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        for metric in sorted(metrics_named(page.read_text()) - known - tables):
+            yield f"docs/{page.name}: the server has no metric {metric}"
+    for metric in sorted(known - metrics_named((ROOT / "docs/metrics.md").read_text())):
+        yield f"docs/metrics.md: {metric} is missing (tools/generate)"
+
+
 def main():
     faults = []
-    sources = "".join(path.read_text() for path in (ROOT / "Sources/Service").glob("Pro*.swift"))
-    pools = {f"postern_{pool}_pool_{what}" for pool in ("password", "signing", "outbound")
-             for what in ("queued", "running", "done_total", "refused_total", "expired_total", "waited_seconds_total")}
-    known = set(METRIC.findall(sources)) | pools
+    known = {name for name, _, _ in metrics_of_server()}
     dashboard = json.loads((DEPLOY / "grafana/postern.json").read_text())
     queries = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", []))
     for name, text in {"grafana/postern.json": queries,
                        **{f"prometheus/{file.name}": file.read_text() for file in (DEPLOY / "prometheus").iterdir()}}.items():
         faults += [f"{name}: the server has no metric {metric}" for metric in sorted(metrics_of(text) - known)]
+    faults += faults_of_pages(known)
     kubernetes = (DEPLOY / "kubernetes/postern.yaml").read_text()
     keys = set(re.findall(r'key: "([a-z_]+)"', (ROOT / "Sources/posternd/Setting.swift").read_text()))
     settings = set(re.findall(r"name: POSTERN_([A-Z_]+)", kubernetes))

@@ -8,7 +8,9 @@ extension UserDirectory {
     public func delete(
         _ uids: [Text], tenantID: Text, force: Bool, validateOnly: Bool, origin: Origin
     ) async throws -> UsersBatchDeleteResponse {
-        try await resources.answeringRepeat(ofSeveralWrites: origin, validateOnly: validateOnly, for: .removal) {
+        try await resources.answeringRepeat(
+            ofSeveralWrites: origin, validateOnly: validateOnly, for: .removal, keeping: { $0.deletesMoreThanItRefuses }
+        ) {
             try await deleteEach(uids, tenantID: tenantID, force: force, validateOnly: validateOnly, origin: origin)
         }
     }
@@ -49,6 +51,10 @@ extension UserDirectory {
 }
 
 extension UsersBatchDeleteResponse {
+    /// Whether the call made room for its answer. Deleting has no quota of bytes, so that a full tenant can delete. If
+    /// every answer were kept, a caller could store as many as it likes, with uids that do not exist.
+    fileprivate var deletesMoreThanItRefuses: Bool { Int(deletedCount) > rejections.count }
+
     fileprivate mutating func reject(_ index: Int, _ uid: Text, _ failure: Failure) {
         rejections.append(
             BatchRejection(

@@ -44,7 +44,6 @@ public struct MailedCodes: Sendable {
             let key = UserKey(settings.tenantID, seen.uid)
             let account = try resources.store.read {
                 // Before a notice to the old address is counted.
-                try $0.requireAskerStillWaits(seen, tenantID: key.tenant, now: now)
                 try $0.checkRoomForRejection(of: seen, account: key, resources.limits, now: now)
                 return try $0.account(key)
             }
@@ -161,7 +160,6 @@ extension WriteTransaction {
     ) throws -> AccountEffect {
         let key = current.key
         let (checked, changed) = try reading.applied(code, type, to: current, now: now)
-        try reading.requireAskerStillWaits(checked, tenantID: key.tenant, now: now)
         try checkUnique(changed, key: key)
         try reading.checkRoomForRejection(of: checked, account: key, limits, now: now)
         try putWayBack(wayBack, from: changed, to: current, limits: limits, now: now)
@@ -225,18 +223,6 @@ extension ReadTransaction {
     ) throws -> (code: StoredOobCode, account: Account) {
         let checked = try oobCode(code, type, tenantID: current.user.tenantID, now: now)
         return (checked, try current.applying(checked))
-    }
-
-    /// Requires of a code that an enrollment credential asked for that the credential is still good. A credential that
-    /// rests on a leaked key, or on a phone that the account has lost, must not leave a new email behind.
-    /// INVALID_OOB_CODE.
-    fileprivate func requireAskerStillWaits(_ code: StoredOobCode, tenantID: Text, now: Timestamp) throws {
-        guard !code.pendingSignInID.isEmpty else { return }
-        do {
-            _ = try pendingSignIn(code.pendingSignInID, .enrollment, tenantID: tenantID, now: now)
-        } catch is Failure {
-            throw Failure.invalidOobCode
-        }
     }
 
     /// The account of `key`, which holds an email that is another person's, and this email, which the code of

@@ -10,7 +10,20 @@ extension ReadTransaction {
             throw Failure.invalidOobCode
         }
         guard stored.isGood(at: now) else { throw Failure.expiredOobCode }
+        try requireAskerStillWaits(stored, tenantID: tenantID, now: now)
         return stored
+    }
+
+    /// Requires of a code that an enrollment credential asked for that the credential is still good. A credential that
+    /// rests on a leaked key, or on a phone that the account has lost, must not leave a new email behind.
+    /// INVALID_OOB_CODE.
+    private func requireAskerStillWaits(_ code: StoredOobCode, tenantID: Text, now: Timestamp) throws {
+        guard !code.pendingSignInID.isEmpty else { return }
+        do {
+            _ = try pendingSignIn(code.pendingSignInID, .enrollment, tenantID: tenantID, now: now)
+        } catch is Failure {
+            throw Failure.invalidOobCode
+        }
     }
 
     /// The record of a code of this type that may still be used. INVALID_OOB_CODE also for a code of another type.

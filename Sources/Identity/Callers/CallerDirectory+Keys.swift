@@ -16,7 +16,7 @@ extension CallerDirectory {
         try quotas?.check()
         let now = resources.clock.now()
         try restrictions.check(limits: resources.limits, now: now)
-        let limits = quotaLimits
+        let limits = resources.quotaLimits
         let known = try await otherAdminKeys(than: id)
         let changed: ApiKey = try await resources.store.write { transaction in
             try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
@@ -57,12 +57,13 @@ extension CallerDirectory {
         let now = resources.clock.now()
         let known = try await otherAdminKeys(than: id)
         let revoked: ApiKey = try await resources.store.write { transaction in
-            // A record of each request that changes nothing would fill a tenant beyond its bytes.
+            // Revoking has no quota of bytes. Without this, a caller could store any number of records, by revoking the
+            // same key again and again.
             if !validateOnly, let idempotency = origin.idempotency,
                 try transaction.reading.earlier(idempotency) == nil
             {
-                let known = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now).key
-                if known.revokedAtMicros != 0 { return known }
+                let key = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now).key
+                if key.revokedAtMicros != 0 { return key }
             }
             return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now)

@@ -15,7 +15,6 @@ public final class CallerDirectory: Sendable {
     public static let jwtType: Text = "postern-caller+jwt"
 
     let resources: Resources
-    let quotaLimits: QuotaLimits
     private let signers: ServiceAccountSigners
     /// The audience of caller JWTs.
     private let audience: Text
@@ -37,7 +36,6 @@ public final class CallerDirectory: Sendable {
     /// `issuer` is the project's; the audience of caller JWTs is made from it.
     public init(resources: Resources, signers: ServiceAccountSigners, issuer: Text) {
         self.resources = resources
-        self.quotaLimits = QuotaLimits(limits: resources.limits, mapByteCount: resources.store.mapByteCount)
         self.signers = signers
         self.deniedCalls = DeniedCalls(resources)
         self.uses = KeyUses(resources)

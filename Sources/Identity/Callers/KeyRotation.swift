@@ -14,7 +14,7 @@ extension CallerDirectory {
             throw Failure.invalid(.invalidDuration, field: "overlap_seconds", "must be 0 to 30 days")
         }
         let now = resources.clock.now()
-        let (secret, limits) = (Self.secret(of: id, random: resources.random), quotaLimits)
+        let (secret, limits) = (Self.secret(of: id, random: resources.random), resources.quotaLimits)
         let key = try await resources.store.write { transaction in
             var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now)
             // A caller who rotates a key gets its secret, and with it the key's rights and quotas.

@@ -9,21 +9,29 @@ import Synchronization
 /// another's. So a tenant that has thousands of streams, and changes all the time what they follow, does not keep the
 /// loop from anybody.
 public final class ChangeHub: Sendable {
+    private let store: Store
     private let loops = Mutex<[ObjectIdentifier: LoopWatches]>([:])
     let watchCount = Atomic<Int>(0)
 
     public init(of store: Store) {
+        self.store = store
         store.listen { [weak self] in self?.announce($0) }
     }
 
     /// Wakes the watches of `topics`, besides those that a commit announces. Any thread.
+    ///
+    /// It takes the locks under which a watch is added, always. So a commit whose announcement comes before a watch is
+    /// in the snapshots that begin after that watch.
     public func announce(_ topics: [ChangeTopic]) {
-        guard watchCount.load(ordering: .acquiring) > 0 else { return }
         for watches in loops.withLock({ Array($0.values) }) { watches.hear(topics) }
     }
 
-    /// Follows `topics` from now on; the watch is woken in `line`, mostly a tenant's. A caller that reads after this
-    /// call misses nothing. Call it on `loop` only, and end the watch there.
+    /// Follows `topics` from now on; the watch is woken in `line`, mostly a tenant's. Call it on `loop` only, outside
+    /// of a read, and end the watch there.
+    ///
+    /// A caller that reads after this call misses nothing: the read sees each commit whose announcement came too early
+    /// for the watch. A snapshot that reads of this loop shared (`StoreReader.beginSharing`) ends here. What the caller
+    /// read before may be older.
     public func watch(_ topics: [ChangeTopic], in line: Text, on loop: EventLoop) -> Watch {
         let watches = loops.withLock { loops in
             if let known = loops[ObjectIdentifier(loop)] { return known }
@@ -34,6 +42,7 @@ public final class ChangeHub: Sendable {
         watchCount.add(1, ordering: .acquiringAndReleasing)
         let watch = Watch(topics: topics, line: line, watches: watches, hub: self)
         watches.add(watch)
+        store.readAnew()
         return watch
     }
 

@@ -241,6 +241,8 @@ struct PreparedRejection: Sendable {
             base: page, .rejectEmail, code: Text(unchecked: code), tenantID: tenantID, continueURL: .empty)
         var stored = first
         stored.requestType = .rejectEmail
+        // This code takes an address away, so it stays good when the credential that asked for its twin is over.
+        stored.pendingSignInID = []
         stored.twinHash = OobCodes.hash(Secret(firstCode))
         self.code = Secret(code)
         self.link = Secret(link.bytes)

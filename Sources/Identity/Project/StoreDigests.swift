@@ -34,7 +34,8 @@ public final class StoreDigests: Sendable {
     }
 }
 
-/// The place of the one digest. It is free again when the work has ended, or when the call has before the work began.
+/// The place of the one digest. It is free again when the work has ended, or when the call has ended before the work
+/// began.
 private final class DigestPlace: Sendable {
     private let state = Mutex(State())
     private let giveBack: @Sendable () -> Void

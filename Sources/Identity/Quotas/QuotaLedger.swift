@@ -41,7 +41,7 @@ public final class QuotaLedger: Sendable {
     init(resources: Resources) {
         self.clock = resources.steadyClock
         self.serverClock = resources.clock
-        self.limits = QuotaLimits(limits: resources.limits, mapByteCount: resources.store.mapByteCount)
+        self.limits = resources.quotaLimits
     }
 
     /// How often each quota refused, since the start.

@@ -6,8 +6,8 @@ extension WriteTransaction {
     /// Appends refusals, adds them to their hour's counts, and deletes the tenant's oldest ones above the limit.
     ///
     /// Once all tenants together have `denialsKeptInAll`, a tenant keeps no more than it has, but at least
-    /// `denialsKeptAtLeast`. `deletesOldCounts`: whether counts may be deleted because of their age. This needs a clock
-    /// that is proven.
+    /// `denialsKeptAtLeast`. `deletesOldCounts`: whether counts may be deleted because of their age
+    /// (`Resources.mayDeleteByAge`).
     func appendDenials(_ denials: [Denial], tenantID: Text, limits: Limits, deletesOldCounts: Bool) throws {
         let headKey = TenantPrefix(tenantID)
         var head = try get(Tables.denialHeads, headKey) ?? StoredDenialHead(lastSequence: 0, firstSequence: 1)

@@ -158,13 +158,13 @@ public actor Tenant {
     private func write(_ denials: [Denial]) async {
         let tenantID = tenantID
         let limits = resources.limits
-        let isTimeProven = resources.time.isProven && resources.store.journalStatus?.isClockWrong != true
+        let mayDeleteByAge = resources.mayDeleteByAge
         do {
             try await resources.store.write(for: .session) { transaction in
                 // Once the tenant's rows are purged, nothing would remove a new one again.
                 guard try transaction.reading.isLiveTenant(tenantID) else { return }
                 try transaction.appendDenials(
-                    denials, tenantID: tenantID, limits: limits, deletesOldCounts: isTimeProven)
+                    denials, tenantID: tenantID, limits: limits, deletesOldCounts: mayDeleteByAge)
             }
         } catch {
             resources.log.error(

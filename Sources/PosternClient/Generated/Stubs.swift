@@ -964,7 +964,7 @@ public struct AccountsClient: Sendable {
     ///
     /// Checks in order: OPERATION_NOT_ALLOWED, MISSING_SESSION_INFO, MISSING_VERIFICATION_CODE, or with a temporary proof
     /// MISSING_PHONE_NUMBER; with id_token CREDENTIAL_TOO_OLD_LOGIN_AGAIN (an anonymous user is exempt, unless an email is
-    /// proved or a custom token entered the account); then
+    /// proved or was set by an admin, or a custom token entered the account); then
     /// INVALID_SESSION_INFO, SESSION_EXPIRED (five minutes are over, or five codes were wrong), INVALID_CODE,
     /// INVALID_TEMPORARY_PROOF, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the number has no account, and end users may
     /// not sign up). With id_token: PROVIDER_ALREADY_LINKED, and CREDENTIAL_ALREADY_IN_USE with metadata `detail` =
@@ -1292,8 +1292,8 @@ public struct UsersClient: Sendable {
     }
 
     /// Deletes users with all their sessions. Each user is deleted or listed with a reason: NAMED_TWICE, USER_NOT_FOUND,
-    /// and without `force` USER_NOT_DISABLED. If a call ended early, or had no idempotency-key, its repeat lists the users
-    /// that it deleted before with USER_NOT_FOUND. Refusals: TOO_MANY_ITEMS.
+    /// and without `force` USER_NOT_DISABLED. If a call ended early, had no idempotency-key, or refused as many users as
+    /// it deleted, its repeat lists the deleted users with USER_NOT_FOUND. Refusals: TOO_MANY_ITEMS.
     public func batchDelete(_ request: UsersBatchDeleteRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersBatchDeleteResponse
     {

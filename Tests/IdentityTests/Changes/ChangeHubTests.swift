@@ -1,7 +1,9 @@
 import Base
 import Identity
+import Messages
 import Reactor
 import Store
+import Synchronization
 import TestSupport
 import Testing
 
@@ -34,6 +36,38 @@ import Testing
         let counts = Dictionary(grouping: wakes, by: \.watch).mapValues(\.count)
         #expect(counts.count == Self.watchCount + 1)
         try Self.expectFairTurns(wakes)
+    }
+
+    /// Also where the reads of the watch's loop share a snapshot.
+    @Test func aReadBehindAWatchSeesWhatWasCommittedBeforeTheWatch() throws {
+        try withTemporaryStore(tables: Tables.all) { store in
+            let hub = ChangeHub(of: store)
+            let loop = EventLoop(name: "test-loop")
+            loop.start()
+            defer { Self.end(loop) }
+            let seen = Mutex<[Snapshot]>([])
+            let done = Semaphore()
+            loop.run {
+                defer { done.signal() }
+                func look() {
+                    guard let snapshot = try? store.read({ $0.snapshot }) else { return }
+                    seen.withLock { $0.append(snapshot) }
+                }
+                guard let reader = try? store.reader() else { return }
+                reader.beginSharing()
+                look()
+                _ = try? store.writeBlocking { try $0.put(Tables.users, UserKey("", "ada"), StoredUser()) }
+                look()
+                let watch = hub.watch([Self.topic("calm")], in: "calm", on: loop)
+                look()
+                watch.end()
+                reader.endSharing()
+            }
+            done.wait()
+            let snapshots = seen.withLock { $0 }
+            try #require(snapshots.count == 3)
+            #expect(snapshots[0] == snapshots[1] && snapshots[1] < snapshots[2])
+        }
     }
 
     private struct Wake {

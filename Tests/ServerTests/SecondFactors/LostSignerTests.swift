@@ -82,7 +82,11 @@ import Testing
             expectRefusal("INVALID_ID_TOKEN") { _ = try client.lookup(credential) }
             expectRefusal("INVALID_ID_TOKEN") { _ = try client.startApp(credential) }
             expectRefusal("INVALID_ID_TOKEN") { _ = try client.finalize(started, app.code(server), credential) }
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.checkOob(mail.code) }
             expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(mail.code) }
+            // Who reads the mailbox can still say "this was not me".
+            let rejected = try client.checkOob(mail.notMeCode)
+            #expect(rejected.requestType == .rejectEmail)
             let user = try client.get(uid)
             #expect(user.email == Self.email && user.secondFactors.isEmpty)
         }

@@ -25,7 +25,7 @@ enum AuditWatchEvents: ServerStreamMethod {
         let newest = try store.read { try $0.newestEventSequence(tenantID: tenantID) }
         var last = request.afterSequence == 0 ? newest : UInt64(clamping: request.afterSequence)
         guard last <= newest else { throw Failure.beyondLogEnd }
-        // The watch begins before the first read, so that no event between the two is missed.
+        // The watch begins before the log is read, so that no event between the two is missed.
         let watch = call.watch([.events(tenantID), .tenant(tenantID)], on: replies.loop)
         defer { watch.end() }
         let bounds = PageBounds(itemMax: batchMax, byteMax: batchByteMax, limits: call.limits)

@@ -21,7 +21,7 @@ enum TenantsWatchDenials: ServerStreamMethod {
         let newest = try store.read { try $0.lastDenialSequence(tenantID: tenantID) }
         var last = request.afterSequence == 0 ? newest : request.afterSequence
         guard last <= newest else { throw Failure.beyondLogEnd }
-        // The watch begins before the first read, so that no refusal between the two is missed.
+        // The watch begins before the refusals are read, so that none between the two is missed.
         let watch = call.watch([.denials(tenantID), .tenant(tenantID)], on: replies.loop)
         defer { watch.end() }
         var mayBeBehind = true
