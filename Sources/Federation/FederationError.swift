@@ -2,7 +2,8 @@
 public enum FederationError: Error, Sendable, Equatable {
     /// The flaw of an ID token. The caller gets the raw value as `detail`.
     public enum Flaw: String, Sendable, CaseIterable {
-        /// The token is not a JWT in the form of RFC 7515, is too long, or has claims that are no JSON object.
+        /// The token is not a JWT in the form of RFC 7515, is too long, has claims that are no JSON object, or is
+        /// another kind of token than an ID token.
         case malformed = "MALFORMED"
         /// No key of the provider has this id and algorithm.
         case unknownKey = "UNKNOWN_KEY"

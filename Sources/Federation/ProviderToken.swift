@@ -24,8 +24,18 @@ struct ProviderToken: Sendable {
         guard let jwt, let claims = try? JSONValue(parsing: jwt.payload), claims.object != nil else {
             throw .flawed(.malformed)
         }
+        guard Self.mayBeIDToken(jwt.type, claims) else { throw .flawed(.malformed) }
         self.jwt = jwt
         self.claims = claims
+    }
+
+    /// Whether this is none of the other JWTs that a provider signs with the same keys and often for the same audience.
+    ///
+    /// A type that ends in "+jwt" names another kind (RFC 8725 §3.11): an access token (`at+jwt`), a logout token. ID
+    /// tokens have no such type. Logout tokens and other security events without a type have `events` (RFC 8417 §2.2).
+    private static func mayBeIDToken(_ type: Text?, _ claims: JSONValue) -> Bool {
+        let isAnotherKind = type?.bytes.lowercasedASCII.suffix(4).elementsEqual("+jwt".utf8) ?? false
+        return !isAnotherKind && claims.member("events")?.object == nil
     }
 
     /// The places of the keys that may have signed it. UNKNOWN_KEY if there is none.
@@ -57,7 +67,9 @@ struct ProviderToken: Sendable {
         _ configuration: ProviderConfiguration, nonce: Text, isFromProvider: Bool, now: Timestamp
     ) throws(FederationError) {
         guard isIssued(by: configuration) else { throw .flawed(.wrongIssuer) }
-        guard isMeant(for: configuration.audiences) else { throw .flawed(.wrongAudience) }
+        guard isMeant(for: configuration.audiences), wasAskedFor(by: configuration.audiences) else {
+            throw .flawed(.wrongAudience)
+        }
         guard let expiresAt = Self.time(claims.member("exp")), now < expiresAt + Self.leeway else {
             throw .flawed(.expired)
         }
@@ -114,6 +126,24 @@ struct ProviderToken: Sendable {
             return audiences.contains(party)
         default: return false
         }
+    }
+
+    /// Whether the client that asked for the token (`azp`) is one of the audiences, where the token names it.
+    ///
+    /// An application that has an API gets access tokens whose audience it is, signed as ID tokens are (Microsoft,
+    /// Keycloak). Another application that may use this API asked for them, and must not sign in as the user. Only
+    /// Google names another client in ID tokens: the Android application that asked for the web application's token.
+    private func wasAskedFor(by audiences: [Text]) -> Bool {
+        switch claims.member("azp") {
+        case nil, .null: true
+        case .string(let party): audiences.contains(party) || isGoogles
+        default: false
+        }
+    }
+
+    private var isGoogles: Bool {
+        let issuer = claims.member("iss")?.text
+        return issuer == "https://accounts.google.com" || issuer == "accounts.google.com"
     }
 
     /// Whether the claim is the SHA-256 of the nonce in hex, or with `mayBeItself` the nonce. Apple's and Firebase's

@@ -21,6 +21,16 @@ enum HTTPHead {
         }
     }
 
+    /// Whether a line says that the body is coded for the transfer in another way than in chunks (RFC 9112 §6.1). The
+    /// requests ask for no other coding.
+    static func namesForeignCoding(_ line: UnsafeRawBufferPointer) -> Bool {
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")),
+            trimmed(line[..<colon].lowercasedASCII[...]).elementsEqual("transfer-encoding".utf8)
+        else { return false }
+        let coding = trimmed(line[(colon + 1)...].lowercasedASCII[...])
+        return !coding.elementsEqual("chunked".utf8) && !coding.elementsEqual("identity".utf8)
+    }
+
     /// The lifetime that Cache-Control states (RFC 9111 §5.2.2). A quoted or malformed number is ignored.
     static func maxAge(_ value: ArraySlice<UInt8>) -> Duration? {
         var found: Duration?

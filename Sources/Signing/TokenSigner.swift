@@ -182,9 +182,14 @@ public actor TokenSigner {
     }
 
     /// Takes 2 ms and more for RSA. After a change of the keys, all writes wait for it.
+    ///
+    /// The id has to be the key's own. Other secrets are sealed with an id alone, too, and an import chooses them:
+    /// without this, such a secret in a key's place would be a key that somebody else has.
     private nonisolated func read(_ stored: StoredSigningKey) throws -> SigningKey {
         keysRead.add()
-        return try SigningKey(der: sealing.open(stored.sealedPrivateKey, context: stored.keyID.bytes))
+        let key = try SigningKey(der: sealing.open(stored.sealedPrivateKey, context: stored.keyID.bytes))
+        guard key.publicKey.keyID == stored.keyID else { throw CryptoError.notAuthentic }
+        return key
     }
 
     /// For the test of a key that somebody else has.

@@ -54,7 +54,7 @@ import Testing
             ("exp", .integer(.max), nil), ("iat", 1_800_000_060, nil), ("iat", 1_800_000_061, .notYetValid),
             ("iat", nil, .notYetValid), ("iat", true, .notYetValid), ("nbf", 1_800_000_060, nil),
             ("nbf", 1_800_000_061, .notYetValid), ("nbf", "x", .notYetValid), ("sub", nil, .missingSubject),
-            ("sub", "", .missingSubject), ("sub", 7, .missingSubject), ("azp", "client-2", nil),
+            ("sub", "", .missingSubject), ("sub", 7, .missingSubject), ("azp", "client-2", .wrongAudience),
         ] as [(Text, JSONValue?, FederationError.Flaw?)])
     func aClaimIsChecked(_ name: Text, _ value: JSONValue?, _ flaw: FederationError.Flaw?) async throws {
         try await withFederation { fixture in

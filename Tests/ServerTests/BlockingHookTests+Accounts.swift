@@ -134,6 +134,32 @@ extension BlockingHookTests {
         }
     }
 
+    /// Whoever has the user's mailbox or provider account has not shown the second factor. The account must not keep
+    /// the identity for the day on which an admin enables it again.
+    @Test func whomAHookDisablesBeforeTheSecondFactorIsOnlyDisabled() async throws {
+        try await Self.run { scene in
+            let client = scene.identity
+            try client.setFactors(.enabled)
+            let user = try client.appUser("ada@gmail.com")
+            let before = try client.get(user.uid)
+            try scene.update(["before_sign_in"])
+            scene.script.set("before_sign_in", #"{"allow":true,"disabled":true,"display_name":"By hook"}"#)
+            expectRefusal("USER_DISABLED") { _ = try client.signIn(.google()) }
+            let after = try client.get(user.uid)
+            #expect(after.disabled && after.providers.map(\.providerID) == before.providers.map(\.providerID))
+            #expect(after.displayName == before.displayName && after.photoURL == before.photoURL)
+            let refused = failure { _ = try client.refresh(user.tokens.refreshToken) }
+            #expect(["USER_DISABLED", "TOKEN_EXPIRED"].contains(refused.reason))
+            // Enabled again, the account asks for the factor that it had.
+            try client.update(user.uid, ["disabled"]) { $0.disabled = false }
+            scene.script.set("before_sign_in", #"{"allow":true}"#)
+            let pending = try client.pending { _ = try client.signIn(.google()) }
+            let done = try client.finish(pending, user)
+            let providers = done.user?.providers.map(\.providerID) ?? []
+            #expect(done.user?.uid == user.uid && providers.contains("google.com"))
+        }
+    }
+
     @Test func aHooksClaimsStayWhenEnrollingASecondFactorFinishesTheSignIn() async throws {
         try await Self.run { scene in
             let client = scene.identity

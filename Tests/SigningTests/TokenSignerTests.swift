@@ -14,6 +14,7 @@ import Testing
     private let clock = ManualClock(startingAt: Timestamp(seconds: 1_800_000_000))
     private let sealing = SealingKey(Secret([UInt8](repeating: 7, count: 32)))
     private let events = KeyEvents()
+    private static let other = SigningKey.generate(.edDSA)
 
     /// Runs `body` with a fresh signer over the store in `directory`.
     private func withSigner<Result>(
@@ -104,6 +105,28 @@ import Testing
             try await withSigner(at: directory, sealing: other) { signer in
                 await #expect(throws: CryptoError.self) {
                     try await signer.start(algorithm: .es256, record: events.record)
+                }
+                #expect(signer.published.current.entries.isEmpty)
+            }
+        }
+    }
+
+    /// A key that somebody imported as a secret of password hashes is sealed under an id as well, which is not a key's.
+    @Test func `A private key under an id that is not its own is refused`() async throws {
+        try await withTemporaryDirectory { directory in
+            try await withSigner(at: directory) { try await $0.start(algorithm: .edDSA, record: events.record) }
+            let id: Text = "AAAAAAAAAAAAAAAAAAAAAA"
+            let sealed = try sealing.seal(Self.other.exportDER(), context: id.bytes, random: .system)
+            let store = try openTestStore(at: directory, tables: SigningTables.all)
+            try await store.write { transaction in
+                let stored = StoredSigningKey(
+                    keyID: id, algorithm: "EdDSA", sealedPrivateKey: sealed, tokenUse: .idToken, sequence: 2)
+                try transaction.put(SigningTables.keys, TextKey(id), stored)
+            }
+            close(store)
+            try await withSigner(at: directory) { signer in
+                await #expect(throws: CryptoError.notAuthentic) {
+                    try await signer.start(algorithm: .edDSA, record: events.record)
                 }
                 #expect(signer.published.current.entries.isEmpty)
             }

@@ -128,6 +128,30 @@ import Testing
         }
     }
 
+    /// A file in a directory where others write can change between the check and the restore. Each page of an older
+    /// backup of the same store is sound by itself.
+    @Test func `A file that changes after it was opened is not unpacked`() throws {
+        try withTemporaryDirectory { directory in
+            let whole = try withTemporaryStore(tables: [Self.rows.declaration]) { store in
+                try Self.put(0..<100, into: store)
+                return try Self.backup(of: store)
+            }
+            let path = directory + "/backup"
+            let dataStart = 16 + Int(whole[8..<16].reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+            for place in [16, dataStart, whole.count - 73] {
+                writeFile(path, whole)
+                let file = try Self.open(path)
+                let output = Glibc.open(path, O_WRONLY)
+                let byte = [whole[place] ^ 1]
+                #expect(pwrite(output, byte, 1, off_t(place)) == 1)
+                Glibc.close(output)
+                #expect(throws: BackupError.altered, "byte \(place)") {
+                    try file.unpack(to: directory + "/copy-\(place)")
+                }
+            }
+        }
+    }
+
     @Test func `Another master key and a newer form are told apart from damage`() throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/backup"

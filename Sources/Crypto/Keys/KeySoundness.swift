@@ -2,13 +2,15 @@
 
 import Base
 import COpenSSL
+import CSodium
 
 /// How thoroughly a key from outside is checked before it is used.
 public enum KeyCheck: Sendable {
     /// The quick tests, and whether an RSA modulus is a prime: 2 ms for 2048 bits, 60 ms for 4096.
     case thorough
-    /// Tests sizes, exponent, small factors, the known weak generator, the point on its curve: some microseconds. For
-    /// keys that, if weak, harm only their own issuer, and for keys that were checked thoroughly before.
+    /// Tests sizes, exponent, small factors, the known weak generator, the point on its curve: some microseconds, for
+    /// Ed25519 a tenth of a millisecond. For keys that, if weak, harm only their own issuer, and for keys that were
+    /// checked thoroughly before.
     case quick
 }
 
@@ -17,8 +19,8 @@ enum KeySoundness {
     /// an attack.
     static let rsaBitsRange = 2048...4096
 
-    /// Throws `outOfRange` (size, exponent) or `unsoundKey` (point not on the curve, small factors, made by the
-    /// generator of CVE-2017-15361, and for a thorough check a prime modulus).
+    /// Throws `outOfRange` (size, exponent) or `unsoundKey` (point not on the curve or of small order, small factors,
+    /// made by the generator of CVE-2017-15361, and for a thorough check a prime modulus).
     static func check(
         _ key: KeyHandle, _ algorithm: SigningAlgorithm, _ thoroughness: KeyCheck = .thorough
     ) throws(CryptoError) {
@@ -34,6 +36,8 @@ enum KeySoundness {
             // OpenSSL 3.0 has no quick check of RSA keys: EVP_PKEY_public_check_quick(3) tests for primes as well.
             if thoroughness == .quick { return }
         }
+        // OpenSSL takes any 32 bytes for an Ed25519 key.
+        if algorithm == .edDSA, case .ed25519(let x) = try key.jwk(.edDSA), !isOfEd25519(x) { throw .unsoundKey }
         guard let context = EVP_PKEY_CTX_new_from_pkey(nil, key.pointer, nil) else {
             OpenSSL.fail("EVP_PKEY_CTX_new_from_pkey")
         }
@@ -41,6 +45,14 @@ enum KeySoundness {
         let isSound = EVP_PKEY_public_check(context) == 1
         ERR_clear_error()
         guard isSound else { throw .unsoundKey }
+    }
+
+    /// Whether the bytes are a point of the curve's large subgroup, in its one spelling. The others are no points, or
+    /// are of small order or have a part of small order. Under a key of small order anybody can sign anything, and no
+    /// private key makes the others (RFC 8032 §5.1.5).
+    static func isOfEd25519(_ x: [UInt8]) -> Bool {
+        Sodium.start
+        return x.count == 32 && crypto_core_ed25519_is_valid_point(x) == 1
     }
 
     static func hasSmallFactor(modulus: [UInt8]) -> Bool {

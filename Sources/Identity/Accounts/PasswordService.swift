@@ -129,8 +129,7 @@ public final class PasswordService: Sendable {
 
     /// Seals an import's signer key. Returns the id by which the imported hashes name it.
     func signerKeyRecord(_ signerKey: Secret) throws -> (id: Text, record: StoredHashSecret) {
-        let digest = signerKey.withBytes { Digest.sha256($0) }
-        let id = Text(unchecked: Base64.url.encode(digest.prefix(16)))
+        let id = Self.id(ofSignerKey: signerKey)
         return (id, StoredHashSecret(sealed: try sealing.seal(signerKey, context: id.bytes, random: random)))
     }
 
@@ -138,7 +137,14 @@ public final class PasswordService: Sendable {
         guard let record = try store.read({ try $0.get(Tables.hashSecrets, TenantHashKey(tenantID, id.bytes)) }) else {
             throw Failure(.corruptPasswordHash, "The signer key of an imported password is missing.")
         }
-        return try sealing.open(record.sealed, context: id.bytes)
+        let signerKey = try sealing.open(record.sealed, context: id.bytes)
+        // Signing keys are sealed with an id alone, too: their ids are made of other bytes.
+        guard Self.id(ofSignerKey: signerKey) == id else { throw CryptoError.notAuthentic }
+        return signerKey
+    }
+
+    private static func id(ofSignerKey signerKey: Secret) -> Text {
+        Text(unchecked: Base64.url.encode(signerKey.withBytes { Digest.sha256($0) }.prefix(16)))
     }
 
     /// Runs between two hashes, so that no hash begins when nobody waits for it any more.

@@ -14,8 +14,9 @@ public struct PendingCredentials: Sendable {
     private let seal: ProofSeal<SealedPendingCredential>
     private let random: RandomSource
 
-    public init(sealing: SealingKey, random: RandomSource) {
-        self.seal = ProofSeal(sealing: sealing, random: random)
+    /// `epoch` is the store's.
+    public init(sealing: SealingKey, random: RandomSource, epoch: [UInt8]) {
+        self.seal = ProofSeal(sealing: sealing, random: random, epoch: epoch)
         self.random = random
     }
 

@@ -15,13 +15,18 @@ protocol SealedProof: Message {
 }
 
 /// Seals proofs of one kind, and opens them. Any thread.
+///
+/// The seal is bound to the store's epoch. A restored store has forgotten which proofs were used since its backup, so
+/// none from before the restore is good in it. Nor is a proof of one restored copy good in another one.
 struct ProofSeal<Content: SealedProof>: Sendable {
     let sealing: SealingKey
     let random: RandomSource
+    /// `Store.epoch()`
+    let epoch: [UInt8]
 
     /// The proof as the application holds it: base64url.
     func token(_ content: Content) throws -> Text {
-        let context = Self.context(content.tenantID)
+        let context = context(content.tenantID)
         return Text(
             unchecked: Base64.url.encode(
                 try sealing.seal(Secret(content.encoded()), context: context, random: random)))
@@ -31,7 +36,7 @@ struct ProofSeal<Content: SealedProof>: Sendable {
     /// other bytes.
     func content(of token: some Collection<UInt8>, tenantID: Text, now: Timestamp) -> Content? {
         guard let sealed = Base64.url.decode(token),
-            let opened = try? sealing.open(sealed, context: Self.context(tenantID)),
+            let opened = try? sealing.open(sealed, context: context(tenantID)),
             let content = try? opened.withBytes({ try Content(decoding: $0) }), content.tenantID == tenantID
         else { return nil }
         let end = Timestamp(microseconds: content.expiresAtMicros)
@@ -39,7 +44,11 @@ struct ProofSeal<Content: SealedProof>: Sendable {
         return content
     }
 
-    private static func context(_ tenantID: Text) -> [UInt8] { [UInt8](Content.kind.utf8) + [0] + tenantID.bytes }
+    /// No tenant's id has a zero byte. The context has no epoch in a store that was never restored: servers before this
+    /// one sealed without it.
+    private func context(_ tenantID: Text) -> [UInt8] {
+        [UInt8](Content.kind.utf8) + [0] + tenantID.bytes + (epoch.isEmpty ? [] : [0] + epoch)
+    }
 }
 
 extension WriteTransaction {

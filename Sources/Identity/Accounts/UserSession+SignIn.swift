@@ -23,7 +23,8 @@ extension UserSession {
     /// sign-in is finished; a code that the credential used up stays used up.
     ///
     /// `hooks`: the changes to the account that the tenant's hooks ask for. If they disable the user, the account is
-    /// created or changed, and the user is refused with USER_DISABLED.
+    /// created or changed, and the user is refused with USER_DISABLED. An account whose second factor was not shown is
+    /// disabled and not changed otherwise.
     func signIn(
         _ first: FirstFactor, hooks: HookAnswer = HookAnswer(), _ request: EndUserRequest,
         confirming confirm: @escaping AccountConfirmation = { _, _ in },
@@ -41,11 +42,12 @@ extension UserSession {
                     let decided = try transaction.decideSignIn(
                         to: key, settings: settings, present: present, confirm
                     ) { try decide($0, $1).changed(by: hooks) }
+                    let step = SecondFactorStep.decide(for: decided.effect.account, after: first, settings: present)
                     if hooks.isDisabled {
-                        _ = try transaction.apply(decided, address: nil, origin: origin, now: now)
+                        _ = try transaction.apply(decided.disabling(at: step), address: nil, origin: origin, now: now)
                         return .refused(.userDisabled)
                     }
-                    switch SecondFactorStep.decide(for: decided.effect.account, after: first, settings: present) {
+                    switch step {
                     case .waits(let kind):
                         return .waits(
                             try transaction.wait(

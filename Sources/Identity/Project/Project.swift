@@ -117,9 +117,9 @@ public final class Project: Sendable {
             pool: pools.password, store: resources.store, sealing: sealing, random: resources.random,
             profile: configuration.passwordProfile)
         self.providers = IdentityProviders(resources: resources, sealing: sealing, http: http)
-        self.pendingCredentials = PendingCredentials(sealing: sealing, random: resources.random)
+        self.pendingCredentials = PendingCredentials(sealing: sealing, random: resources.random, epoch: epoch)
         self.verificationCodes = VerificationCodes(
-            resources: resources, masterKey: masterKey, outbox: mail.sms, mailer: mail.mailer, quotas: tenants.quotas)
+            resources, masterKey, epoch: epoch, outbox: mail.sms, mailer: mail.mailer, quotas: tenants.quotas)
         self.hookConfigs = HookConfigs(resources: resources, sealing: sealing)
         self.guesses = GuessThrottle(masterKey: masterKey, resources: resources, loop: loop)
         self.signIns = SignInPipeline(

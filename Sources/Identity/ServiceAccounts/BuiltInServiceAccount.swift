@@ -64,6 +64,7 @@ final class BuiltInServiceAccount: Sendable {
         if let known = opened.withLock({ $0 }), known.publicKey.keyID == keyID { return known }
         let der = try sealing.open(stored.sealedPrivateKey, context: Self.context(keyID))
         let key = try SigningKey(der: der)
+        guard key.publicKey.keyID == keyID else { throw CryptoError.notAuthentic }
         opened.withLock { $0 = key }
         return key
     }

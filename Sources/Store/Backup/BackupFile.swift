@@ -36,6 +36,8 @@ public final class BackupFile: Sendable {
     public let dataByteCount: UInt64
     private let file: Int32
     private let dataOffset: UInt64
+    /// SHA-256 of everything before the trailer, as the HMAC confirms it.
+    private let digest: [UInt8]
     private static let chunkByteCount: UInt64 = 1 << 20
 
     /// Reads the whole file. `masterKeyID` and `key` are the store's.
@@ -55,7 +57,7 @@ public final class BackupFile: Sendable {
             guard header.masterKeyID == masterKeyID else { throw .otherMasterKey }
             guard key.isValid(tag: Array(trailer[(8 + Digest.byteCount)...]), of: digest) else { throw .altered }
             (self.header, self.dataByteCount) = (header, dataByteCount)
-            (self.file, self.dataOffset) = (file, dataOffset)
+            (self.file, self.dataOffset, self.digest) = (file, dataOffset, digest)
         } catch {
             close(file)
             throw error
@@ -64,15 +66,20 @@ public final class BackupFile: Sendable {
 
     deinit { close(file) }
 
-    /// Writes the data file to `path`, where there must be nothing yet, and syncs it.
+    /// Writes the data file to `path`, where there must be nothing yet, and syncs it. `altered` if the backup is not
+    /// what it was when it was opened: it may be where others write, and it is read a second time here.
     public func unpack(to path: String) throws(BackupError) {
         let output = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard output >= 0 else { throw .file(call: "create", code: errno) }
         defer { close(output) }
+        var digest = RunningDigest()
+        // A few KiB: the header has at most `BackupFormat.headerByteCountMax` bytes.
+        digest.update(try Self.bytes(of: file, at: 0, count: dataOffset))
         var offset = dataOffset
         let end = dataOffset + dataByteCount
         while offset < end {
             let chunk = try Self.bytes(of: file, at: offset, count: min(end - offset, Self.chunkByteCount))
+            digest.update(chunk)
             do {
                 try PrivateFile.writeAll(chunk, to: output, path: path)
             } catch {
@@ -80,6 +87,7 @@ public final class BackupFile: Sendable {
             }
             offset += UInt64(chunk.count)
         }
+        guard digest.finish() == self.digest else { throw .altered }
         guard fsync(output) == 0 else { throw .file(call: "fsync", code: errno) }
     }
 }

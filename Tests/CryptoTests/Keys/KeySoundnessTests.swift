@@ -105,6 +105,27 @@ import Testing
         #expect(error(.ed25519(x: zero + [0])) == .malformed)
     }
 
+    /// Under the first of these keys, `[1] + 63 zeros` would be a signature of any message.
+    @Test(arguments: [
+        "0100000000000000000000000000000000000000000000000000000000000000",
+        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "0000000000000000000000000000000000000000000000000000000000000080",
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa",
+        "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "0200000000000000000000000000000000000000000000000000000000000000",
+    ]) func anEd25519KeyUnderWhichAnybodySignsIsRefused(point: String) throws {
+        for check in [KeyCheck.thorough, .quick] {
+            #expect(throws: CryptoError.unsoundKey) {
+                try VerificationKey(jwk: .ed25519(x: hex(point)), check: check)
+            }
+        }
+        #expect(error(RFCKeys.ed25519) == nil)
+    }
+
     @Test func otherKindsOfKeysAreUnsupported() throws {
         // id-X25519; id-ecPublicKey on secp256k1 with its generator.
         let nine = [UInt8](repeating: 9, count: 32)

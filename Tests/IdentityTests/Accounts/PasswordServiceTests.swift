@@ -1,5 +1,6 @@
 import Base
 import Crypto
+import Messages
 import Reactor
 import Rules
 import Store
@@ -42,6 +43,31 @@ import Testing
     @Test func noHashIsBegunAfterTheDeadline() async throws {
         let (count, reason) = try await hashCount { .now.advanced(by: .milliseconds(30)) }
         #expect(count <= 1 && reason == "DEADLINE_EXCEEDED")
+    }
+}
+
+@Suite struct SignerKeyTests {
+    /// Other keys are sealed with an id alone, too.
+    @Test func `A signer key under an id that is not its own is refused`() async throws {
+        try await withFixture { fixture in
+            try await fixture.makeTenant()
+            let sealing = MasterKey.generate(random: .system).sealing
+            let pool = WorkerPool(name: "hash", workers: 1, queueMax: 1, queueMaxPerTenant: 1)
+            defer { end(pool) }
+            let passwords = PasswordService(
+                pool: pool, store: fixture.store, sealing: sealing, random: .system, profile: .cheap)
+            let key = Secret("the old system's")
+            let (id, record) = try passwords.signerKeyRecord(key)
+            let otherID = Text("AAAAAAAAAAAAAAAAAAAAAA")
+            let other = StoredHashSecret(sealed: try sealing.seal(key, context: otherID.bytes, random: .system))
+            try await fixture.store.write { transaction in
+                try transaction.put(Tables.hashSecrets, TenantHashKey("acme", id.bytes), record)
+                try transaction.put(Tables.hashSecrets, TenantHashKey("acme", otherID.bytes), other)
+            }
+            let read = try passwords.signerKey(id, tenantID: "acme")
+            #expect(read == key)
+            #expect(throws: CryptoError.notAuthentic) { try passwords.signerKey(otherID, tenantID: "acme") }
+        }
     }
 }
 

@@ -25,19 +25,35 @@ import Testing
     }
 
     private static func open(_ token: Text, tenantID: Text = "acme") -> SealedPendingCredential? {
-        ProofSeal<SealedPendingCredential>(sealing: key, random: .system)
+        ProofSeal<SealedPendingCredential>(sealing: key, random: .system, epoch: [])
             .content(of: token.bytes, tenantID: tenantID, now: now)
     }
 
     @Test func `The form of both kinds stays as it is`() throws {
         let temporary = SealedTemporaryProof(
             tenantID: "acme", phoneNumber: "+4930", expiresAtMicros: (Self.now + .minutes(1)).microseconds)
-        let seal = ProofSeal<SealedTemporaryProof>(sealing: Self.key, random: .system)
+        let seal = ProofSeal<SealedTemporaryProof>(sealing: Self.key, random: .system, epoch: [])
         let token = try Self.proof("temporary proof", temporary)
         #expect(seal.content(of: token.bytes, tenantID: "acme", now: Self.now) == temporary)
         #expect(seal.content(of: try seal.token(temporary).bytes, tenantID: "acme", now: Self.now) == temporary)
         #expect(Self.open(try Self.pending(endsAfter: .minutes(1)))?.rawID == "1")
         #expect(Self.open(token) == nil, "of the other kind")
+    }
+
+    /// The restored store does not know which proofs were used after its backup, and nor does a copy of the store that
+    /// was restored elsewhere.
+    @Test func `A proof from before a restore is void in the restored store`() throws {
+        let content = SealedTemporaryProof(
+            tenantID: "acme", phoneNumber: "+4930", expiresAtMicros: (Self.now + .minutes(1)).microseconds)
+        let epochs: [[UInt8]] = [[], [UInt8](repeating: 1, count: 16), [UInt8](repeating: 2, count: 16)]
+        let seals = epochs.map { ProofSeal<SealedTemporaryProof>(sealing: Self.key, random: .system, epoch: $0) }
+        for (index, seal) in seals.enumerated() {
+            let token = try seal.token(content)
+            for (other, opening) in seals.enumerated() {
+                let opened = opening.content(of: token.bytes, tenantID: "acme", now: Self.now)
+                #expect((opened == content) == (index == other), "\(index), \(other)")
+            }
+        }
     }
 
     @Test func `A proof is for one tenant and a short time`() throws {

@@ -173,10 +173,10 @@ def _key(jwk: Dict[str, str]) -> Tuple[str, Any]:
         return decoded
 
     if jwk["kty"] == "RSA":
-        modulus = number("n")
-        if modulus.bit_length() < 2048 or modulus.bit_length() > 8192:
+        modulus, exponent = number("n"), number("e")
+        if not 2048 <= modulus.bit_length() <= 4096 or not 65537 <= exponent < 1 << 32 or exponent % 2 == 0:
             raise ValueError("size")
-        return "RS256", rsa.RSAPublicNumbers(number("e"), modulus).public_key()
+        return "RS256", rsa.RSAPublicNumbers(exponent, modulus).public_key()
     if jwk["kty"] == "EC" and jwk["crv"] == "P-256":
         return "ES256", ec.EllipticCurvePublicNumbers(number("x"), number("y"), ec.SECP256R1()).public_key()
     if jwk["kty"] == "OKP" and jwk["crv"] == "Ed25519":

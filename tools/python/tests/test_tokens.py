@@ -106,6 +106,12 @@ class TokenTests(unittest.TestCase):
         # A key's `alg` must fit the kind of key; otherwise the key is left out.
         self.assertEqual(KeySet(json.dumps({"keys": [{**signer.jwk, "alg": "RS256"}]}).encode()).key_ids, [])
 
+    def test_rsa_keys_that_the_server_would_not_use_are_left_out(self):
+        jwk = Signer("RS256").jwk
+        for changes in ({"e": "Aw"}, {"e": "AQ"}, {"e": "AQAC"}, {"e": "AQAAAAE"}, {"n": b64(b"\xc1" * 513)}):
+            self.assertEqual(KeySet(json.dumps({"keys": [{**jwk, **changes}]}).encode()).key_ids, [], changes)
+        self.assertEqual(KeySet(json.dumps({"keys": [jwk]}).encode()).key_ids, ["k1"])
+
     def test_claims_have_to_be_there_and_of_their_type(self):
         names = ("iss", "aud", "auth_time", "user_id", "sub", "iat", "exp", "sid", "gen", "firebase")
         for name in names:

@@ -11,7 +11,10 @@ import Store
 struct TemporaryProofs: Sendable {
     private let seal: ProofSeal<SealedTemporaryProof>
 
-    init(sealing: SealingKey, random: RandomSource) { self.seal = ProofSeal(sealing: sealing, random: random) }
+    /// `epoch` is the store's.
+    init(sealing: SealingKey, random: RandomSource, epoch: [UInt8]) {
+        self.seal = ProofSeal(sealing: sealing, random: random, epoch: epoch)
+    }
 
     /// A proof that is refused again keeps its end: a refusal does not extend it.
     func token(for proved: ProvedNumber, tenantID: Text, now: Timestamp) throws -> Text {

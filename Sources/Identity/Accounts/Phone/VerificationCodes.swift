@@ -103,10 +103,14 @@ public struct VerificationCodes: Sendable {
     private let mailer: Mailer
     private let quotas: QuotaLedger
 
-    init(resources: Resources, masterKey: MasterKey, outbox: SMSOutbox, mailer: Mailer, quotas: QuotaLedger) {
+    /// `epoch` is the store's.
+    init(
+        _ resources: Resources, _ masterKey: MasterKey, epoch: [UInt8], outbox: SMSOutbox, mailer: Mailer,
+        quotas: QuotaLedger
+    ) {
         self.resources = resources
         self.key = masterKey.hmac("verification code")
-        self.proofs = TemporaryProofs(sealing: masterKey.sealing, random: resources.random)
+        self.proofs = TemporaryProofs(sealing: masterKey.sealing, random: resources.random, epoch: epoch)
         self.outbox = outbox
         self.mailer = mailer
         self.quotas = quotas

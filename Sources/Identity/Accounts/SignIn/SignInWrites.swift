@@ -23,6 +23,15 @@ struct DecidedSignIn {
         return changed != current
     }
 
+    /// This sign-in of a user whom the tenant's hooks disable, as it is written. Where the user has a second factor to
+    /// show, the proof of the first one changes nothing: the account is disabled, and otherwise stays as it is.
+    func disabling(at step: SecondFactorStep.Decision) -> DecidedSignIn {
+        guard case .waits(.factor) = step, let current else { return self }
+        var onlyDisabled = HookAnswer()
+        onlyDisabled.isDisabled = true
+        return DecidedSignIn(key: key, current: current, effect: AccountEffect(current).changed(by: onlyDisabled))
+    }
+
     /// The address that becomes known by a sign-in without a second factor; nil where the user has one, because
     /// somebody who has only the password must not get a budget of guesses at it for each address (decision 0058).
     func newlyKnownAddress(_ device: Origin.Device) -> UInt64? {
