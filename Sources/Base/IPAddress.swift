@@ -7,7 +7,8 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         case global
         case privateNetwork
         case loopback
-        /// Link-local, multicast, broadcast, unspecified, documentation, benchmarks, reserved.
+        /// Link-local, multicast, broadcast, unspecified, documentation, benchmarks, reserved, and the addresses of
+        /// clouds' metadata services that are not link-local.
         case special
     }
 
@@ -99,10 +100,16 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 
     public var reach: Reach { bytes.count == 4 ? Self.reach(ofIPv4: bytes[...]) : reachOfIPv6 }
 
+    /// The clouds' metadata services with addresses of their own: Google, Oracle, Linode (Akamai) and Scaleway.
+    private static let metadataServices: Set<IPAddress> = Set(
+        ["fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:a9fe:a9fe::1", "fd00:42::42"].compactMap { IPAddress($0) })
+
     private static func reach(ofIPv4 bytes: ArraySlice<UInt8>) -> Reach {
         let value = bytes.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
         func isIn(_ prefix: UInt32, _ bitCount: UInt32) -> Bool { (value ^ prefix) >> (32 - bitCount) == 0 }
         if isIn(0x7F00_0000, 8) { return .loopback }
+        // 100.100.100.200 is Alibaba's metadata service, 168.63.129.16 Azure's (the WireServer).
+        if value == 0x6464_64C8 || value == 0xA83F_8110 { return .special }
         // 10/8, 172.16/12, 192.168/16, 100.64/10
         if isIn(0x0A00_0000, 8) || isIn(0xAC10_0000, 12) || isIn(0xC0A8_0000, 16) || isIn(0x6440_0000, 10) {
             return .privateNetwork
@@ -123,6 +130,8 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         if begins(zeroes + [0xFF, 0xFF]) { return Self.reach(ofIPv4: bytes[12...]) }
         if begins([0x00, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0]) { return Self.reach(ofIPv4: bytes[12...]) }
         if begins([0x20, 0x02]) { return Self.reach(ofIPv4: bytes[2..<6]) }
+        // fd00:ec2::/32 is Amazon's for the services of an instance, with fd00:ec2::254 for metadata.
+        if begins([0xFD, 0x00, 0x0E, 0xC2]) || Self.metadataServices.contains(self) { return .special }
         if bytes[0] & 0xFE == 0xFC { return .privateNetwork }
         // Documentation: 2001:db8::/32 and 3fff::/20.
         let isDocumentation =

@@ -1,5 +1,5 @@
-/// The addresses to which connections are allowed. Public addresses are always allowed; link-local (a cloud's metadata
-/// service), multicast and reserved addresses never.
+/// The addresses to which connections are allowed. Public addresses are always allowed; link-local addresses, those of
+/// clouds' metadata services, multicast and reserved addresses never.
 ///
 /// The policy judges the address of the socket that is about to be made, not the name. A name that resolves to another
 /// address the second time (DNS rebinding) gains nothing. Settings are judged by the same policy when they are set
@@ -7,7 +7,8 @@
 public struct NetworkPolicy: Sendable, Hashable {
     /// Connections without TLS (`http://` instead of `https://`), and only to this machine: for development and tests.
     public var allowsHTTPToLoopback: Bool
-    /// RFC 1918, RFC 6598, unique local IPv6 and loopback: for a server in the operator's own network.
+    /// RFC 1918, RFC 6598, unique local IPv6 and loopback, without the metadata services of clouds: for a server in the
+    /// operator's own network.
     public var allowsPrivateAddresses: Bool
 
     public init(allowsHTTPToLoopback: Bool = false, allowsPrivateAddresses: Bool = false) {

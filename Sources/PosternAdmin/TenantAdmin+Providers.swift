@@ -32,8 +32,8 @@ extension TenantAdmin {
 
     /// Changes an identity provider. The change holds from the next request on.
     ///
-    /// Throws PROVIDER_NOT_FOUND, and CLIENT_SECRET_REQUIRED when the secret would go to another place: give the secret
-    /// again.
+    /// Throws PROVIDER_NOT_FOUND, and CLIENT_SECRET_REQUIRED when the secret would go to another place, or `apple` is
+    /// set or removed: give the secret again.
     @discardableResult
     public func updateProvider(
         _ providerID: Text, _ change: ProviderChange, options: CallOptions = .init()

@@ -84,16 +84,10 @@ extension TenantAdmin {
     public func denialCounts(
         from: Timestamp? = nil, to: Timestamp? = nil, options: CallOptions = .init()
     ) async throws(Failure) -> [DenialCount] {
-        var request = TenantsListDenialsRequest(
-            tenantID: tenantID, fromMicros: from?.microseconds ?? 0, toMicros: to?.microseconds ?? 0, pageSize: 1)
-        var counts: [DenialCount] = []
-        while true {
-            let page = try await tenants.listDenials(request, options: options)
-            counts += page.counts
-            let end = page.countsCutBeforeMicros
-            // Each answer goes further back, so that this ends whatever a server says.
-            guard end > 0, request.toMicros == 0 || end < request.toMicros else { return counts }
-            request.toMicros = end
+        let range = TenantsListDenialsRequest(
+            tenantID: tenantID, fromMicros: from?.microseconds ?? 0, toMicros: to?.microseconds ?? 0)
+        return try await range.allCounts { request throws(Failure) in
+            try await tenants.listDenials(request, options: options)
         }
     }
 

@@ -36,6 +36,16 @@ extension Caller {
         }
     }
 
+    /// Checks a change of a key's display name, expiry, networks or quotas. INSUFFICIENT_PERMISSION.
+    ///
+    /// A change that only restricts the key needs no more rights than revoking it, so `checkMayRenew` is not asked.
+    public func checkMayChange(
+        _ key: ApiKey, to changed: ApiKey, setsQuotas: Bool, limits: QuotaLimits
+    ) throws(Failure) {
+        if !setsQuotas, changed.restricts(key) { return }
+        try checkMayRenew(changed, setsQuotas: setsQuotas, limits: limits)
+    }
+
     /// The end of a JWT or a certificate does not end the right to call, so only an API key's own end and networks
     /// limit the keys that are made with it.
     private func checkRights(of key: ApiKey) throws(Failure) {
@@ -54,10 +64,7 @@ extension Caller {
                 throw refusal("it must end with your key at the latest")
             }
         }
-        guard !own.allowedNetworks.isEmpty else { return }
-        let wanted = key.allowedAddresses.compactMap { IPNetwork($0.string) }
-        let areWithin = wanted.allSatisfy { network in own.allowedNetworks.contains { $0.contains(network) } }
-        guard !wanted.isEmpty, wanted.count == key.allowedAddresses.count, areWithin else {
+        guard own.allowedNetworks.isEmpty || key.isUsableOnly(from: own.allowedNetworks) else {
             throw refusal("its allowed_addresses must be within those of your key")
         }
     }
@@ -68,5 +75,31 @@ extension Caller {
         Failure(
             .insufficientPermission, "A key may do no more than whoever makes it: \(what).",
             metadata: [Failure.Entry("role", role.name)])
+    }
+}
+
+extension ApiKey {
+    /// Whether this key, compared with the key before a change, is usable for no longer and from no other networks.
+    /// Nothing else but the display name may differ.
+    func restricts(_ before: ApiKey) -> Bool {
+        var expected = before
+        expected.displayName = displayName
+        expected.expiresAtMicros = expiresAtMicros
+        expected.allowedAddresses = allowedAddresses
+        guard self == expected else { return false }
+        let endsByThen =
+            before.expiresAtMicros == 0 || (expiresAtMicros != 0 && expiresAtMicros <= before.expiresAtMicros)
+        let former = before.allowedAddresses
+        let isWithin =
+            former.isEmpty || former == allowedAddresses
+            || isUsableOnly(from: former.compactMap { IPNetwork($0.string) })
+        return endsByThen && isWithin
+    }
+
+    /// Whether each of the key's networks is within one of these. False for a key that is usable from everywhere.
+    fileprivate func isUsableOnly(from networks: [IPNetwork]) -> Bool {
+        let own = allowedAddresses.compactMap { IPNetwork($0.string) }
+        guard !own.isEmpty, own.count == allowedAddresses.count else { return false }
+        return own.allSatisfy { network in networks.contains { $0.contains(network) } }
     }
 }

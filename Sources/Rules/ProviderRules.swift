@@ -49,6 +49,12 @@ public enum ProviderRules {
                 .invalidClientSecret, field: "provider.client_secret",
                 "must be the private key's PEM file, as Apple gives it out, when `apple` is set")
         }
+        // Without `apple`, the secret itself is sent.
+        guard provider.apple != nil || !secret.isApplePrivateKey else {
+            throw .invalid(
+                .invalidClientSecret, field: "provider.client_secret",
+                "is Apple's private key, which must not be sent: set `apple`, or give a ready-made client secret")
+        }
     }
 
     /// Checks a secret's length before anything is done with it. INVALID_CLIENT_SECRET.
@@ -64,6 +70,12 @@ public enum ProviderRules {
     public static func sendsSecretElsewhere(_ old: Provider, _ new: Provider) -> Bool {
         old.issuer != new.issuer || endpoints(old) != endpoints(new) || old.allowHTTPLoopback != new.allowHTTPLoopback
             || old.allowPrivateAddresses != new.allowPrivateAddresses
+    }
+
+    /// Whether the client secret would become another kind of secret. With `apple` it is a private key, which is never
+    /// sent; without `apple` the secret itself is sent.
+    public static func changesKindOfSecret(_ old: Provider, _ new: Provider) -> Bool {
+        (old.apple == nil) != (new.apple == nil)
     }
 
     /// Only the operator may allow requests into the operator's network: INSUFFICIENT_PERMISSION. Without that, a

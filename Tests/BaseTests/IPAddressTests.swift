@@ -20,6 +20,14 @@ import Testing
         ("::ffff:8.8.8.8", .global), ("64:ff9b::7f00:1", .loopback), ("64:ff9b::a9fe:a9fe", .special),
         ("64:ff9b:1::1", .special), ("2002:7f00:1::", .loopback), ("2002:a00:1::", .privateNetwork),
         ("3fff::1", .special), ("3fff:fff::1", .special), ("3fff:1000::1", .global), ("4000::1", .special),
+        // The metadata services of clouds, and their neighbours.
+        ("100.100.100.200", .special), ("100.100.100.199", .privateNetwork), ("100.100.100.201", .privateNetwork),
+        ("168.63.129.16", .special), ("168.63.129.15", .global), ("168.63.129.17", .global),
+        ("::ffff:100.100.100.200", .special), ("64:ff9b::6464:64c8", .special), ("2002:6464:64c8::", .special),
+        ("fd00:ec2::254", .special), ("fd00:ec2::23", .special), ("fd00:ec1::254", .privateNetwork),
+        ("fd00:ec3::254", .privateNetwork), ("fd20:ce::254", .special), ("fd20:ce::253", .privateNetwork),
+        ("fd00:c1::a9fe:a9fe", .special), ("fd00:a9fe:a9fe::1", .special), ("fd00:42::42", .special),
+        ("fd00:42::43", .privateNetwork),
     ])
     func anAddressReaches(_ text: String, _ reach: IPAddress.Reach) throws {
         #expect(try #require(IPAddress(text)).reach == reach)

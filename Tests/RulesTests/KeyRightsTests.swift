@@ -91,6 +91,48 @@ import Testing
         }
     }
 
+    /// The end and the networks of a key with higher quotas, before and after a change by a tenant's admin.
+    @Test func aKeyWithHigherQuotasIsOnlyRestricted() {
+        typealias Use = (end: Int64, networks: [Text])
+        let cases: [(before: Use, after: Use, isAllowed: Bool)] = [
+            ((0, []), (0, []), true), ((0, []), (9, []), true), ((9, []), (8, []), true), ((9, []), (9, []), true),
+            ((9, []), (10, []), false), ((9, []), (0, []), false),
+            ((0, []), (0, ["10.0.0.0/8"]), true), ((0, ["10.0.0.0/8"]), (0, []), false),
+            ((0, ["10.0.0.0/8"]), (0, ["10.1.0.0/16", "10.2.0.1"]), true),
+            ((0, ["10.0.0.0/8"]), (0, ["10.1.0.0/16", "11.0.0.1"]), false),
+            ((0, ["10.0.0.0/8"]), (0, ["10.0.0.0/7"]), false), ((0, ["10.0.0.0/8"]), (0, ["2001:db8::/32"]), false),
+            ((0, ["10.0.0.0/8", "2001:db8::/32"]), (0, ["2001:db8::1", "10.0.0.0/8"]), true),
+            // Both at once: the one does not make up for the other.
+            ((9, ["10.0.0.0/8"]), (8, ["10.0.0.1"]), true), ((9, ["10.0.0.0/8"]), (8, []), false),
+            ((9, ["10.0.0.0/8"]), (10, ["10.0.0.1"]), false),
+            // A network that cannot be read is within none.
+            ((0, ["10.0.0.0/8"]), (0, ["x"]), false), ((0, ["x"]), (0, ["10.0.0.1"]), false),
+            ((9, ["x"]), (8, ["x"]), true),
+        ]
+        let admin = Caller(Self.key(.tenantAdmin, .tenantID("acme"), CallerQuotas(mutationsPerSecond: 3)))
+        for (number, (before, after, isAllowed)) in cases.enumerated() {
+            var key = Self.key(.app, .tenantID("acme"))
+            (key.expiresAtMicros, key.allowedAddresses) = before
+            var changed = key
+            (changed.expiresAtMicros, changed.allowedAddresses) = after
+            changed.displayName = "shop"
+            let found = reason {
+                try admin.checkMayChange(key, to: changed, setsQuotas: false, limits: Self.limits)
+            }
+            #expect(found == (isAllowed ? nil : "INSUFFICIENT_PERMISSION"), "case \(number)")
+            // Neither do quotas change with a restriction, nor anything else.
+            let setting = reason {
+                try admin.checkMayChange(key, to: changed, setsQuotas: true, limits: Self.limits)
+            }
+            #expect(setting == "INSUFFICIENT_PERMISSION", "case \(number)")
+            changed.exportPasswordHashes = true
+            let other = reason {
+                try admin.checkMayChange(key, to: changed, setsQuotas: false, limits: Self.limits)
+            }
+            #expect(other == "INSUFFICIENT_PERMISSION", "case \(number)")
+        }
+    }
+
     /// An operator may have given admins less than apps by default.
     @Test func defaultsAreNotCompared() {
         var small = Limits()

@@ -128,6 +128,19 @@ import Testing
         #expect(reason(.empty, apple: AppleKey(teamID: "T", keyID: "K")) == nil)
     }
 
+    /// Without `apple`, the private key itself would be sent as the client secret.
+    @Test func applesPrivateKeyIsNoSecretToSend() {
+        let pem = PEM.encode("PRIVATE KEY", SigningKey.generate(.es256).exportDER())
+        func reason(_ id: Text, _ secret: Secret) -> String? {
+            failure { try ProviderRules.checkSecret(secret, of: Provider(providerID: id)) }?.reason
+        }
+        #expect(reason("apple.com", pem) == "INVALID_CLIENT_SECRET")
+        #expect(reason("apple.com", Secret("ready-made")) == nil)
+        #expect(reason("apple.com", .empty) == nil)
+        // Another provider may have any secret.
+        #expect(reason("oidc.corp", pem) == nil)
+    }
+
     @Test func aSecretIsReadBeforeItsProviderIsKnown() throws {
         let pem = PEM.encode("PRIVATE KEY", SigningKey.generate(.es256).exportDER())
         var provider = Provider()

@@ -66,6 +66,36 @@ extension ProvidersTests {
         }
     }
 
+    /// Without `apple` the secret itself is sent, and with `apple` it is a private key.
+    @Test func `Apple's private key is not kept as a secret that is sent, nor a sent secret as a private key`()
+        async throws
+    {
+        try await withAdmin { admin, _ in
+            let pem = PEM.encode("PRIVATE KEY", SigningKey.generate(.es256).exportDER())
+            func apple(_ key: AppleKey?, _ secret: Secret) -> Provider {
+                var provider = Provider(providerID: "apple.com", clientID: "client-1")
+                (provider.apple, provider.clientSecret) = (key, secret)
+                return provider
+            }
+            func refusal(_ provider: Provider, _ paths: [Text]) -> String {
+                failure { _ = try admin.update(provider, paths) }.reason
+            }
+            let key = AppleKey(teamID: "T1", keyID: "K1")
+            expectRefusal("INVALID_CLIENT_SECRET") { _ = try admin.create(apple(nil, pem)) }
+            _ = try admin.create(apple(key, pem))
+            #expect(refusal(apple(nil, .empty), ["apple"]) == "CLIENT_SECRET_REQUIRED")
+            #expect(refusal(apple(nil, pem), ["apple", "client_secret"]) == "INVALID_CLIENT_SECRET")
+            #expect(refusal(apple(AppleKey(teamID: "T2", keyID: "K2"), .empty), ["apple"]) == "")
+            #expect(refusal(apple(nil, Secret("ready-made")), ["apple", "client_secret"]) == "")
+            #expect(refusal(apple(key, .empty), ["apple"]) == "CLIENT_SECRET_REQUIRED")
+            #expect(refusal(apple(key, Secret("ready-made")), ["apple", "client_secret"]) == "INVALID_CLIENT_SECRET")
+            #expect(refusal(apple(key, pem), ["apple", "client_secret"]) == "")
+            // Without a secret there is nothing to send.
+            #expect(refusal(apple(key, .empty), ["client_secret"]) == "")
+            #expect(refusal(apple(nil, .empty), ["apple"]) == "")
+        }
+    }
+
     @Test func aMaskThatChangesNothingOfItNeedsNoSecret() async throws {
         try await withAdmin { admin, _ in
             _ = try admin.create(corp())

@@ -1,5 +1,6 @@
 import Base
 import JSON
+import Service
 import TestSupport
 import Testing
 
@@ -69,6 +70,26 @@ import Testing
             #expect(elsewhere.said.contains("No tenant was named: the default pool was asked"), "\(elsewhere.said)")
             let bob = await run("-t", "acme", "denials", "list", "--email", "bob@example.com")
             #expect(bob.said.contains("nothing was found in tenant acme"), "\(bob.said)")
+        }
+    }
+
+    @Test func `All counts of refusals are printed, or as many as asked for`() async throws {
+        try await withServer(configure: { $0.limits.pageSizeMax = 3 }) { server in
+            func run(_ words: String...) async -> TestConsole.Outcome { await TestConsole.run(words, on: server) }
+            #expect(await run("tenant", "create", "acme", "--disabled-user-signup", "true").code == .ok)
+            let file = "\(server.directory)/password"
+            writeFile(file, [UInt8]("correct horse".utf8))
+            for _ in 0..<4 {
+                let refused = await run(
+                    "-t", "acme", "account", "sign-up", "--email", "ann@example.com", "--password-file", file)
+                #expect(refused.code != .ok)
+                server.clock.advance(by: .hours(1))
+            }
+            let all = await run("-t", "acme", "denials", "list", "--counts", "-o", "ndjson")
+            let lines = all.written.split(separator: "\n")
+            #expect(all.code == .ok && lines.count == 4, "\(all.written)")
+            let newest = await run("-t", "acme", "denials", "list", "--counts", "--limit", "2", "-o", "ndjson")
+            #expect(newest.written.split(separator: "\n") == Array(lines.prefix(2)))
         }
     }
 }

@@ -296,9 +296,11 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case invalidProviderID = 125
     /// A client id is empty, too long or not printable ASCII, or there are too many additional audiences.
     case invalidClientID = 126
-    /// The client secret is too long, or is not the PEM file that Apple gives out.
+    /// The client secret is too long, or is not the PEM file that Apple gives out, or is that file while `apple` is
+    /// not set.
     case invalidClientSecret = 127
-    /// The client secret would be sent to another place after this change. Give the secret again in the same request.
+    /// The client secret would be sent to another place after this change, or `apple` is set or removed, which takes
+    /// another kind of secret. Give the secret again in the same request.
     case clientSecretRequired = 128
     /// The issuer is not an https URL, is at an address that is not public, is missing or too long, or is not one
     /// that the provider had before.

@@ -21,19 +21,16 @@ extension CallerDirectory {
         let changed: ApiKey = try await resources.store.write { transaction in
             try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now)
-                let before = stored
+                let (before, keyBefore) = (stored, key)
                 if let displayName { key.displayName = displayName }
                 if let quotas { key.quotas = quotas.applied(to: key.quotas) }
-                let wasLasting = key.isLastingAdmin
                 if let addresses = restrictions.allowedAddresses { key.allowedAddresses = addresses }
                 if let expiresAt = restrictions.expiresAtMicros { key.expiresAtMicros = expiresAt }
-                if wasLasting, !key.isLastingAdmin {
+                if keyBefore.isLastingAdmin, !key.isLastingAdmin {
                     try transaction.reading.requireOtherAdminKey(than: id, known: known)
                 }
                 // No admin makes a key last longer, or usable from more addresses, than the admin's own key.
-                if quotas != nil || restrictions.allowedAddresses != nil || restrictions.expiresAtMicros != nil {
-                    try admin?.checkMayRenew(key, setsQuotas: quotas != nil, limits: limits)
-                }
+                try admin?.checkMayChange(keyBefore, to: key, setsQuotas: quotas != nil, limits: limits)
                 if let until = restrictions.previousSecretUntilMicros {
                     try stored.endPreviousSecret(&key, until: until, now: now)
                 }

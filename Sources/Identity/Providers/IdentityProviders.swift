@@ -99,16 +99,13 @@ public final class IdentityProviders: Sendable {
                 var new = old
                 change.apply(to: &new)
                 try ProviderRules.check(new, limits: limits)
+                let keepsSecret = !change.changesSecret && !stored.sealedClientSecret.isEmpty
                 if change.changesSecret { try ProviderRules.checkSecret(secret, of: new) }
+                if keepsSecret, ProviderRules.changesKindOfSecret(old, new) { throw Failure.secretOfOtherKind }
                 if ProviderRules.sendsSecretElsewhere(old, new) {
                     try ProviderRules.checkReach(new, isProjectAdmin: isProjectAdmin)
                     // An admin who may not read the secret may not have it sent somewhere either.
-                    guard change.changesSecret || stored.sealedClientSecret.isEmpty else {
-                        throw Failure.invalid(
-                            .clientSecretRequired, field: "provider.client_secret",
-                            "must be given again when issuer, endpoints or allow_ fields change: it would be sent there"
-                        )
-                    }
+                    if keepsSecret { throw Failure.secretSentElsewhere }
                 }
                 new.updatedAtMicros = max(now.microseconds, old.updatedAtMicros + 1)
                 new.revision += 1
@@ -204,4 +201,13 @@ extension ReadTransaction {
 
 extension Failure {
     static let providerNotFound = Failure(.providerNotFound, "The tenant has no identity provider of this id.")
+
+    fileprivate static let secretSentElsewhere = Failure.invalid(
+        .clientSecretRequired, field: "provider.client_secret",
+        "must be given again when issuer, endpoints or allow_ fields change: it would be sent there")
+
+    fileprivate static let secretOfOtherKind = Failure.invalid(
+        .clientSecretRequired, field: "provider.client_secret",
+        "must be given again when `apple` is set or removed: Apple's private key would be sent as a secret, or the "
+            + "secret taken for a private key")
 }

@@ -57,7 +57,8 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case signingKeyRevoked = 73
     /// An unproved email was taken from the account, because its mailbox proved to be somebody else's.
     case emailReleased = 80
-    /// The owner of the mailbox said "this was not me"; `detail` says whether the address was the account's already.
+    /// The owner of the mailbox said "this was not me". `detail` is "taken away", or "not the account's" if the account did
+    /// not have the address, or had not proved it.
     case emailRejected = 81
     /// The store was older than its witness, or the witness was missing, and the store was accepted all the same; `detail`
     /// says which.

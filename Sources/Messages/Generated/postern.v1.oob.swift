@@ -14,8 +14,9 @@ public enum OobRequestType: Int32, Sendable, CaseIterable {
     case verifyAndChangeEmail = 4
     /// Takes a change of the email back. The server sends this code to the old address when an email changes.
     case recoverEmail = 5
-    /// "This was not me": the second link in every mail of VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL. It takes the address
-    /// that it was sent to away from the account; nobody can enter the account with it.
+    /// "This was not me": the second link in every mail of VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL. If the account has
+    /// proved the address that the mail went to, the link takes the address away from it. Otherwise it only voids the first
+    /// link. Nobody can enter the account with it.
     case rejectEmail = 6
     /// Removes a second factor again, and ends every session. The server sends this code when a second factor was
     /// enrolled.

@@ -32,7 +32,7 @@ public struct Provider: Message {
     public var displayName: Text = .empty
     /// The provider's id of this application, which is the audience of its ID tokens. At most 512 bytes.
     public var clientID: Text = .empty
-    /// Write-only, at most 4,096 bytes; for apple.com the private key (PEM, PKCS#8) if `apple` is set.
+    /// Write-only, at most 4,096 bytes; for apple.com the private key (PEM, PKCS#8) if `apple` is set, and only then.
     public var clientSecret: Secret = .empty
     public var hasClientSecret: Bool = false
     /// Further client ids whose ID tokens are accepted: the same application on other platforms. At most 20.

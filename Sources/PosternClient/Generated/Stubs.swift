@@ -247,7 +247,7 @@ public struct ProvidersClient: Sendable {
 
     /// Changes the masked fields. Refusals: INVALID_UPDATE_MASK, PROVIDER_NOT_FOUND, those of Create, and
     /// CLIENT_SECRET_REQUIRED: a request that changes where the client secret is sent (issuer, endpoints, the two allow_
-    /// fields) must give the secret again.
+    /// fields), or that sets or removes `apple`, must give the secret again.
     public func update(_ request: ProvidersUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProvidersUpdateResponse
     {
@@ -567,7 +567,8 @@ public struct ProjectClient: Sendable {
     /// Changes the masked fields. The change applies from the next request on, on every connection. Refusals:
     /// INVALID_UPDATE_MASK, INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND
     /// (also for a key that the tenant-admin may not change), INSUFFICIENT_PERMISSION (a tenant-admin, for quotas, and for
-    /// the expiry and addresses of a key with more rights or higher quotas than its own), LAST_ADMIN_KEY.
+    /// a later expiry or other networks of a key with more rights or higher quotas than its own; an earlier expiry and
+    /// networks within the former ones are allowed), LAST_ADMIN_KEY.
     public func updateApiKey(_ request: ProjectUpdateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectUpdateApiKeyResponse
     {

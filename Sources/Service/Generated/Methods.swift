@@ -134,7 +134,7 @@ extension MethodDescriptor {
 
     /// Changes the masked fields. Refusals: INVALID_UPDATE_MASK, PROVIDER_NOT_FOUND, those of Create, and
     /// CLIENT_SECRET_REQUIRED: a request that changes where the client secret is sent (issuer, endpoints, the two allow_
-    /// fields) must give the secret again.
+    /// fields), or that sets or removes `apple`, must give the secret again.
     static let providersUpdate = MethodDescriptor(
         service: "postern.v1.Providers", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
@@ -372,7 +372,8 @@ extension MethodDescriptor {
     /// Changes the masked fields. The change applies from the next request on, on every connection. Refusals:
     /// INVALID_UPDATE_MASK, INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND
     /// (also for a key that the tenant-admin may not change), INSUFFICIENT_PERMISSION (a tenant-admin, for quotas, and for
-    /// the expiry and addresses of a key with more rights or higher quotas than its own), LAST_ADMIN_KEY.
+    /// a later expiry or other networks of a key with more rights or higher quotas than its own; an earlier expiry and
+    /// networks within the former ones are allowed), LAST_ADMIN_KEY.
     static let projectUpdateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "UpdateApiKey", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: true,

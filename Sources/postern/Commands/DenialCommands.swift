@@ -22,41 +22,27 @@ enum DenialCommands {
         let arguments = session.arguments
         let now = Clock.system.now()
         if arguments.isSet("all-tenants") { return try await listAll(session, now: now) }
-        var request = TenantsListDenialsRequest(
+        let request = TenantsListDenialsRequest(
             tenantID: try session.tenantID(), fromMicros: try arguments.timestamp("from", now: now)?.microseconds ?? 0,
             toMicros: try arguments.timestamp("to", now: now)?.microseconds ?? 0,
             email: arguments.text("email") ?? .empty, phoneNumber: arguments.text("phone") ?? .empty,
             decisionID: arguments.text("decision") ?? .empty)
         let client = TenantsClient(channel: try session.channel())
         if arguments.isSet("counts") {
-            request.pageSize = 1
-            return session.output.print(try await counts(request, client, session))
+            let limit: Int64 = try arguments.integer("limit", in: 1...Int64.max) ?? .max
+            let options = try session.callOptions()
+            let counts = try await request.allCounts(countMax: Int(clamping: limit)) { request throws(Failure) in
+                try await client.listDenials(request, options: options)
+            }
+            return session.output.print(counts)
         }
-        try await printPages(session) { [request] token, size in
+        try await printPages(session) { token, size in
             var request = request
             request.pageToken = token
             request.pageSize = size
             let page = try await client.listDenials(request, options: session.callOptions())
             return (page.denials, page.nextPageToken)
         }
-    }
-
-    private static func counts(
-        _ first: TenantsListDenialsRequest, _ client: TenantsClient, _ session: Session
-    ) async throws -> [DenialCount] {
-        let limit: Int64 = try session.arguments.integer("limit", in: 1...Int64.max) ?? .max
-        let countMax = Int(clamping: limit)
-        var request = first
-        var counts: [DenialCount] = []
-        while true {
-            let page = try await client.listDenials(request, options: session.callOptions())
-            counts += page.counts
-            let end = page.countsCutBeforeMicros
-            // Each answer goes further back, so that this ends whatever a server says.
-            guard counts.count < countMax, end > 0, request.toMicros == 0 || end < request.toMicros else { break }
-            request.toMicros = end
-        }
-        return Array(counts.prefix(countMax))
     }
 
     private static func listAll(_ session: Session, now: Timestamp) async throws {

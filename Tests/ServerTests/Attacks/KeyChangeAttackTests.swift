@@ -194,15 +194,20 @@ import Wire
                 let admin = try server.client(as: .tenantAdmin, of: "acme", quotas: own)
                 let made: ProjectCreateApiKeyResponse = try project.call(
                     "postern.v1.Project/CreateApiKey",
-                    ProjectCreateApiKeyRequest(role: .app, scope: Scope(tenants: .tenantID("acme")), quotas: other))
+                    ProjectCreateApiKeyRequest(
+                        role: .app, scope: Scope(tenants: .tenantID("acme")), quotas: other, expiresAtMicros: end,
+                        allowedAddresses: ["127.0.0.1"]))
                 let id = try #require(made.apiKey).apiKeyID
                 let reasons = [
                     failure { try Self.rotate(admin, id) }.reason,
-                    failure { try Self.update(admin, id, "expires_at_micros", expiresAt: end) }.reason,
-                    failure { try Self.update(admin, id, "allowed_addresses", addresses: ["127.0.0.1"]) }.reason,
+                    failure { try Self.update(admin, id, "expires_at_micros", expiresAt: end + 1) }.reason,
+                    failure { try Self.update(admin, id, "allowed_addresses", addresses: ["127.0.0.0/8"]) }.reason,
                 ]
                 let expected = isAllowed ? "" : "INSUFFICIENT_PERMISSION"
                 #expect(reasons == Array(repeating: expected, count: 3), "case \(number)")
+                // The admin may revoke the key, so it may restrict the key.
+                try Self.update(admin, id, "expires_at_micros", expiresAt: end - 1)
+                try Self.update(admin, id, "allowed_addresses", addresses: ["127.0.0.1"])
                 // A limited key renews the keys that it makes, and itself.
                 try Self.rotate(admin, try Self.create(admin, .app, of: "acme"))
                 try Self.rotate(admin, try Self.ownID(admin))

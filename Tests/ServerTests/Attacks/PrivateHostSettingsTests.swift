@@ -10,7 +10,10 @@ import Testing
         "0x0a000001", "012.0.0.1", "10.1", "127.0.0.1", "127.1", "2130706433", "[::1]", "localhost", "a.localhost",
     ]
     /// Never reached, whatever is allowed.
-    private static let specials: [Text] = ["169.254.169.254", "2852039166", "[::ffff:169.254.169.254]", "0.0.0.0"]
+    private static let specials: [Text] = [
+        "169.254.169.254", "2852039166", "[::ffff:169.254.169.254]", "0.0.0.0", "100.100.100.200", "1684301000",
+        "168.63.129.16", "[fd00:ec2::254]", "[fd20:ce::254]",
+    ]
     private static let publics: [Text] = ["8.8.8.8", "[2606:4700::1111]", "hooks.example", "10.0.0.1.example"]
 
     /// A setting with a host, and the refusal of a host that is not reached.
