@@ -29,7 +29,8 @@ extension ProviderConfiguration {
         return origin == Self.origin(of: known.endpoints.userInfo) ? own : origin
     }
 
-    private static func isSpelling(of known: KnownProvider, _ issuer: Text) -> Bool {
+    /// Whether the issuer is that of a known provider, in any of its spellings.
+    static func isSpelling(of known: KnownProvider, _ issuer: Text) -> Bool {
         if issuer == known.issuer || (!known.issuerAlias.isEmpty && issuer == known.issuerAlias) { return true }
         guard known.hasIssuerTemplate else { return false }
         let placeholder = [UInt8]("{tenantid}".utf8)

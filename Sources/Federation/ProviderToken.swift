@@ -142,8 +142,8 @@ struct ProviderToken: Sendable {
     }
 
     private var isGoogles: Bool {
-        let issuer = claims.member("iss")?.text
-        return issuer == "https://accounts.google.com" || issuer == "accounts.google.com"
+        guard let issuer = claims.member("iss")?.text, let google = KnownProvider("google.com") else { return false }
+        return ProviderConfiguration.isSpelling(of: google, issuer)
     }
 
     /// Whether the claim is the SHA-256 of the nonce in hex, or with `mayBeItself` the nonce. Apple's and Firebase's

@@ -168,7 +168,8 @@ final class HTTPExchange {
         var status = 0
         postern_curl_get_long(handle.pointer, CURLINFO_RESPONSE_CODE, &status)
         if !request.isBodyNeeded, (200...299).contains(status) { return HTTPAnswer(status: status) }
-        let trouble: OutboundError? = isTooLarge ? .tooLarge : code == CURLE_OK ? nil : error(of: code)
+        let trouble: OutboundError? =
+            if isTooLarge { .tooLarge } else if code == CURLE_OK { nil } else { error(of: code) }
         // A status below 200 announces the answer's own one, which did not come then.
         if let trouble, !request.keepsStatus || status < 200 { throw trouble }
         if (300...399).contains(status) { throw OutboundError.redirected }

@@ -18,9 +18,6 @@ public final class TenantPlaces: Sendable {
 
     /// Runs `work` on a thread of `pool`, in a place of `tenant`.
     ///
-    /// The place is taken until the work has ended or will never begin. A caller that no longer waits does not give it
-    /// back, because the work still holds its thread. When the answer comes, the place is free again.
-    ///
     /// `isPatient`: nobody waits for the work, which may take long (`WorkerShares`).
     ///
     /// - Throws: `OutboundError.overloaded` if the tenant has no place left, or too many wait, or it has waited for too
@@ -30,23 +27,18 @@ public final class TenantPlaces: Sendable {
         _ work: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
         try take(tenant)
-        let place = TenantPlace { [self] in giveBack(tenant) }
-        defer { place.leave() }
+        let place = WorkPlace { [self] in giveBack(tenant) }
         let beginBy = Instant.now.advanced(by: waitMax)
         do {
-            return try await pool.run(tenant: tenant, deadline: min(deadline, beginBy), isPatient: isPatient) {
-                // The caller went away just when the work's turn came.
-                guard place.begin() else { throw CancellationError() }
-                defer { place.end() }
-                return try work()
-            }
+            return try await pool.run(
+                in: place, tenant: tenant, deadline: min(deadline, beginBy), isPatient: isPatient, work)
         } catch let failure as Failure where isRefusal(failure, of: place, beginBy: beginBy, deadline) {
             throw OutboundError.overloaded
         }
     }
 
     /// Whether the pool refused the work because too much waits, and not because the caller's time is over.
-    private func isRefusal(_ failure: Failure, of place: TenantPlace, beginBy: Instant, _ deadline: Instant) -> Bool {
+    private func isRefusal(_ failure: Failure, of place: WorkPlace, beginBy: Instant, _ deadline: Instant) -> Bool {
         guard !place.hasBegun else { return false }
         return failure.is(.serverOverloaded) || (failure.is(.deadlineExceeded) && beginBy < deadline)
     }
@@ -65,41 +57,5 @@ public final class TenantPlaces: Sendable {
             let count = counts[tenant, default: 0] - 1
             counts[tenant] = count > 0 ? count : nil
         }
-    }
-}
-
-/// One place. It is given back once: by the work when it ends, or by the caller when the work has not begun.
-private final class TenantPlace: Sendable {
-    private enum Stage {
-        case waiting, running, givenBack
-    }
-
-    private let stage = Mutex(Stage.waiting)
-    private let giveBack: @Sendable () -> Void
-
-    init(_ giveBack: @escaping @Sendable () -> Void) { self.giveBack = giveBack }
-
-    /// Whether the work still has its place. From now on, only its end gives the place back.
-    func begin() -> Bool {
-        stage.withLock { stage in
-            if stage == .waiting { stage = .running }
-            return stage == .running
-        }
-    }
-
-    var hasBegun: Bool { stage.withLock { $0 != .waiting } }
-
-    func end() { giveBack(unless: .givenBack) }
-
-    /// The caller waits no longer. Work that has not begun will not begin any more.
-    func leave() { giveBack(unless: .givenBack, .running) }
-
-    private func giveBack(unless stages: Stage...) {
-        let isOver = stage.withLock { stage in
-            guard !stages.contains(stage) else { return false }
-            stage = .givenBack
-            return true
-        }
-        if isOver { giveBack() }
     }
 }
