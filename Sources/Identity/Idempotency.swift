@@ -16,7 +16,9 @@ public struct Idempotency: Sendable {
     let owner: Text
     /// Hash of the caller and the end user; empty where the request is about no end user.
     let subject: [UInt8]
-    let limits: Limits
+    /// Two limits, and not all of them: an idempotency is a part of every `Origin`, which is copied often.
+    let recordsMax: Int
+    let lifetime: Duration
     /// The hash of the refresh attempt that the key also is; empty where the key is not one. A client that lost both
     /// the answer to a change and the request calls `Tokens.Refresh` with this attempt, to get the tokens that the
     /// change made.
@@ -40,7 +42,8 @@ public struct Idempotency: Sendable {
         self.requestHash = hashKey.tag(of: request)
         self.owner = owner ?? tenantID
         self.subject = endUser.isEmpty ? [] : Array(Digest.sha256(caller.bytes + [0] + endUser).prefix(16))
-        self.limits = limits
+        self.recordsMax = limits.idempotencyRecordsPerSubjectMax
+        self.lifetime = limits.idempotencyLifetime
         let attempt = key.count == 32 ? Hex.decode(Array(key)) : nil
         self.attemptHash = attempt.map { Digest.sha256($0) } ?? []
     }
@@ -82,10 +85,10 @@ extension Failure {
         .alreadyDone,
         "This was done by an earlier request with the same idempotency-key; its answer cannot be given again.")
 
-    public static func tooManyIdempotencyKeys(_ limits: Limits) -> Failure {
+    public static func tooManyIdempotencyKeys(max: Int) -> Failure {
         Failure(
             .tooManyIdempotencyKeys,
-            "\(limits.idempotencyRecordsPerSubjectMax) idempotency keys were used for this end user within a day; send "
+            "\(max) idempotency keys were used for this end user within a day; send "
                 + "the request without one.")
     }
 }
@@ -106,7 +109,7 @@ extension ReadTransaction {
     /// False when the request's record could not be kept, so that the request is refused before any work is done for
     /// it. A request that was done before still gets its answer.
     public func hasRoom(for idempotency: Idempotency) throws -> Bool {
-        if try idempotencyCount(idempotency) < Int64(idempotency.limits.idempotencyRecordsPerSubjectMax) { return true }
+        if try idempotencyCount(idempotency) < Int64(idempotency.recordsMax) { return true }
         return try exists(Tables.idempotency, idempotency.recordKey)
     }
 
@@ -221,8 +224,8 @@ extension WriteTransaction {
     func keep(_ idempotency: Idempotency, _ wanted: StoredIdempotency, now: Timestamp) throws {
         if !idempotency.subject.isEmpty {
             let count = try reading.idempotencyCount(idempotency)
-            guard count < Int64(idempotency.limits.idempotencyRecordsPerSubjectMax) else {
-                throw Failure.tooManyIdempotencyKeys(idempotency.limits)
+            guard count < Int64(idempotency.recordsMax) else {
+                throw Failure.tooManyIdempotencyKeys(max: idempotency.recordsMax)
             }
             try put(
                 Tables.idempotencyCountsBySubject, TenantHashKey(idempotency.owner, idempotency.subject),
@@ -234,7 +237,7 @@ extension WriteTransaction {
         record.subject = idempotency.subject
         record.madeAtMicros = now.microseconds
         try put(Tables.idempotency, idempotency.recordKey, record)
-        try scheduleExpiry(at: now + idempotency.limits.idempotencyLifetime, Tables.idempotency, idempotency.recordKey)
+        try scheduleExpiry(at: now + idempotency.lifetime, Tables.idempotency, idempotency.recordKey)
     }
 }
 

@@ -26,18 +26,21 @@ public struct Email: Sendable, Hashable {
     public let canonical: Text
 
     /// An address from outside; nil when it is not acceptable.
-    public init?(_ text: Text, form: Form, limits: Limits = Limits()) {
-        self.init(text, limits: limits)
+    public init?(_ text: Text, form: Form, limits: Limits = Self.standardLimits) {
+        self.init(text, byteCountMax: limits.emailMax)
         guard isInternational else { return }
         guard form == .international, InternationalEmail.isAcceptable(text) else { return nil }
     }
 
     /// An address that was accepted before. It is not judged again: another version of Unicode, or another setting of
     /// the tenant, must not leave an account without its email.
-    public init?(stored text: Text) { self.init(text, limits: Limits()) }
+    public init?(stored text: Text) { self.init(text, byteCountMax: Self.standardLimits.emailMax) }
 
-    private init?(_ text: Text, limits: Limits) {
-        guard (3...limits.emailMax).contains(text.byteCount) else { return nil }
+    /// Kept, because making two kilobytes of limits takes longer than judging an address.
+    public static let standardLimits = Limits()
+
+    private init?(_ text: Text, byteCountMax: Int) {
+        guard (3...byteCountMax).contains(text.byteCount) else { return nil }
         var atCount = 0
         for byte in text.bytes {
             guard byte > 0x20, byte != 0x7F, !Self.isRefused(byte) else { return nil }

@@ -23,7 +23,7 @@ extension Admission {
             hashKey: project.idempotencyHashKey, limits: limits)
         guard try project.store.read({ try $0.hasRoom(for: idempotency) }) else {
             project.idempotencyRefusals.add()
-            throw Failure.tooManyIdempotencyKeys(limits)
+            throw Failure.tooManyIdempotencyKeys(max: limits.idempotencyRecordsPerSubjectMax)
         }
         return idempotency
     }

@@ -51,7 +51,7 @@ struct Exchange: Sendable {
     let deadline: Instant
 
     init(
-        _ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, limits: Limits, isTraced: Bool
+        _ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, timeoutMax: Duration, isTraced: Bool
     ) {
         self.method = method
         self.caller = caller
@@ -63,17 +63,19 @@ struct Exchange: Sendable {
         self.start = incoming.start
         let parent = incoming.parent
         self.trace = isTraced || parent != nil ? CallTrace(parent: parent) : nil
-        self.deadline = Self.deadline(incoming, of: method, limits: limits)
+        self.deadline = Self.deadline(incoming, of: method, timeoutMax: timeoutMax)
     }
 
     /// The client's deadline, or the method's own; never beyond the server's maximum, except for streams.
-    private static func deadline(_ incoming: IncomingCall, of method: RegisteredMethod, limits: Limits) -> Instant {
+    private static func deadline(
+        _ incoming: IncomingCall, of method: RegisteredMethod, timeoutMax: Duration
+    ) -> Instant {
         let start = incoming.start
         let timeout = incoming.request.timeoutNanoseconds
         let wanted = timeout > 0 ? start.advanced(byNanoseconds: timeout) : nil
         guard method.kind == .unary else { return wanted ?? .distantFuture }
         return min(
-            start.advanced(by: limits.requestTimeoutMax),
+            start.advanced(by: timeoutMax),
             wanted ?? start.advanced(by: .milliseconds(method.descriptor.timeoutMillis)))
     }
 

@@ -46,6 +46,7 @@ struct ReadCall: ~Copyable {
     var isServing: Bool { shared.health.isServing }
     var providers: IdentityProviders { project.providers }
     var oobDelivery: OobDelivery { project.oobDelivery }
+    var denialIdentifiers: DenialIdentifiers { project.tenants.denialIdentifiers }
     var auditSigner: AuditSigner { project.auditSigner }
     /// Nil for a server that is in no cluster.
     var journalStatus: JournalStatus? { project.store.journalStatus }

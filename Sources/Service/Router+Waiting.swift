@@ -100,7 +100,9 @@ extension Router {
     }
 
     private func exchange(_ incoming: IncomingCall, of method: RegisteredMethod, by caller: Caller?) -> Exchange {
-        Exchange(incoming, of: method, caller: caller, limits: service.project.limits, isTraced: callLog.wantsTraces)
+        Exchange(
+            incoming, of: method, caller: caller, timeoutMax: service.project.limits.requestTimeoutMax,
+            isTraced: callLog.wantsTraces)
     }
 
     private func start<Carrier: CallCarrier>(

@@ -49,9 +49,14 @@ public struct IDTokenClaims: Sendable, Equatable {
 
     public init() {}
 
+    /// Most payloads have fewer bytes.
+    private static let usualByteCount = 768
+
     /// The JWT's payload.
     package func payload() -> [UInt8] {
-        var json = JSONWriter()
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(Self.usualByteCount)
+        var json = JSONWriter(appendingTo: bytes)
         json.beginObject()
         let custom = customMembers()
         if !displayName.isEmpty && !custom.contains(where: { $0.name == "name" }) {

@@ -10,7 +10,7 @@ extension Connection {
         guard limits.keepaliveInterval > .zero, isAuthenticated, phase == .open, stage == .open,
             !pauses.isPaused, !output.isBlocked
         else { return .distantFuture }
-        return keepalive.deadline(limits)
+        return keepalive.deadline(timeout: limits.keepaliveTimeout, interval: limits.keepaliveInterval)
     }
 
     /// Sends a PING to a silent peer, or closes the connection if the peer did not answer the last PING.

@@ -26,7 +26,8 @@ struct Keepalive {
     /// The value for `Connection.lastReadAt` when the only input was the answer to a PING.
     var lastTraffic: Instant { readBefore }
 
-    func deadline(_ limits: Limits) -> Instant {
-        askedAt?.advanced(by: limits.keepaliveTimeout) ?? heardAt.advanced(by: limits.keepaliveInterval)
+    /// `timeout`: for an answer. `interval`: how long a peer may be silent.
+    func deadline(timeout: Duration, interval: Duration) -> Instant {
+        askedAt?.advanced(by: timeout) ?? heardAt.advanced(by: interval)
     }
 }

@@ -14,12 +14,15 @@ struct Fixture: Sendable {
     let resources: Resources
     let loops: EventLoopGroup
     let clock: ManualClock
+    let masterKey = MasterKey.generate(random: .system)
 
     var store: Store { resources.store }
     var now: Timestamp { clock.clock.now() }
 
     /// A directory as a restarted process would make it.
-    func tenantDirectory() -> TenantDirectory { TenantDirectory(resources: resources, loops: loops) }
+    func tenantDirectory() -> TenantDirectory {
+        TenantDirectory(resources: resources, masterKey: masterKey, loops: loops)
+    }
 
     /// Puts a tenant's record there without its owner.
     func makeTenant(_ tenantID: Text = "acme") async throws {

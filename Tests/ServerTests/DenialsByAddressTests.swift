@@ -1,5 +1,8 @@
 import Base
+import Crypto
+import Identity
 import Messages
+import Store
 import TestSupport
 import Testing
 
@@ -44,6 +47,38 @@ import Testing
                     #expect(try Self.allDenials(client, email: email, size: size) == expected, "\(email) by \(size)")
                 }
             }
+        }
+    }
+
+    /// Addresses can't be tried against the hashes with what lies in the store. Servers before this one hashed under
+    /// the tenant's secret alone, and their refusals are still found.
+    @Test func hashesNeedMoreThanTheStore() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            try server.makeTenant("acme")
+            try server.updateTenant("acme", ["client.permissions.disabled_user_signup"]) {
+                $0.client = ClientConfig(permissions: ClientPermissions(disabledUserSignup: true))
+            }
+            expectRefusal("ADMIN_RESTRICTED_OPERATION") {
+                let _: AccountsSignUpResponse = try client.call(
+                    "postern.v1.Accounts/SignUp",
+                    AccountsSignUpRequest(tenantID: "acme", email: "ann@example.com", password: Secret("secret")))
+            }
+            let request = TenantsListDenialsRequest(tenantID: "acme", email: "ann@example.com")
+            let found: TenantsListDenialsResponse = try client.call("postern.v1.Tenants/ListDenials", request)
+            var denial = try #require(found.denials.first)
+            let stored = try server.project.store.read { try $0.get(Tables.tenants, TenantPrefix("acme")) }
+            let tenantKey = HMACKey(Secret(try #require(stored).secret))
+            let hashOfOlderServers = tenantKey.tag(of: [UInt8]("ann@example.com".utf8))
+            #expect(denial.identifierHash.count == 32 && denial.identifierHash != hashOfOlderServers)
+            denial.identifierHash = hashOfOlderServers
+            denial.sequence += 1
+            let older = denial
+            try await server.project.store.write {
+                try $0.put(Tables.denials, SequenceKey("acme", older.sequence), older)
+            }
+            let both: TenantsListDenialsResponse = try client.call("postern.v1.Tenants/ListDenials", request)
+            #expect(both.denials.map(\.sequence) == [older.sequence, older.sequence - 1])
         }
     }
 

@@ -33,7 +33,7 @@ extension UserSession {
         let (settings, origin, now) = (request.settings, request.origin, resources.clock.now())
         let sessionID = SessionID.make(at: now, random: resources.random)
         let pendingID = resources.random.bytes(PendingSignIns.idByteCount)
-        let (key, limits) = (self.key, resources.limits)
+        let (key, sessionsMax) = (self.key, resources.limits.sessionsPerUserMax)
         return try await answeringRepeat(of: request) {
             let issue: SignInIssue<(account: Account, isNew: Bool, session: BegunSession)>
             issue = try await write(for: .session, mayBePutOff: true) { transaction in
@@ -57,8 +57,7 @@ extension UserSession {
                             decided, address: decided.newlyKnownAddress(origin.device), origin: origin, now: now)
                         let session = BegunSession(login, id: sessionID, of: key, on: origin.device, now: now)
                         try transaction.insertSession(
-                            session.record, id: sessionID, sessionsMax: limits.sessionsPerUserMax, settings: settings,
-                            now: now)
+                            session.record, id: sessionID, sessionsMax: sessionsMax, settings: settings, now: now)
                         return .tokens((account, decided.current == nil, session))
                     }
                 }

@@ -102,8 +102,7 @@ public actor UserSession {
         let (settings, origin) = (request.settings, request.origin)
         let grant = SessionGrant(beginning: session, of: account.user)
         let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: request.deadline)
-        let limits = resources.limits
-        let key = key
+        let (key, sessionsMax) = (key, resources.limits.sessionsPerUserMax)
         return try await answeringRepeat(of: request) {
             _ = try await write { transaction in
                 try transaction.issuingUnlessRepeated(session: session.id, origin, now: now) {
@@ -115,8 +114,7 @@ public actor UserSession {
                     // The list by which unused anonymous users are found; the user of a custom token is not one.
                     if account.hasNoWayIn { try transaction.put(Tables.anonymousUsers, key, []) }
                     try transaction.insertSession(
-                        session.record, id: session.id, sessionsMax: limits.sessionsPerUserMax, settings: settings,
-                        now: now)
+                        session.record, id: session.id, sessionsMax: sessionsMax, settings: settings, now: now)
                     return .tokens(())
                 }
             }

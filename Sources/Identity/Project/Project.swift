@@ -103,7 +103,7 @@ public final class Project: Sendable {
             configuration, resources: resources, masterKey: masterKey, epoch: epoch, pool: pools.signing, loop: loop)
         self.mail = ProjectMail(
             configuration, resources: resources, sealing: sealing, smtp: smtp, http: http, loop: loop)
-        self.tenants = TenantDirectory(resources: resources, loops: loops)
+        self.tenants = TenantDirectory(resources: resources, masterKey: masterKey, loops: loops)
         self.users = UserDirectory(resources: resources, issuer: tokens.issuer, loops: loops)
         self.callers = CallerDirectory(resources: resources, signers: signers, issuer: configuration.issuer)
         self.serviceAccounts = ServiceAccountDirectory(

@@ -1,5 +1,4 @@
 public import Base
-import Crypto
 public import Messages
 import Rules
 public import Store
@@ -10,13 +9,16 @@ public struct DenialQuery: Sendable {
     public let to: Timestamp
     /// The identifier in the form that was hashed when the refusal was written; nil: any.
     private let identifier: [UInt8]?
+    private let identifiers: DenialIdentifiers
     /// Nil: any decision.
     private let decisionID: [UInt8]?
 
     /// INVALID_EMAIL, INVALID_PHONE_NUMBER.
     public init(
-        email: Text, phoneNumber: Text, decisionID: Text, fromMicros: Int64, toMicros: Int64, limits: Limits
+        email: Text, phoneNumber: Text, decisionID: Text, fromMicros: Int64, toMicros: Int64,
+        identifiers: DenialIdentifiers, limits: Limits
     ) throws(Failure) {
+        self.identifiers = identifiers
         self.decisionID = decisionID.isEmpty ? nil : decisionID.bytes
         self.from = Timestamp(microseconds: fromMicros)
         self.to = Timestamp(microseconds: toMicros == 0 ? .max : toMicros)
@@ -30,8 +32,10 @@ public struct DenialQuery: Sendable {
         }
     }
 
-    /// The hash that a tenant's refusals of the identifier have.
-    fileprivate func hash(secret: Secret) -> [UInt8]? { identifier.map { HMACKey(secret).tag(of: $0) } }
+    /// The hashes that a tenant's refusals of the identifier may have; nil: any.
+    fileprivate func hashes(secret: Secret) -> [[UInt8]]? {
+        identifier.map { identifiers.possibleHashes(of: $0, secret: secret) }
+    }
 
     fileprivate func isOfDecision(_ bytes: some Sequence<UInt8>) -> Bool { decisionID?.elementsEqual(bytes) ?? true }
 }
@@ -62,18 +66,18 @@ extension ReadTransaction {
         _ query: DenialQuery, tenantID: Text, secret: Secret, before sequence: Int64?, bounds: PageBounds
     ) throws -> StoredPage<SequenceKey> {
         let start = sequence.map { ScanStart.after(SequenceKey(tenantID, $0)) } ?? .first
-        let hash = query.hash(secret: secret)
+        let hashes = query.hashes(secret: secret)
         return try page(
             of: Tables.denials, prefix: TenantPrefix(tenantID), from: start, reversed: true, bounds: bounds
         ) { row in
             var time: Int64 = 0
-            var (hasIdentifier, hasDecision) = (hash == nil, query.isOfDecision([]))
+            var (hasIdentifier, hasDecision) = (hashes == nil, query.isOfDecision([]))
             var fields = FieldReader(row.value)
             while let field = try fields.next() {
                 switch (field.number, field.value) {
                 case (Denial.FieldNumber.timeMicros, .varint(let bits)): time = Int64(bitPattern: bits)
                 case (Denial.FieldNumber.identifierHash, .bytes(let bytes)):
-                    hasIdentifier = hash.map { $0.elementsEqual(bytes) } ?? true
+                    hasIdentifier = hashes.map { $0.contains { $0.elementsEqual(bytes) } } ?? true
                 case (Denial.FieldNumber.decisionID, .bytes(let bytes)): hasDecision = query.isOfDecision(bytes)
                 default: break
                 }

@@ -1,4 +1,5 @@
 public import Base
+public import Crypto
 public import Messages
 public import Reactor
 public import Rules
@@ -21,8 +22,10 @@ public final class TenantDirectory: Sendable {
     private let looksAtAll = Mutex<Bool>(false)
     /// The use of the quotas of tenants and their callers.
     public let quotas: QuotaLedger
+    public let denialIdentifiers: DenialIdentifiers
 
-    public init(resources: Resources, loops: EventLoopGroup) {
+    public init(resources: Resources, masterKey: MasterKey, loops: EventLoopGroup) {
+        self.denialIdentifiers = DenialIdentifiers(masterKey: masterKey)
         self.quotas = QuotaLedger(resources: resources)
         self.copies = RowCopies(
             "tenant settings", of: Tables.tenants, in: resources.store, countMax: Self.copiesMax

@@ -1488,8 +1488,9 @@ public struct Denial: Message {
     public var peerAddress: Text = .empty
     /// The user, where one was known.
     public var uid: Text = .empty
-    /// A hash of the email, or else of the phone number, under a key of the tenant. Equal identifiers have equal hashes,
-    /// but the hash names nobody. ListDenials finds the refusals of an address by it.
+    /// A hash of the email, or else of the phone number, under a key of the tenant, which is made with the master key.
+    /// Equal identifiers have equal hashes, but the hash names nobody. ListDenials finds the refusals of an address by it.
+    /// Refusals that were written before and after an upgrade to this kind of hash have two hashes for one address.
     public var identifierHash: [UInt8] = []
     public var suppressedCount: Int64 = 0
 

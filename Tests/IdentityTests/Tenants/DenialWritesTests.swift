@@ -114,7 +114,8 @@ import Testing
                     let bounds = PageBounds(itemMax: limit, limits: Limits())
                     let query = try DenialQuery(
                         email: "", phoneNumber: "", decisionID: "", fromMicros: from.microseconds,
-                        toMicros: to.microseconds, limits: Limits())
+                        toMicros: to.microseconds,
+                        identifiers: DenialIdentifiers(masterKey: fixture.masterKey), limits: Limits())
                     return try transaction.denials(
                         query, tenantID: "acme", secret: Secret("key"), before: sequence, bounds: bounds
                     ).items.map { try Denial(decoding: $0).sequence }

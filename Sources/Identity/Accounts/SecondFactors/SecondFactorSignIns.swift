@@ -137,7 +137,7 @@ extension UserSession {
     ) async throws -> SignedIn {
         let (now, tenantID, origin) = (resources.clock.now(), tenantID, request.origin)
         let newID = SessionID.make(at: now, random: resources.random)
-        let limits = resources.limits
+        let sessionsMax = resources.limits.sessionsPerUserMax
         return try await answeringRepeat(of: request) {
             let issue: SignInIssue<FinishedSignIn> = try await write(for: .session, mayBePutOff: true) { transaction in
                 var (pending, current) = try transaction.reading.pendingSignIn(
@@ -158,8 +158,8 @@ extension UserSession {
                     try transaction.removePendingSignIn(id, pending, tenantID: tenantID)
                     return .tokens(
                         try transaction.finish(
-                            pending, id: sessionID, with: proved, account, current, request,
-                            sessionsMax: limits.sessionsPerUserMax, now: now))
+                            pending, id: sessionID, with: proved, account, current, request, sessionsMax: sessionsMax,
+                            now: now))
                 }
             }
             return try await signedIn(try issue.value(), request, now: now)

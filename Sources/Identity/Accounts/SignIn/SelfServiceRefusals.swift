@@ -1,5 +1,4 @@
 public import Base
-import Crypto
 public import Messages
 import Rules
 
@@ -36,11 +35,8 @@ public struct SelfServiceRefusals: Sendable {
         denial.apiKeyID = request.caller?.id ?? .empty
         denial.peerAddress = request.origin.peerAddress
         denial.uid = endUser.uid
-        // The hash is equal for equal addresses of a tenant, and useless without the tenant's key.
-        if let email = endUser.email {
-            denial.identifierHash = HMACKey(settings.secret).tag(of: email.canonical.bytes)
-        } else if !endUser.phoneNumber.isEmpty {
-            denial.identifierHash = HMACKey(settings.secret).tag(of: endUser.phoneNumber.bytes)
+        if let identifier = endUser.email?.canonical ?? (endUser.phoneNumber.isEmpty ? nil : endUser.phoneNumber) {
+            denial.identifierHash = tenants.denialIdentifiers.hash(of: identifier.bytes, secret: settings.secret)
         }
         await tenants.tenant(settings.tenantID).record(denial)
         return .adminRestricted(

@@ -12,7 +12,8 @@ enum TenantsListAllDenials: PageMethod {
         let page = try call.page(request)
         let query = try DenialQuery(
             email: request.email, phoneNumber: request.phoneNumber, decisionID: request.decisionID,
-            fromMicros: request.fromMicros, toMicros: request.toMicros, limits: call.limits)
+            fromMicros: request.fromMicros, toMicros: request.toMicros, identifiers: call.denialIdentifiers,
+            limits: call.limits)
         let start = try page.last.map { token in
             guard let start = DenialPlace(token) else { throw Page.invalidToken }
             return start

@@ -16,7 +16,8 @@ enum TenantsListDenials: PageMethod {
         }
         let query = try DenialQuery(
             email: request.email, phoneNumber: request.phoneNumber, decisionID: request.decisionID,
-            fromMicros: request.fromMicros, toMicros: request.toMicros, limits: call.limits)
+            fromMicros: request.fromMicros, toMicros: request.toMicros, identifiers: call.denialIdentifiers,
+            limits: call.limits)
         let found = try transaction.denials(
             query, tenantID: call.tenantID, secret: call.settings.secret, before: before, bounds: page.bounds)
         var rest = TenantsListDenialsResponse(nextPageToken: page.token(after: found) { Text("\($0.sequence)") })
