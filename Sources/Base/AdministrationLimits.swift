@@ -1,4 +1,4 @@
-/// The part of `Limits` that is about the methods of administrators.
+/// The part of `Limits` that is about the methods of administrators, and about streams that watch a session.
 public struct AdministrationLimits: Sendable {
     /// The most names of each kind in one Users.BatchGet.
     public var batchGetMax = 100
@@ -12,8 +12,8 @@ public struct AdministrationLimits: Sendable {
     /// The hash specs that all imports hold together. A tenant gets another place only while it holds fewer places than
     /// are free.
     public var importHashSpecsAtOnceMax = 64_000
-    /// The batches of all imports that are decoded at a time. A tenant gets another place only while it holds fewer
-    /// places than are free.
+    /// The batches that are decoded of all imports, and those that delete or change users, at a time. A tenant gets
+    /// another place only while it holds fewer places than are free.
     public var importBatchesAtOnceMax = 64
     /// The time that one Users.VerifyHashSpec may take for all the parameters that it tries.
     public var hashTrialTimeMax = Duration.seconds(1)
@@ -28,6 +28,10 @@ public struct AdministrationLimits: Sendable {
     public var apiKeysPerTenantMax = 100
     /// API keys whose use is noted and not written yet. Above this number, a use is not noted.
     public var apiKeyUsesWaitingMax = 10_000
+    /// The streams of Sessions.WatchAuthState that one session, and one user with all sessions, has open on a server. A
+    /// client that changes its network leaves streams behind, which end when the server finds them dead.
+    public var watchesPerSessionMax = 8
+    public var watchesPerUserMax = 100
 
     public init() {}
 }

@@ -95,6 +95,20 @@ public struct ByteBuffer: ~Copyable {
         writeIndex = 0
     }
 
+    /// Gives memory back if three quarters of it or more are free, and it is more than `byteCountMax`. Otherwise the
+    /// beginning of a short message would keep the memory of a long one that lay before it.
+    public mutating func releaseSpare(above byteCountMax: Int) {
+        let used = readableByteCount
+        guard capacity > byteCountMax, used <= capacity / 4 else { return }
+        let fresh = Self.allocate(used)
+        fresh.copyMemory(from: storage + readIndex, byteCount: used)
+        free()
+        storage = fresh
+        capacity = used
+        readIndex = 0
+        writeIndex = used
+    }
+
     public borrowing func copyBytes() -> [UInt8] { [UInt8](readable) }
 
     private mutating func makeRoom(_ byteCount: Int) {

@@ -44,6 +44,8 @@ public struct Failure: Error, Sendable, Equatable {
         case state
         /// A key that this node does not know, and another node may have made. Anybody can name such a key.
         case unknownKey
+        /// The number of calls of strangers. The node is well, and answers others.
+        case strangers
         /// The request, the clock and what never changes: no node answers otherwise.
         case request
     }

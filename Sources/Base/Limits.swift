@@ -11,8 +11,8 @@ public struct Limits: Sendable {
     public var streamsMax = 256
     /// Answers that the client has not taken. Above it, the server stops reading from the connection.
     public var unreadOutputMax = 256 * 1024
-    /// Requests that are not answered, and messages of streams that no handler has taken, of a connection with a
-    /// credential. Above it, the server stops reading from the connection.
+    /// Requests that are not answered, as they are decoded, and messages of streams that no handler has taken, of a
+    /// connection with a credential. Above it, the server stops reading from the connection.
     public var waitingBytesMax = 1024 * 1024
     /// The request of a stream to which only the server writes. The stream keeps it for as long as it lives.
     public var streamRequestBytesMax = 16 * 1024
@@ -39,7 +39,7 @@ public struct Limits: Sendable {
     public var idleFramesPerSecondMax = 1_000
 
     // Memory of connections: docs/decisions/0038-memory-of-connections.md
-    /// The memory of all connections together: requests that are not answered, and answers that are not taken.
+    /// The memory of all connections together: requests that are not answered, decoded, and answers that are not taken.
     public var connectionMemoryMax = 256 << 20
     /// When three quarters of `connectionMemoryMax` are taken, a connection whose tenant holds more than is free may
     /// hold this much. When seven eighths are taken, a quarter of it, and no further request of its is read.
@@ -64,7 +64,7 @@ public struct Limits: Sendable {
     /// get fewer when few places are left.
     public var connectionsPerCallerMax = 8_000
     /// Streams that were begun with the same credential, or with credentials bound to the same tenant, on all
-    /// connections together.
+    /// connections together. Streams of end users (Sessions.WatchAuthState) are counted apart, up to the same number.
     public var streamsPerCallerMax = 3_000
     /// Connections of the HTTP port, and those of them from one address. One more closes the oldest.
     public var httpConnectionsMax = 64
@@ -97,22 +97,14 @@ public struct Limits: Sendable {
     /// Handshakes in flight, of all addresses and of one (IPv6: of one /64). One more closes the oldest.
     public var tlsHandshakesMax = 512
     public var tlsHandshakesPerAddressMax = 256
-    /// The handshakes that a loop continues before it looks at its other connections again.
-    public var tlsHandshakesPerTurnMax = 8
+    /// After this time, a loop continues no further handshake before it looks at its other connections. One it may.
+    public var tlsHandshakeTimePerTurnMax = Duration.milliseconds(1)
     /// The bytes of the certificates that a client shows.
     public var tlsCertificateListMax = 64 * 1024
     /// KeyUpdates of a client; one more for each MiB that it sends.
     public var tlsKeyUpdatesMax = 16
     /// The bytes of a file with certificates, a key or a revocation list.
     public var tlsFileMax = 1024 * 1024
-
-    // Channels: these bound a client, not the server
-    /// The servers that one channel may be given.
-    public var channelServersMax = 16
-    /// The addresses of one name that a channel uses; it leaves out the others.
-    public var channelAddressesPerNameMax = 16
-    /// A name whose addresses failed is looked up again, but not sooner than this after the last time.
-    public var channelLookupIntervalMin = Duration.seconds(5)
 
     // Work
     public var requestTimeoutMax = Duration.seconds(30)
@@ -129,6 +121,7 @@ public struct Limits: Sendable {
     public var importedHashTimeMax = Duration.milliseconds(250)
     public var blockingQueueMax = 1_024
     public var signingQueueMax = 4_096
+    public var signingQueuePerTenantMax = 1_024
     /// The threads that call other servers; how many names are looked up at a time; how many requests and mails one
     /// tenant may have running or waiting for a thread; and how long one may wait for it.
     public var outboundWorkers = 32
@@ -174,6 +167,7 @@ public struct Limits: Sendable {
     public var pagesWaitingMax = 4
     public var importBatchMax = 500
     public var administration = AdministrationLimits()
+    public var channel = ChannelLimits()
     public var journal = JournalLimits()
     public var sessionsPerUserMax = 100
     public var providersPerTenantMax = 50

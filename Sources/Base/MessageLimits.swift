@@ -16,4 +16,16 @@ public struct MessageLimits: Sendable {
     public var metadataEntriesMax = 64
 
     public init() {}
+
+    /// For records that this server or another node of its cluster wrote, as a MAC or a seal proves. Their sizes were
+    /// bounded when they were accepted. So no limit applies but that of nesting: what was accepted can always be read.
+    public static let ofStoredRecords: MessageLimits = {
+        var limits = MessageLimits()
+        limits.fieldsPerMessageMax = .max
+        limits.fieldsMax = .max
+        limits.unknownFieldsMax = .max
+        limits.arenaBudgetFloor = .max
+        limits.arenaBudgetMax = .max
+        return limits
+    }()
 }

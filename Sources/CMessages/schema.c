@@ -2034,9 +2034,10 @@ static const PosternField postern__v1__project_server_info_response__fields[] = 
     [5] = {"frame_bytes_max", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__ProjectServerInfoResponse, frame_bytes_max)},
     [6] = {"streams_max", 0, 0, 2, 0, 0, 5, 0, offsetof(Postern__V1__ProjectServerInfoResponse, streams_max)},
     [7] = {"started_at_micros", 0, 0, 1, 0, 0, 6, 0, offsetof(Postern__V1__ProjectServerInfoResponse, started_at_micros)},
+    [8] = {"history_id", 0, 0, 9, 2, 0, 7, 0, offsetof(Postern__V1__ProjectServerInfoResponse, history_id)},
 };
 const PosternSchema postern__v1__project_server_info_response__table = {
-    &postern__v1__project_server_info_response__descriptor, postern__v1__project_server_info_response__fields, 8, 0, 1,
+    &postern__v1__project_server_info_response__descriptor, postern__v1__project_server_info_response__fields, 9, 0, 1,
 };
 
 const PosternSchema postern__v1__project_stats_request__table = {

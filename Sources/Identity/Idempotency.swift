@@ -132,7 +132,7 @@ extension Resources {
 
     /// The answer of the same request if it was done before, as `answeringRepeat` kept it. IDEMPOTENCY_KEY_REUSED.
     func earlierAnswer<Answer: Message>(to origin: Origin) throws -> Answer? {
-        try earlier(origin).map { try Answer(decoding: $0.answer) }
+        try earlier(origin).map { try Answer(stored: $0.answer) }
     }
 
     /// Runs a change that takes several writes, or returns the earlier answer if the same request was done before.
@@ -141,6 +141,8 @@ extension Resources {
     /// The answer is kept in a write of its own, which comes last. A change that ends early keeps no answer, and its
     /// repeat runs `body` again: so `body` must leave alone what is done already. The same holds for an answer that
     /// `isKept` leaves out. An answer above `Limits.pageBytesMax` is kept as `shortened` makes it.
+    ///
+    /// If the same request comes twice at once, `body` runs twice, and both requests get the answer that is kept first.
     func answeringRepeat<Answer: Message>(
         ofSeveralWrites origin: Origin, validateOnly: Bool = false, for purpose: WritePurpose = .growth,
         keeping isKept: (Answer) -> Bool = { _ in true }, shortened: (Answer) -> Answer = { $0 },
@@ -149,17 +151,26 @@ extension Resources {
         guard !validateOnly, let idempotency = origin.idempotency else { return try await body() }
         if let again: Answer = try earlierAnswer(to: origin) { return again }
         let answer = try await body()
-        guard isKept(answer) else { return answer }
-        let isShort = answer.encodedByteCount <= limits.pageBytesMax
-        let kept = (isShort ? answer : shortened(answer)).encoded()
+        var kept: [UInt8]?
+        if isKept(answer) {
+            let isShort = answer.encodedByteCount <= limits.pageBytesMax
+            kept = (isShort ? answer : shortened(answer)).encoded()
+        }
         let now = clock.now()
-        return try await store.write(for: purpose) { transaction in
-            // If the same request came twice at once, both get the answer of the one that was done first.
-            if let record = try transaction.reading.earlier(idempotency) { return try Answer(decoding: record.answer) }
-            // The tenant may have been deleted since the last write. Nothing would remove a new row of it.
-            try transaction.reading.requireLiveTenant(idempotency.owner)
-            try transaction.keep(idempotency, StoredIdempotency(answer: kept), now: now)
-            return answer
+        do {
+            return try await store.write(for: purpose) { [kept] transaction in
+                // The same request may have come twice at once. Then the other one did most of the work.
+                if let record = try transaction.reading.earlier(idempotency) {
+                    return try Answer(stored: record.answer)
+                }
+                guard let kept else { return answer }
+                // The tenant may have been deleted since the last write. Nothing would remove a new row of it.
+                try transaction.reading.requireLiveTenant(idempotency.owner)
+                try transaction.keep(idempotency, StoredIdempotency(answer: kept), now: now)
+                return answer
+            }
+        } catch let error as StoreError {
+            throw error.afterEarlierWrites
         }
     }
 }
@@ -187,7 +198,7 @@ extension WriteTransaction {
         of origin: Origin, validateOnly: Bool = false, now: Timestamp, _ body: () throws -> Answer
     ) throws -> Answer {
         guard !validateOnly, let idempotency = origin.idempotency else { return try body() }
-        if let record = try reading.earlier(idempotency) { return try Answer(decoding: record.answer) }
+        if let record = try reading.earlier(idempotency) { return try Answer(stored: record.answer) }
         let answer = try body()
         try keep(idempotency, StoredIdempotency(answer: answer.encoded()), now: now)
         return answer

@@ -46,6 +46,17 @@ extension Message {
         self = try result.get()
     }
 
+    /// Decodes a record, or a part of one, whose MAC or seal was verified. The limits of a peer's messages do not hold
+    /// for it.
+    public init(stored bytes: UnsafeRawBufferPointer) throws(DecodeError) {
+        try self.init(decoding: bytes, limits: .ofStoredRecords)
+    }
+
+    /// As above.
+    public init(stored bytes: [UInt8]) throws(DecodeError) {
+        try self.init(decoding: bytes, limits: .ofStoredRecords)
+    }
+
     public func encoded() -> [UInt8] {
         var buffer = ByteBuffer()
         encode(into: &buffer)

@@ -11,6 +11,8 @@ struct PreScan {
     private let fieldsPerMessageMax: Int
     private var fieldsLeft: Int
     private var unknownFieldsLeft: Int
+    /// The C structs of the inner messages.
+    private var innerByteCount = 0
 
     static func check(
         _ bytes: UnsafeRawBufferPointer, against schema: UnsafePointer<PosternSchema>, limits: MessageLimits
@@ -36,9 +38,16 @@ struct PreScan {
     /// How many fields `MessageLimits.fieldsMax` counts in a message, which are all fields, those of inner messages
     /// included. In bytes that the pre-scan refuses, the fields up to the fault are counted.
     static func fieldCount(_ bytes: UnsafeRawBufferPointer, of schema: UnsafePointer<PosternSchema>) -> Int {
+        counted(bytes, of: schema).fields
+    }
+
+    /// The same number, and the bytes of the C structs of all inner messages.
+    static func counted(
+        _ bytes: UnsafeRawBufferPointer, of schema: UnsafePointer<PosternSchema>
+    ) -> (fields: Int, innerByteCount: Int) {
         var scan = PreScan(depthMax: .max, fieldsPerMessageMax: .max, fieldsLeft: .max, unknownFieldsLeft: .max)
         try? scan.message(WireCursor(bytes), schema, depth: 1, into: nil)
-        return .max - scan.fieldsLeft
+        return (.max - scan.fieldsLeft, scan.innerByteCount)
     }
 
     private mutating func message(
@@ -91,6 +100,7 @@ struct PreScan {
             let content = try body.lengthDelimited()
             place?.storeBytes(of: ProtobufCBinaryData(borrowing: content.bytes), as: ProtobufCBinaryData.self)
         case .message:
+            innerByteCount += field.pointee.message.pointee.descriptor.pointee.sizeof_message
             let content = try body.lengthDelimited()
             do throws(DecodeError) {
                 try message(content, field.pointee.message, depth: depth + 1, into: nil)

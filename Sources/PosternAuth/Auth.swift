@@ -94,7 +94,7 @@ public final class Auth: Sendable {
 
     static func channelOptions(timeout: Duration) -> ChannelOptions {
         var options = ChannelOptions()
-        // Without PINGs, a dead connection would leave the user's stream open for ever.
+        // Without PINGs, a dead connection would leave the user's stream open for ever. Calls send them sooner.
         options.keepalive = .minutes(1)
         // A person waits: the channel soon tries the server again, and calls wait for it until their timeout.
         options.reconnect.firstDelay = .milliseconds(500)

@@ -99,8 +99,8 @@ extension User {
 
     /// Deletes the account and signs the user out. Needs a recent login.
     ///
-    /// Throws adminRestrictedOperation where the tenant has deletion switched off. After a lost answer call `delete`
-    /// again: it finds out whether the account is gone.
+    /// Throws adminRestrictedOperation where the tenant has deletion switched off. After a lost answer, or when
+    /// the task was cancelled, call `delete` again: it finds out whether the account is gone.
     public func delete() async throws {
         try await inTurn { idToken throws(AuthError) in
             let request = AccountsDeleteRequest(tenantID: backend.tenantID, idToken: idToken)
@@ -108,7 +108,8 @@ extension User {
                 _ = try await backend.call { try await backend.accounts.delete(request) }
             } catch {
                 let wasLostBefore = state.withLock { state in
-                    defer { state.mayBeDeleted = state.mayBeDeleted || error.isLostAnswer }
+                    // A call that was cancelled may have been sent.
+                    defer { state.mayBeDeleted = state.mayBeDeleted || error.isLostAnswer || error.isCancellation }
                     return state.mayBeDeleted
                 }
                 guard wasLostBefore, error.is(.userNotFound) else { throw error }

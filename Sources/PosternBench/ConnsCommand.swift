@@ -98,6 +98,11 @@ struct ConnsCommand {
         guard stream != .authState || !population.sessions.isEmpty else {
             throw BenchError(.notReady, "auth-state needs a --state file with --sessions")
         }
+        let most = Limits().administration.watchesPerSessionMax
+        if stream == .authState, connections + 16 > most * population.sessions.count {
+            throw BenchError(
+                .notReady, "one session has \(most) streams at most: the --state file has too few sessions")
+        }
         return population
     }
 

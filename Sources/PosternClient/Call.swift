@@ -33,6 +33,8 @@ final class Call: @unchecked Sendable {
     let kind: StreamKind
     let options: CallOptions
     let deadline: Instant
+    /// How often the call may be sent while the server says each time that it did not process it.
+    let sendingsMax: Int
     let answer: Answer
 
     var placement = Placement.new
@@ -51,7 +53,7 @@ final class Call: @unchecked Sendable {
 
     init(
         service: Text, method: Text, kind: StreamKind, request: (any Message)?, options: CallOptions,
-        deadline: Instant, answer: Answer
+        deadline: Instant, sendingsMax: Int, answer: Answer
     ) {
         self.service = service
         self.method = method
@@ -59,6 +61,7 @@ final class Call: @unchecked Sendable {
         self.request = request
         self.options = options
         self.deadline = deadline
+        self.sendingsMax = sendingsMax
         self.answer = answer
     }
 }

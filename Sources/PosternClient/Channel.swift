@@ -14,7 +14,8 @@ import Wire
 /// - Each address has its own back-off (`ReconnectBackoff`). While no address can be tried, calls fail at once with
 ///   UNAVAILABLE, unless they wait (`CallOptions.waitsForConnection`).
 /// - Above the server's limit of calls in flight, calls wait in order.
-/// - Idempotent calls are repeated as `RetryPolicy` says. Calls that the server did not process are always repeated.
+/// - Idempotent calls are repeated as `RetryPolicy` says, and so are all calls that the server did not process. A
+///   `Tokens.Refresh` without an `attempt_id` gets one, so that it is safe to repeat.
 /// - After the server's GOAWAY, calls in flight end on the old connection and new calls go to a new one.
 /// - Host names are looked up on threads of their own, before the first connection and again when an address failed.
 ///
@@ -38,7 +39,7 @@ public final class Channel: Sendable {
     /// them: at most 16. All servers get the same credential. Sends nothing before the first call. Throws
     /// INVALID_ADDRESS, INVALID_API_KEY.
     public init(address: String, credentials: Credentials, options: ChannelOptions = .init()) throws(Failure) {
-        let servers = try ServerAddress.list(parsing: address, countMax: options.limits.channelServersMax)
+        let servers = try ServerAddress.list(parsing: address, countMax: options.limits.channel.serversMax)
         self.options = options
         self.mailbox = try Mailbox(servers: servers, authorization: try credentials.authorization, options: options) {
             ChannelCore(mailbox: $0, poller: $1)
@@ -81,13 +82,17 @@ public final class Channel: Sendable {
     ) async throws(Failure) -> Response {
         let deadline = Instant.now.advanced(by: options.timeout ?? self.options.timeout)
         let isRepeatable = idempotent || !options.idempotencyKey.isEmpty
+        let request = request.repeatable
+        let retry = self.options.retry
         var attempt = 1
         var hasForgottenPosition = false
         // The error of an attempt that the server may have executed.
         var lost: Failure?
         while true {
             do throws(Failure) {
-                let payload = try await answer(to: request, service, method, options: options, deadline: deadline)
+                let payload = try await answer(
+                    to: request, service, method, options: options, deadline: deadline,
+                    sendingsMax: retry.sendings(inAttempt: attempt))
                 retryBudget.withLock { $0.succeeded() }
                 return try decodeResponse(payload, limits: self.options.limits.messages)
             } catch {
@@ -99,9 +104,13 @@ public final class Channel: Sendable {
                     continue
                 }
                 let outcome = Self.outcome(of: error, after: lost)
-                let isBudgeted = error.code != .unavailable || retryBudget.withLock { $0.failed() }
-                guard isRepeatable, isBudgeted, attempt < self.options.retry.attemptsMax,
-                    self.options.retry.isWorthRetrying(error)
+                // The server did not process the call, however often it was sent in this attempt.
+                let isGivenBack = error.is(.refused)
+                let isBudgeted =
+                    isGivenBack || error.code != .unavailable || retryBudget.withLock { $0.failed() }
+                if isGivenBack { attempt += retry.sendings(inAttempt: attempt) - 1 }
+                guard isRepeatable || isGivenBack, isBudgeted,
+                    attempt < (isGivenBack ? retry.sendingsMax : retry.attemptsMax), retry.isWorthRetrying(error)
                 else { throw outcome }
                 guard try await pause(afterAttempt: attempt, error, deadline: deadline) else { throw outcome }
                 attempt += 1
@@ -137,13 +146,14 @@ public final class Channel: Sendable {
     }
 
     private func answer(
-        to request: any Message, _ service: String, _ method: String, options: CallOptions, deadline: Instant
+        to request: any Message, _ service: String, _ method: String, options: CallOptions, deadline: Instant,
+        sendingsMax: Int
     ) async throws(Failure) -> [UInt8] {
         if Task.isCancelled { throw .callCancelled }
         let promise = Promise<[UInt8]>()
         let call = Call(
             service: Text(service), method: Text(method), kind: .unary, request: request, options: options,
-            deadline: deadline, answer: .unary(promise))
+            deadline: deadline, sendingsMax: sendingsMax, answer: .unary(promise))
         guard mailbox.post(.start(call)) else { throw .channelClosed }
         do {
             return try await withTaskCancellationHandler {
@@ -182,7 +192,7 @@ public final class Channel: Sendable {
         let deadline = options.timeout.map { Instant.now.advanced(by: $0) } ?? .distantFuture
         let call = Call(
             service: Text(service), method: Text(method), kind: kind, request: request, options: options,
-            deadline: deadline, answer: .stream(inbox))
+            deadline: deadline, sendingsMax: self.options.retry.sendingsMax, answer: .stream(inbox))
         if !mailbox.post(.start(call)) { inbox.finish(.channelClosed) }
         return StreamCall(call: call, inbox: inbox, mailbox: mailbox, limits: self.options.limits.messages)
     }

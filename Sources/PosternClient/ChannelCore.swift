@@ -239,7 +239,7 @@ final class ChannelCore: LoopWork {
     private func requeue(_ unprocessed: [Call]) -> Bool {
         for call in unprocessed {
             call.refusalCount += 1
-            guard call.refusalCount < options.retry.sendingsMax, !call.hasSentMessages else {
+            guard call.refusalCount < call.sendingsMax, !call.hasSentMessages else {
                 call.fail(Failure(.refused, "The server did not take the call; try again."))
                 continue
             }

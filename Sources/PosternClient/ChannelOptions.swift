@@ -68,17 +68,23 @@ public struct ChannelOptions: Sendable {
     public var waitingCallsMax = 4_096
     /// The silence after which the channel sends a PING, while calls are in flight. Nil: never; TCP then finds a dead
     /// connection after a quarter of an hour.
+    ///
+    /// While a unary call is in flight, this and `keepaliveTimeout` are cut to a third of `timeout`, or to a second if
+    /// that is longer. So a dead connection is found while there is time to repeat the call on another one.
     public var keepalive: Duration? = .seconds(10)
     /// Sends these PINGs also while no call is in flight, so that a connection which died meanwhile is replaced before
     /// the next call needs it.
     public var keepaliveWithoutCalls = false
-    /// How long the channel waits for the answer to a PING before it gives up the connection.
+    /// How long the channel waits for the answer to a PING before it gives up the connection. See `keepalive`.
     public var keepaliveTimeout = Duration.seconds(15)
     /// The bounds of messages from the server.
     public var limits = Self.clientLimits
 
     /// Creates the defaults.
     public init() {}
+
+    /// The longest silence of a server, and the longest wait for its answer to a PING, while a unary call is in flight.
+    var callPatience: Duration { max(.seconds(1), timeout / 3) }
 
     /// Above the server's limits: a page of users holds far more than any request, and the server is a known peer.
     private static let clientLimits: Limits = {

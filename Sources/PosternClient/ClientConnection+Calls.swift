@@ -5,6 +5,19 @@ import Wire
 // The calls on a connection: the room for them, and the way of their messages into the output.
 
 extension ClientConnection {
+    /// The silence after which the connection is tried with a PING. Nil: it is not tried.
+    var silenceMax: Duration? {
+        guard let keepalive = options.keepalive, options.keepaliveWithoutCalls || !calls.isEmpty else { return nil }
+        return hasUnaryCalls ? min(keepalive, options.callPatience) : keepalive
+    }
+
+    /// The longest wait for the answer to a PING.
+    var pingTimeout: Duration {
+        hasUnaryCalls ? min(options.keepaliveTimeout, options.callPatience) : options.keepaliveTimeout
+    }
+
+    private var hasUnaryCalls: Bool { calls.values.contains { $0.kind == .unary } }
+
     /// Whether `open` would find room.
     func hasRoom(for kind: StreamKind) -> Bool {
         guard isOpen, !isLeaving, hasSpace, state.streamsInFlight < placesMax else { return false }

@@ -157,11 +157,8 @@ final class ClientConnection {
         case .ended: return .distantFuture
         case .open:
             if !isWelcomed { return connectDeadline }
-            if let pingSent { return pingSent.advanced(by: options.keepaliveTimeout) }
-            guard let keepalive = options.keepalive, options.keepaliveWithoutCalls || !calls.isEmpty else {
-                return .distantFuture
-            }
-            return lastReceived.advanced(by: keepalive)
+            if let pingSent { return pingSent.advanced(by: pingTimeout) }
+            return silenceMax.map { lastReceived.advanced(by: $0) } ?? .distantFuture
         }
     }
 

@@ -43,8 +43,8 @@ struct LoadBalancer {
         self.servers = servers
         self.backoff = options.reconnect
         self.connectionsMax = options.connectionsMax
-        self.addressesPerNameMax = options.limits.channelAddressesPerNameMax
-        self.lookupIntervalMin = options.limits.channelLookupIntervalMin
+        self.addressesPerNameMax = options.limits.channel.addressesPerNameMax
+        self.lookupIntervalMin = options.limits.channel.lookupIntervalMin
         self.names = servers.map { _ in Name() }
         for (index, server) in servers.enumerated() { endpoints.append(makeEndpoint(index, server.numeric)) }
     }

@@ -13,7 +13,8 @@ public struct RetryPolicy: Sendable {
     /// The most attempts, the first one included. 1: a call that the server may have executed is not repeated.
     ///
     /// A call that the server says it did not process, for example because it leaves or has too many streams, is sent
-    /// again whatever this says, at least once and in all at most as often as this allows (A6, "Transparent Retries").
+    /// again whatever this says, at least once and in all at most as often as this allows: once at once (A6,
+    /// "Transparent Retries"), and then after the delays below. A stream is sent again at once each time.
     public var attemptsMax = 4
     /// The longest delay before the second attempt. The actual delay is a random part of it.
     public var firstDelayMax = Duration.milliseconds(100)
@@ -27,6 +28,10 @@ public struct RetryPolicy: Sendable {
 
     /// How often the same call may be sent while the server says each time that it did not process it.
     var sendingsMax: Int { max(2, attemptsMax) }
+
+    /// The part of `sendingsMax` for one attempt of a unary call. The first attempt may be sent twice, without a delay:
+    /// the server was about to leave, or its limit was not known yet. An attempt after that follows a delay.
+    func sendings(inAttempt attempt: Int) -> Int { attempt == 1 ? 2 : 1 }
 
     /// The wait after attempt number `attempt` (from 1) failed: a random time up to a bound that grows by `multiplier`.
     func delay(afterAttempt attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {

@@ -13,6 +13,16 @@ final class StreamInbox: Sendable {
         var failure: Failure?
         var waiter: Promise<Void>?
 
+        mutating func takeMessage() -> [UInt8]? {
+            guard !messages.isEmpty else { return nil }
+            // The slice keeps its first places until it grows, so that they must not keep the message.
+            var message: [UInt8] = []
+            swap(&message, &messages[messages.startIndex])
+            messages.removeFirst()
+            if messages.isEmpty { messages = [] }
+            return message
+        }
+
         mutating func takeWaiter() -> Promise<Void>? {
             defer { waiter = nil }
             return waiter
@@ -54,10 +64,7 @@ final class StreamInbox: Sendable {
     func next() async throws(Failure) -> [UInt8]? {
         while true {
             let next = state.withLock { state -> Next in
-                if let message = state.messages.popFirst() {
-                    if state.messages.isEmpty { state.messages = [] }
-                    return .message(message)
-                }
+                if let message = state.takeMessage() { return .message(message) }
                 if let failure = state.failure {
                     state.failure = nil
                     return .failure(failure)

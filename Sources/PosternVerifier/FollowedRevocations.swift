@@ -11,7 +11,8 @@ final class FollowedRevocations: Sendable {
         var incoming: RevocationState?
         var cursor = Text.empty
         var isComplete = false
-        /// The refusal with which the newest stream ended. Nil: a message came since, or the server is away.
+        /// The failure with which the newest stream ended, if it says why. Nil: a message came since, or the server is
+        /// away.
         var feedRefusal: Failure?
         /// The server's time. Nil before the first snapshot is whole.
         var clock: FeedClock?
@@ -71,11 +72,15 @@ final class FollowedRevocations: Sendable {
     func streamEnded(_ failure: Failure?) {
         state.withLock { state in
             state.incoming = nil
-            state.feedRefusal = failure.flatMap { $0.isRefusal ? $0 : nil }
+            state.feedRefusal = failure.flatMap { $0.tellsCause ? $0 : nil }
         }
     }
 
-    /// The reason for which the server refuses the feed, for example because the credential itself was revoked.
+    /// The only tenant that the newest whole snapshot is about. Nil: it is about all tenants, or none has come.
+    var onlyTenantID: Text? { state.withLock { $0.revocations.onlyTenantID } }
+
+    /// The failure for which the server does not give the feed, for example because the credential itself was revoked,
+    /// or because it has too many streams.
     var feedRefusal: Failure? { state.withLock { $0.feedRefusal } }
 
     /// How long revocations may have been missed, and the server's time now. Nil before the first snapshot.
@@ -91,11 +96,11 @@ final class FollowedRevocations: Sendable {
 }
 
 extension Failure {
-    /// Whether the same stream will be refused again until somebody changes something, such as the credential.
-    fileprivate var isRefusal: Bool {
+    /// Whether the failure is more than the server's absence: somebody may have to do something.
+    fileprivate var tellsCause: Bool {
         switch code {
-        case .unauthenticated, .permissionDenied, .notFound, .failedPrecondition, .invalidArgument, .unimplemented: true
-        default: false
+        case .unavailable, .cancelled, .deadlineExceeded: false
+        default: true
         }
     }
 }

@@ -5,8 +5,11 @@ import Tokens
 /// The project's keys as they were last fetched.
 final class ProjectKeys: Sendable {
     private struct Fetching {
+        /// The end of the last fetch for an unknown key, or of the last fetch that brought keys.
         var lastAt: Instant?
-        /// The callers that wait for the fetch for an unknown key. Nil: no such fetch is under way.
+        /// Whether a fetch for an unknown key is under way.
+        var isUnderWay = false
+        /// The callers that wait for that fetch. Nil: no caller waits, or begins to wait.
         var waiters: [Promise<Void>]?
         /// How many fetches have begun. Several may be under way.
         var begunCount = 0
@@ -17,28 +20,33 @@ final class ProjectKeys: Sendable {
     let published = PublishedKeySet()
     private let source: VerifierSource
     private let floor: Duration
+    private let patience: Duration
     private let fetching = Mutex(Fetching())
 
-    init(source: VerifierSource, floor: Duration) {
+    /// `floor`: the shortest time from the end of one fetch for an unknown key to the next one. `patience`: the longest
+    /// time that callers wait for a fetch.
+    init(source: VerifierSource, floor: Duration, patience: Duration = .seconds(3)) {
         self.source = source
         self.floor = floor
+        self.patience = patience
     }
 
     /// Fetches the keys if the key of this token is unknown and the last fetch is older than the floor. So forged
-    /// tokens do not cause a fetch each. Callers that come during such a fetch wait for it, and for no other fetch.
-    /// Also returns when the fetch failed or the task is cancelled.
+    /// tokens do not cause a fetch each. Callers that come during such a fetch wait for it, and for no other fetch. If
+    /// it takes longer than `patience`, none of them waits any more. Also returns when the fetch failed or the task is
+    /// cancelled.
     func learnKey(of token: Text) async {
         guard !isKnown(token) else { return }
         let waiter = Promise<Void>()
         let (waits, isFirst) = fetching.withLock { fetching in
-            if fetching.waiters != nil {
+            if fetching.isUnderWay {
                 fetching.waiters?.append(waiter)
-                return (true, false)
+                return (fetching.waiters != nil, false)
             }
             // A fetch may have ended since the look above.
             if isKnown(token) { return (false, false) }
             if let last = fetching.lastAt, last.advanced(by: floor) > .now { return (false, false) }
-            (fetching.lastAt, fetching.waiters) = (.now, [waiter])
+            (fetching.isUnderWay, fetching.waiters) = (true, [waiter])
             return (true, true)
         }
         guard waits else { return }
@@ -47,11 +55,27 @@ final class ProjectKeys: Sendable {
         _ = try? await waiter.cancellableValue()
     }
 
-    private func isKnown(_ token: Text) -> Bool { published.current.entry(of: token.bytes, at: .zero) != nil }
+    /// Whether a fetch for an unknown key is under way.
+    var isFetching: Bool { fetching.withLock { $0.isUnderWay } }
+
+    /// Whether the token's header is that of a published key's tokens.
+    func isKnown(_ token: Text) -> Bool { published.current.entry(of: token.bytes, at: .zero) != nil }
 
     private func fetchForWaiters() async {
+        let impatience = Task {
+            if (try? await Task.sleep(for: patience)) != nil { releaseWaiters { _ in } }
+        }
         try? await refresh()
-        let waiters = fetching.withLock { $0.waiters.take() ?? [] }
+        impatience.cancel()
+        // The floor counts from here: a server that answers slowly is not asked again at once.
+        releaseWaiters { ($0.isUnderWay, $0.lastAt) = (false, .now) }
+    }
+
+    private func releaseWaiters(_ change: (inout Fetching) -> Void) {
+        let waiters = fetching.withLock { fetching in
+            change(&fetching)
+            return fetching.waiters.take() ?? []
+        }
         for waiter in waiters { waiter.succeed(()) }
     }
 

@@ -44,7 +44,8 @@ struct RevocationState: Sendable {
     }
 
     private let retention: Duration
-    private let onlyTenantID: Text?
+    /// The feed's tenant. Nil: the feed is about all tenants.
+    let onlyTenantID: Text?
     private var current: Generation
     private var previous: Generation?
     private var disabledTenants: Set<Text> = []

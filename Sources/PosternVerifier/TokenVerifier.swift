@@ -24,7 +24,7 @@ import Tokens
 /// print(token.uid, token.signInProvider)
 /// ```
 public final class TokenVerifier: Sendable {
-    /// The options that the verifier was made with.
+    /// The options that the verifier was made with. If they named no tenant, `tenants` is the one that the server told.
     public let options: VerifierOptions
     private let source: VerifierSource
     private let followed: FollowedRevocations
@@ -38,14 +38,15 @@ public final class TokenVerifier: Sendable {
     /// Throws UNAVAILABLE while the server cannot be reached or sends nothing on the feed, CALLER_UNAUTHENTICATED,
     /// INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND.
     public init(channel: Channel, options: VerifierOptions = VerifierOptions()) async throws(Failure) {
-        let source = VerifierSource(channel: channel, options: options)
-        let project = try await source.project()
-        let keys = ProjectKeys(source: source, floor: options.keyRefreshFloor)
+        let unnamed = VerifierSource(channel: channel, options: options)
+        let project = try await unnamed.project()
+        let keys = ProjectKeys(source: unnamed, floor: options.keyRefreshFloor)
         let followed = FollowedRevocations(retention: options.retention, at: .nowWithSleep)
-        let first = try await source.begin(followed)
+        let first = try await unnamed.begin(followed)
+        let source = unnamed.naming(tenantOf: followed)
         // After the snapshot: the keys then have the successors of those that it says are revoked.
         try await keys.refresh()
-        self.options = options
+        self.options = source.options
         self.source = source
         self.followed = followed
         self.keys = keys
@@ -81,11 +82,12 @@ public final class TokenVerifier: Sendable {
         return verified
     }
 
-    /// Verifies a token as `verifyNow` does. For an unknown key it fetches the keys first; tokens that come meanwhile
-    /// wait for the same fetch. While the verifier is stale and `whenStale` is `.askServer`, it asks the server.
+    /// Verifies a token as `verifyNow` does. If the token names an unknown key and all but its signature is right, the
+    /// keys are fetched first; tokens that come meanwhile wait for the same fetch, for three seconds at most. While the
+    /// verifier is stale and `whenStale` is `.askServer`, it asks the server.
     public func verify(_ token: String) async throws(Failure) -> DecodedToken {
         let token = try text(token)
-        await keys.learnKey(of: token)
+        if namesUnknownKey(token) { await keys.learnKey(of: token) }
         let (verified, isStale) = try check(token)
         guard isStale else { return verified }
         switch options.whenStale {
@@ -96,6 +98,20 @@ public final class TokenVerifier: Sendable {
             return verified
         }
     }
+
+    /// Whether the token might be valid if its key were known. Other text causes no fetch of the keys.
+    private func namesUnknownKey(_ token: Text) -> Bool {
+        if keys.isKnown(token) { return false }
+        do throws(TokenError) {
+            _ = try tokens.verify(token.bytes, now: now)
+            return false
+        } catch {
+            return error == .unknownKey
+        }
+    }
+
+    /// The server's time, as far as it is known.
+    private var now: Timestamp { followed.heard(.nowWithSleep)?.serverTime ?? Clock.system.now() }
 
     /// Converts a token, which may hold anything that a stranger puts into a header.
     private func text(_ token: String) throws(Failure) -> Text {
@@ -114,12 +130,14 @@ public final class TokenVerifier: Sendable {
         } catch {
             throw options.invalidToken
         }
-        if case .one(let tenantID) = options.tenants, verified.tenantID != tenantID { throw Self.tenantMismatch }
+        if case .one(let tenantID) = options.tenants, verified.tenantID != tenantID {
+            throw Self.tenantMismatch(verified, accepted: Self.title(tenantID))
+        }
         switch followed.refusal(of: verified) {
         case nil: break
         case .revoked: throw Self.expired(.revoked)
         case .keyRevoked: throw options.invalidToken
-        case .otherTenant: throw Self.tenantMismatch
+        case .otherTenant: throw Self.tenantMismatch(verified, accepted: "the tenant of its own key")
         case .tenantDisabled: throw Self.projectDisabled
         case .tenantDeleted: throw Self.tenantNotFound
         }
@@ -140,13 +158,23 @@ extension TokenVerifier {
             metadata: [.init("cause", cause.rawValue)])
     }
 
-    private static let tenantMismatch = Failure(
-        .tenantIDMismatch, "The token belongs to another tenant than this verifier is for.")
+    /// The token is genuine, so its tenant may be told. `accepted`: the words for the tenant of the verifier.
+    private static func tenantMismatch(_ token: VerifiedToken, accepted: String) -> Failure {
+        Failure(
+            .tenantIDMismatch, "The token is of \(title(token.tenantID)); this verifier is for \(accepted).",
+            metadata: [.init("tenant", token.tenantID.string)])
+    }
+
+    private static func title(_ tenantID: Text) -> String {
+        tenantID.isEmpty ? "the default pool" : "tenant \"\(tenantID)\""
+    }
+
     private static let projectDisabled = Failure(
         .projectDisabled, "Authentication is switched off for this tenant (disable_auth).")
     private static let tenantNotFound = Failure(.tenantNotFound, "The token's tenant was deleted.")
 
-    /// VERIFIER_STALE. While the server refuses the feed, its reason is the metadata `cause`: waiting does not help.
+    /// VERIFIER_STALE. If the server said why it does not give the feed, its reason is the metadata `cause`. Waiting
+    /// alone rarely helps then.
     private var stale: Failure {
         guard let refusal = followed.feedRefusal else {
             return Failure(
@@ -155,7 +183,7 @@ extension TokenVerifier {
         }
         return Failure(
             .verifierStale, "The server does not tell this verifier what was revoked: \(refusal.message)",
-            metadata: [.init("cause", refusal.reason)])
+            metadata: refusal.reason.isEmpty ? [] : [.init("cause", refusal.reason)])
     }
 }
 

@@ -24,7 +24,7 @@ public struct VerifierOptions: Sendable {
 
     /// The tenants whose tokens are accepted.
     public enum Tenants: Sendable, Equatable {
-        /// One tenant. Empty: the default pool.
+        /// One tenant. Empty: the credential's tenant if the credential is bound to one, and else the default pool.
         case one(Text)
         /// Every tenant in the credential's scope.
         case any
@@ -38,7 +38,8 @@ public struct VerifierOptions: Sendable {
         case sessionCookie
     }
 
-    /// The tenants whose tokens are accepted. By default the default pool only.
+    /// The tenants whose tokens are accepted. By default the credential's tenant if the credential is bound to one, and
+    /// else the default pool.
     public var tenants = Tenants.one(.empty)
     /// The kind of tokens that are accepted.
     public var tokenKind = TokenKind.idToken

@@ -5,7 +5,7 @@ import PosternClient
 /// The calls of a verifier to the server.
 struct VerifierSource: Sendable {
     let channel: Channel
-    let options: VerifierOptions
+    var options: VerifierOptions
     /// The longest wait for the first message of a feed, connecting included. When a feed is asked for again, the
     /// channel tries to connect at once, so that its own pauses do not count.
     var firstMessageMax = Duration.seconds(10)
@@ -68,6 +68,16 @@ struct VerifierSource: Sendable {
             followed.apply(message, at: .nowWithSleep)
         } while !followed.isComplete
         return messages
+    }
+
+    /// The source for all later calls. If the options name no tenant, it names the feed's: the credential's tenant if
+    /// the credential is bound to one, and else the default pool. Naming it means that the server refuses the feed if
+    /// the credential gets another scope.
+    func naming(tenantOf followed: FollowedRevocations) -> VerifierSource {
+        guard options.tenants == .one(.empty) else { return self }
+        var named = self
+        named.options.tenants = .one(followed.onlyTenantID ?? .empty)
+        return named
     }
 
     private func open(_ followed: FollowedRevocations, waits: Bool) async throws(Failure) -> FeedStream {

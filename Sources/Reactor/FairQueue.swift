@@ -7,6 +7,9 @@ package import Base
 /// that comes back starts level with the tenant that has had least: idle time earns no credit, and debts stay. Every
 /// element counts as `costMin` at least, so that tenants with short elements take turns. This is start-time fair
 /// queueing (Goyal, Vin, Cheng, SIGCOMM 1996).
+///
+/// An owner may also charge elements when they have ended, by `charge` alone. An owner that charges nothing lets the
+/// tenants take turns, whatever their elements cost.
 package struct FairQueue<Element> {
     fileprivate struct Line {
         var elements: [Element] = []
@@ -34,6 +37,10 @@ package struct FairQueue<Element> {
     private var time: Int64 = 0
     private var turnCount: UInt64 = 0
     private var runningCount = 0
+    /// Whether anything was charged since the queue was idle.
+    private var hasDebts = false
+    /// Up to this number, the lines of an idle queue stay, with the memory for their next elements.
+    private static var linesKept: Int { 16 }
     /// When there are this many lines, those without elements are dropped.
     private var linesMax = 1_024
     package private(set) var count = 0
@@ -55,14 +62,20 @@ package struct FairQueue<Element> {
         enterTurns(tenant)
     }
 
-    /// Takes out the oldest element that `mayBegin` accepts, from the first tenant that has one. `runningCount` is the
-    /// number of the tenant's running elements. The tenant then goes behind the tenants that have had as much time.
+    /// Takes out the oldest element that `mayBegin` accepts, from the first tenant that has one and that `mayServe`
+    /// accepts. `runningCount` is the number of the tenant's running elements. The tenant then goes behind the tenants
+    /// that have had as much time.
+    ///
+    /// What holds for all elements of a tenant belongs into `mayServe`: a tenant that is refused there costs one look,
+    /// and not one for each of its elements.
     package mutating func popFirst(
-        where mayBegin: (Element, _ runningCount: Int) -> Bool = { _, _ in true }
+        where mayBegin: (Element, _ runningCount: Int) -> Bool = { _, _ in true },
+        from mayServe: (_ runningCount: Int) -> Bool = { _ in true }
     ) -> Element? {
         var place: Int?
         let index = turns.lastIndex { turn in
             let line = lines[turn.tenant]!
+            guard mayServe(line.runningCount) else { return false }
             place = line.elements.firstIndex { mayBegin($0, line.runningCount) }
             return place != nil
         }
@@ -86,10 +99,26 @@ package struct FairQueue<Element> {
     /// The element for which `cost` was charged has ended; it took `actual`.
     package mutating func ended(tenant: Text, cost: Int64, actual: Int64) {
         runningCount -= 1
+        lines[tenant]!.runningCount -= 1
         // The queue is idle: no tenant waits for another one, so all debts are dropped.
         if runningCount == 0 && count == 0 { return reset() }
-        lines[tenant]!.runningCount -= 1
         charge(tenant, max(Self.costMin, actual) - max(Self.costMin, cost))
+    }
+
+    /// Charges `nanoseconds` for work of the tenant that is done, whether it stood in the queue or not.
+    package mutating func charge(tenant: Text, nanoseconds: Int64) {
+        if lines.count >= linesMax { forgetIdleLines() }
+        let newLine = Line(spent: least)
+        // A tenant that comes back starts level here, too: otherwise it would lose the charge when it waits.
+        if count(of: tenant) == 0, lines[tenant, default: newLine].runningCount == 0 {
+            lines[tenant, default: newLine].spent = max(lines[tenant, default: newLine].spent, newLine.spent)
+        }
+        charge(tenant, nanoseconds)
+    }
+
+    /// Drops all debts if nothing waits and nothing runs, as `ended` does.
+    package mutating func dropDebtsIfIdle() {
+        if hasDebts, runningCount == 0, count == 0 { reset() }
     }
 
     /// Takes out the tenant's first element that matches.
@@ -122,6 +151,7 @@ package struct FairQueue<Element> {
 
     private mutating func charge(_ tenant: Text, _ difference: Int64) {
         guard difference != 0 else { return }
+        hasDebts = true
         let isWaiting = !lines[tenant]!.elements.isEmpty
         if isWaiting { leaveTurns(tenant) }
         let (spent, overflow) = lines[tenant]!.spent.addingReportingOverflow(difference)
@@ -159,9 +189,13 @@ package struct FairQueue<Element> {
     }
 
     private mutating func reset() {
-        lines.removeAll(keepingCapacity: lines.count < 1_024)
-        time = 0
-        turnCount = 0
+        (time, turnCount, hasDebts) = (0, 0, false)
+        guard lines.count <= Self.linesKept else { return lines.removeAll(keepingCapacity: lines.count < 1_024) }
+        var index = lines.startIndex
+        while index != lines.endIndex {
+            lines.values[index].spent = 0
+            lines.formIndex(after: &index)
+        }
     }
 }
 

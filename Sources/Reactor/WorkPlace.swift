@@ -6,6 +6,7 @@ import Synchronization
 public final class WorkPlace: Sendable {
     private struct State {
         var hasBegun = false
+        var hasEnded = false
         var isWanted = true
     }
 
@@ -20,18 +21,26 @@ public final class WorkPlace: Sendable {
     /// Whether the caller still waits. Work that takes long asks now and then, and ends when nobody does.
     public var isWanted: Bool { state.withLock { $0.isWanted } }
 
-    /// Whether the work still has its place. From now on, only its end gives the place back.
-    fileprivate func begin() -> Bool {
+    /// Whether the work still has its place. From now on, only its end gives the place back. A pool may run the work
+    /// twice (`Work.execute`), and then calls this twice.
+    func begin() -> Bool {
         state.withLock { state in
-            state.hasBegun = state.isWanted
-            return state.hasBegun
+            if state.isWanted { state.hasBegun = true }
+            return state.isWanted
         }
     }
 
-    fileprivate func end() { giveBack() }
+    /// The work that began has ended. If it runs twice, its first end gives the place back.
+    func end() {
+        let isFirst = state.withLock { state in
+            defer { state.hasEnded = true }
+            return !state.hasEnded
+        }
+        if isFirst { giveBack() }
+    }
 
     /// The caller waits no longer. Work that has not begun will not begin any more.
-    fileprivate func leave() {
+    func leave() {
         let hasBegun = state.withLock { state in
             state.isWanted = false
             return state.hasBegun

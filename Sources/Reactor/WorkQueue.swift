@@ -124,7 +124,9 @@ struct WorkQueue: Sendable {
             return false
         }
         let fair = queue.popFirst {
-            mayBegin($0, runningCount: $1) && admission.isWithinShare(runningCount: $1)
+            mayBegin($0, runningCount: $1)
+        } from: {
+            admission.isWithinShare(runningCount: $0)
         }
         guard let work = fair ?? queue.popFirst(where: { mayBegin($0, runningCount: $1) }) else { return nil }
         return (work, passedOver)

@@ -83,16 +83,17 @@ public final class WorkerPool: Sendable {
     /// How long a work that is queued now would wait, if the waiting works are short.
     public var backlog: Duration { shared.queue.withLock { $0.backlog } }
 
-    /// Runs `work` on one of the threads and returns or throws what it does. `isShort`: it takes less than a
-    /// millisecond. `isPatient`: nobody waits for it, and it may take long (a pool that shares its workers looks at
-    /// that). `cost`: the time that it is expected to take, and the memory that it holds.
+    /// Runs `work` on one of the threads and returns or throws what it does. `tenant`: whose work it is; `ownWork` for
+    /// the server's own. `isShort`: it takes less than a millisecond. `isPatient`: nobody waits for it, and it may take
+    /// long (a pool that shares its workers looks at that). `cost`: the time that it is expected to take, and the
+    /// memory that it holds.
     ///
     /// - Throws: `Failure` RESOURCE_EXHAUSTED `SERVER_OVERLOADED` with `retryAfter` if a queue is full,
     ///   DEADLINE_EXCEEDED if `deadline` passed before the work began, UNAVAILABLE after the pool is closed;
     ///   `CancellationError` if the task is cancelled: waiting work is taken out, running work goes on, and its result
     ///   is dropped.
     public func run<T: Sendable>(
-        tenant: Text = .empty, deadline: Instant, isShort: Bool = false, isPatient: Bool = false,
+        tenant: Text, deadline: Instant, isShort: Bool = false, isPatient: Bool = false,
         cost: WorkCost = .none,
         _ work: @escaping @Sendable () throws -> T
     ) async throws -> T {

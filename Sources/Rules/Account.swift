@@ -31,7 +31,7 @@ public struct Account: Sendable, Equatable {
     }
 
     public init(_ record: StoredUser) throws(DecodeError) {
-        self.user = try User(decoding: record.user)
+        self.user = try User(stored: record.user)
         self.passwordHash = record.passwordHash
         self.passwordUpdatedAt = Timestamp(microseconds: record.passwordUpdatedAtMicros)
         self.signsInByEmailLink = record.emailLinkSignIn

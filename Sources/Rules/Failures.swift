@@ -5,7 +5,9 @@ public import Messages
 
 extension Failure {
     public static func tenantNotFound(_ id: Text) -> Failure {
-        Failure(.tenantNotFound, "There is no tenant \"\(id)\"; create it first.")
+        Failure(
+            .tenantNotFound,
+            "There is no tenant \"\(id)\"; create it, or another one if it was deleted: an id is never used again.")
     }
 
     public static let projectDisabled = Failure.refused(
@@ -83,8 +85,19 @@ extension Failure {
         .invalidSessionCookie, "The session cookie is not one of this project's; sign in again.")
     public static let invalidRefreshToken = Failure(
         .invalidRefreshToken, "The refresh token is not one of this project's; sign in again.")
-    public static let tenantMismatch = Failure(
-        .tenantIDMismatch, "The token belongs to another tenant than the request names.")
+
+    /// TENANT_ID_MISMATCH for a token that was proved to be one of this project's: the message, and the metadata
+    /// `tenant`, tell the token's tenant. Nothing is told of a token that was not proved.
+    public static func tenantMismatch(tokenOf tokenTenantID: Text, request tenantID: Text) -> Failure {
+        Failure(
+            .tenantIDMismatch, "The token is of \(title(tokenTenantID)); the request is for \(title(tenantID)).",
+            metadata: [Entry("tenant", tokenTenantID.string)])
+    }
+
+    private static func title(_ tenantID: Text) -> String {
+        tenantID.isEmpty ? "the default pool" : "tenant \"\(tenantID)\""
+    }
+
     public static let recentLoginRequired = Failure(
         .credentialTooOldLoginAgain,
         "This change needs a recent login; sign in again and repeat it.")

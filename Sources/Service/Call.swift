@@ -62,6 +62,8 @@ struct PreparedChange: Sendable {
     let endUser: NamedEndUser
     let purpose: WritePurpose
     let isLong: Bool
+    /// The memory of the decoded request.
+    let memoryByteCount: Int
     /// Runs the handler and returns the encoded response.
     let run: @Sendable (Call) async throws -> [UInt8]
 }

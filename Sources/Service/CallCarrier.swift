@@ -34,6 +34,8 @@ protocol CallCarrier: Actor {
     func run(
         stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject?, requestID: Text,
         requestByteCount: Int, _ operation: @escaping @Sendable (isolated Self) async -> Void)
+    /// The call holds so many bytes beside its request, until it ends: see `Connection.holds`.
+    func holds(stream: UInt32, byteCount: Int)
     /// The call that is begun next will ask for `pageTurn`, once.
     func awaitsPage()
     /// Returns when this call may make a page of a list; see `Connection.pageTurn`.

@@ -56,6 +56,8 @@ final class CallFailures: Sendable {
     }
 
     private static func isOfOthers(_ failure: Failure) -> Bool {
-        failure.knownReason.map { reasonsOfOthers.contains($0) } ?? false
+        // Strangers who ask too much get the reason of a node that is behind.
+        if failure.ground == .strangers { return true }
+        return failure.knownReason.map { reasonsOfOthers.contains($0) } ?? false
     }
 }

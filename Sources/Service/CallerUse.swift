@@ -6,13 +6,21 @@ import Synchronization
 /// The connections and streams that each credential has open on this server, and those that all credentials of a tenant
 /// have together: a tenant's admin makes as many credentials as it likes. Any thread.
 ///
+/// Streams that end users hold are counted apart from all others: the users of an application are strangers, and must
+/// not take the place of the feed of revocations without which a back end refuses every token.
+///
 /// Counted per server, not per cluster, because the limits bound this server's memory.
 final class CallerUse: Sendable {
     private struct Use {
         var connections = 0
         var streams = 0
+        var endUserStreams = 0
 
-        var isNone: Bool { connections == 0 && streams == 0 }
+        var isNone: Bool { connections == 0 && streams == 0 && endUserStreams == 0 }
+
+        static func streams(ofEndUser: Bool) -> WritableKeyPath<Use, Int> {
+            ofEndUser ? \.endUserStreams : \.streams
+        }
     }
 
     private struct State {
@@ -85,21 +93,26 @@ final class CallerUse: Sendable {
         }
     }
 
-    /// RESOURCE_EXHAUSTED TOO_MANY_STREAMS.
-    func openStream(of caller: Caller) throws(Failure) {
+    /// Counts a stream. `ofEndUser`: an end user asks for it, through an application. RESOURCE_EXHAUSTED
+    /// TOO_MANY_STREAMS.
+    func openStream(of caller: Caller, ofEndUser: Bool) throws(Failure) {
         let most = limits.streamsPerCallerMax
-        guard uses.withLock({ $0.increase(\.streams, of: caller, callerMax: most, tenantMax: most) }) else {
+        let isCounted = uses.withLock { uses in
+            uses.increase(Use.streams(ofEndUser: ofEndUser), of: caller, callerMax: most, tenantMax: most)
+        }
+        guard isCounted else {
             streamsRefused.add()
             throw Failure(
                 .tooManyStreams,
-                "This credential, or its tenant, has \(most) streams open; end some of them.",
+                "This credential, or its tenant, has \(most) \(ofEndUser ? "streams of end users" : "streams") open; "
+                    + "end some of them.",
                 retryAfter: .seconds(5))
         }
         streamsOpen.add(1)
     }
 
-    func closeStream(of caller: Caller) {
-        uses.withLock { $0.decrease(\.streams, of: caller) }
+    func closeStream(of caller: Caller, ofEndUser: Bool) {
+        uses.withLock { $0.decrease(Use.streams(ofEndUser: ofEndUser), of: caller) }
         streamsOpen.add(-1)
     }
 }

@@ -1,7 +1,8 @@
 import Base
 import Synchronization
 
-/// One log line per failed call, and not more than a hundred a second: the rest is counted.
+/// One log line per failed call, and not more than a hundred a second: the rest is counted. A line has the `cause` that
+/// the failure's metadata tell, which is one of our own words for a reason with several causes.
 final class FailureLog: Sendable {
     private let log: Log
     private let rate = Mutex(LineRate(linesPerSecondMax: 100))
@@ -22,6 +23,14 @@ final class FailureLog: Sendable {
                     "method": .text(method.fullName), "status": .text(failure.code.name),
                     "reason": .text(failure.reason), "error": .text("\(error)"), "request_id": .text(requestID.string),
                     "duration_micros": .integer(microseconds),
+                ])
+        } else if let cause = failure.metadata.first(where: { $0.key == "cause" }) {
+            log.info(
+                "call failed",
+                [
+                    "method": .text(method.fullName), "status": .text(failure.code.name),
+                    "reason": .text(failure.reason), "cause": .text(cause.value),
+                    "request_id": .text(requestID.string), "duration_micros": .integer(microseconds),
                 ])
         } else {
             log.info(

@@ -49,6 +49,10 @@ extension Failure {
                 retryAfter: .milliseconds(500))
         case .overdue:
             Failure(.deadlineExceeded, "The deadline passed before the change was made; nothing was done.")
+        case .overdueAfterEarlierWrites:
+            Failure(
+                .deadlineExceeded,
+                "The deadline passed after a part of the change was made; repeat it with the same idempotency-key.")
         case .journal(.clockWrong):
             Failure(
                 .storeUnavailable,

@@ -25,7 +25,7 @@ final class Gate: Sendable {
             context.hasCaller(of: authorization, in: $0)
         }
         if isKnown, let known = context.lastCaller { return known }
-        let found: Dated<Caller>?
+        let found: Dated<Caller>
         if let authorization {
             found = try find(authorization, context)
         } else {
@@ -34,20 +34,21 @@ final class Gate: Sendable {
             }
             found = try context.helloAuthorization.withUnsafeBytes { try find($0, context) }
         }
-        guard let found else { throw Failure.callerUnauthenticated }
         context.keep(found, for: authorization, in: project.callers)
         if found.value.hasSecret { project.callers.uses.note(found.value.id) }
         return found.value
     }
 
     /// Empty bytes stand for no credential; so does an empty header.
-    private func find(_ authorization: UnsafeRawBufferPointer, _ context: ConnectionContext) throws -> Dated<Caller>? {
-        try project.store.read { transaction in
+    private func find(_ authorization: UnsafeRawBufferPointer, _ context: ConnectionContext) throws -> Dated<Caller> {
+        let found: Dated<Caller>? = try project.store.read { transaction in
             try project.callers.caller(
                 authorization: authorization.isEmpty ? nil : authorization, certificate: context.certificate,
                 in: transaction
             ).map { transaction.dated($0) }
         }
+        guard let found else { throw project.callers.refusal(of: authorization) }
+        return found
     }
 
     /// Admits a call of `caller` to the tenant that it is about. In order: the caller's scope, TENANT_NOT_FOUND,

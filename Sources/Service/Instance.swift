@@ -42,8 +42,6 @@ public final class Instance: Sendable {
             }
             store.limits = limits
             store.migrations = Migration.domain
-            // Stored records are not messages of a peer: the limits of messages must not make records unreadable.
-            store.limits.messages = MessageLimits()
             return store
         }
 
@@ -195,7 +193,7 @@ extension Instance.Configuration {
     fileprivate func makeSigningPool() -> WorkerPool {
         WorkerPool(
             name: "signing", workers: EventLoopGroup.coreCount, queueMax: limits.signingQueueMax,
-            queueMaxPerTenant: limits.signingQueueMax, priority: .lowered(by: 5))
+            queueMaxPerTenant: limits.signingQueuePerTenantMax, priority: .lowered(by: 5))
     }
 
     fileprivate func makeOutboundPool() -> WorkerPool {

@@ -151,7 +151,7 @@ extension ReadCall {
         ofTokenIn tenantID: Text, in transaction: borrowing ReadTransaction
     ) throws -> TenantSettings {
         let requested = try caller?.tenant(requested: tenantID) ?? tenantID
-        guard requested == tenantID else { throw Failure.tenantMismatch }
+        guard requested == tenantID else { throw Failure.tenantMismatch(tokenOf: tenantID, request: requested) }
         let settings = try settings(of: tenantID, in: transaction)
         try settings.checkOpen(to: caller, for: method)
         return settings

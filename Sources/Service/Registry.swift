@@ -59,6 +59,8 @@ typealias PrepareStream =
 /// A decoded request for a page of a list.
 struct PreparedPage: Sendable {
     let requestedTenantID: Text?
+    /// The memory of the decoded request.
+    let memoryByteCount: Int
     /// Appends the response message, while the transaction lasts.
     let answer:
         @Sendable (
@@ -71,6 +73,8 @@ struct PreparedStream: Sendable {
     typealias Run = @Sendable (StreamCall, CallStream) async throws -> Void
 
     let requestedTenantID: Text?
+    /// The memory of the decoded request, if the stream keeps it.
+    let memoryByteCount: Int
     let run: Run
 }
 
@@ -113,7 +117,10 @@ struct Registry {
             .waiting(
                 .page { payload, limits in
                     let request = try M.Request(decoding: payload, limits: limits)
-                    return PreparedPage(requestedTenantID: request.requestedTenantID) { call, transaction, output in
+                    return PreparedPage(
+                        requestedTenantID: request.requestedTenantID,
+                        memoryByteCount: M.Request.memoryByteCount(decoding: payload)
+                    ) { call, transaction, output in
                         try M.handle(request, call, transaction).encode(into: &output)
                     }
                 }))
@@ -127,7 +134,8 @@ struct Registry {
                     let request = try M.Request(decoding: payload, limits: limits)
                     return PreparedChange(
                         requestedTenantID: request.requestedTenantID, endUser: M.endUser(of: request),
-                        purpose: M.purpose(of: request, descriptor), isLong: M.isLong(request)
+                        purpose: M.purpose(of: request, descriptor), isLong: M.isLong(request),
+                        memoryByteCount: M.Request.memoryByteCount(decoding: payload)
                     ) { call in
                         try await M.handle(request, call).encoded()
                     }
@@ -158,8 +166,11 @@ struct Registry {
             .waiting(
                 .stream(kind) { payload, limits in
                     let request = try Request(decoding: payload, limits: limits)
+                    // A stream with messages both ways keeps the bytes of the first one, which its carrier counts.
                     return PreparedStream(
-                        requestedTenantID: request.requestedTenantID, run: handler(request, payload, limits))
+                        requestedTenantID: request.requestedTenantID,
+                        memoryByteCount: kind == .remoteOpen ? 0 : Request.memoryByteCount(decoding: payload),
+                        run: handler(request, payload, limits))
                 }))
     }
 

@@ -19,12 +19,24 @@ extension Router {
         case stream(PreparedStream, StreamCall)
         /// A bidirectional stream whose request holds no message: its first message passes the gate.
         case unopenedStream(PrepareStream)
+
+        /// The memory of the decoded request, which the work keeps. It may be a dozen times the request's bytes.
+        var memoryByteCount: Int {
+            switch self {
+            case .page(let page, _): page.memoryByteCount
+            case .change(let call): call.change.memoryByteCount
+            case .stream(let stream, _): stream.memoryByteCount
+            case .read, .unopenedStream: 0
+            }
+        }
     }
 
     private enum Start: Sendable {
         case now(Work)
         /// Starts once this node is at the end of the cluster's journal.
         case atEnd(OwnedRequest)
+
+        var memoryByteCount: Int { if case .now(let work) = self { work.memoryByteCount } else { 0 } }
     }
 
     /// Starts a call's task. Refusals that are possible at once are thrown before there is a task.
@@ -89,7 +101,9 @@ extension Router {
         guard isInCluster else { return error }
         let failure = Failure(mapping: error)
         guard failure.mayBeOutdated else { return error }
-        guard mayAsk(for: failure.ground == .unknownKey ? nil : caller) else { return Failure.nodeBehind }
+        guard mayAsk(for: failure.ground == .unknownKey ? nil : caller) else {
+            return Failure.nodeBehind.resting(on: .strangers)
+        }
         let again = exchange(incoming, of: method, by: caller)
         do {
             try start(.atEnd(try owned(incoming.request)), again, on: carrier)
@@ -110,7 +124,8 @@ extension Router {
     ) throws {
         let (method, caller) = (exchange.method, exchange.caller)
         let streamOwner = method.kind == .unary ? nil : caller
-        if let streamOwner { try callerUse.openStream(of: streamOwner) }
+        let isOfEndUser = method.descriptor.role == .app
+        if let streamOwner { try callerUse.openStream(of: streamOwner, ofEndUser: isOfEndUser) }
         if case .now(.page) = start { carrier.awaitsPage() }
         // If the task's work begins at once, it runs within the batch. It must not read the batch's snapshot, which may
         // be older than a watch that it begins, and than what it waits for: its own write, or the journal's end.
@@ -118,7 +133,7 @@ extension Router {
         defer { carrier.connectionContext.resumeSharing() }
         carrier.run(
             stream: exchange.stream, kind: method.kind, deadline: exchange.deadline, credential: streamOwner,
-            requestID: exchange.requestID, requestByteCount: exchange.requestByteCount
+            requestID: exchange.requestID, requestByteCount: exchange.requestByteCount + start.memoryByteCount
         ) { [self] carrier in
             do {
                 switch start {
@@ -136,7 +151,7 @@ extension Router {
                 }
                 ended(exchange, failure: failure, on: carrier.loop)
             }
-            if let streamOwner { callerUse.closeStream(of: streamOwner) }
+            if let streamOwner { callerUse.closeStream(of: streamOwner, ofEndUser: isOfEndUser) }
         }
     }
 
@@ -229,6 +244,7 @@ extension Router {
         var exchange = exchange
         let work: Work
         (work, exchange.caller) = try request.withEnvelope { try workAtEnd($0, request, exchange, on: carrier) }
+        carrier.holds(stream: exchange.stream, byteCount: work.memoryByteCount)
         if case .page = work { carrier.awaitsPage() }
         if case .stream = work { request.release() }
         try await traced(work, exchange, on: carrier)

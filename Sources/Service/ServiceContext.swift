@@ -13,6 +13,7 @@ final class ServiceContext: Sendable {
     /// Full names of all services, for health.
     let serviceNames: Set<Text>
     let tenantCalls: TenantCalls
+    let sessionWatches: SessionWatches
     let lent: Lent
 
     /// What most calls use, lent without a count of references, because all loops share it (docs/decisions/0132). The
@@ -27,6 +28,7 @@ final class ServiceContext: Sendable {
     init(project: Project, health: HealthStatus, version: Text, log: Log) {
         self.serviceNames = Set(PublishedFile.all.flatMap(\.services))
         self.tenantCalls = TenantCalls(limits: project.limits)
+        self.sessionWatches = SessionWatches(limits: project.limits.administration)
         self.project = project
         self.limits = project.limits
         self.health = health

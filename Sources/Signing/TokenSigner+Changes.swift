@@ -149,7 +149,8 @@ extension TokenSigner {
     }
 
     private func newKey(_ algorithm: SigningAlgorithm) async throws -> NewKey {
-        let key = try await pool.run(deadline: .now.advanced(by: .seconds(30))) { SigningKey.generate(algorithm) }
+        let deadline = Instant.now.advanced(by: .seconds(30))
+        let key = try await pool.run(tenant: WorkerPool.ownWork, deadline: deadline) { SigningKey.generate(algorithm) }
         let id = key.publicKey.keyID
         return NewKey(
             id: id, algorithm: algorithm, sealed: try sealing.seal(key.exportDER(), context: id.bytes, random: random))

@@ -111,7 +111,8 @@ public actor TokenSigner {
     }
 
     /// Signs an ID token that is not longer than what is accepted. CLAIMS_TOO_LARGE if the claims that cannot be left
-    /// out are too long together. Throws the signing pool's error if the pool is full or the deadline has passed.
+    /// out are too long together. Throws the signing pool's error if the pool, or the tenant's line in it, is full, or
+    /// if the deadline has passed.
     public nonisolated func sign(_ claims: IDTokenClaims, deadline: Instant) async throws -> Text {
         let held = held.withLock { $0 }
         guard let entry = held.published.signingEntry(at: claims.issuedAt, hasSigned: newestSignedSequence),
@@ -124,7 +125,10 @@ public actor TokenSigner {
         let signedBytes = entry.tokenPrefix + Base64.url.encode(payload)
         let signature =
             switch entry.publicKey.algorithm {
-            case .rs256: try await pool.run(deadline: deadline, isShort: true) { key.sign(signedBytes) }
+            case .rs256:
+                try await pool.run(tenant: claims.tenantID, deadline: deadline, isShort: true) {
+                    key.sign(signedBytes)
+                }
             case .es256, .edDSA: key.sign(signedBytes)
             }
         return Text(unchecked: signedBytes + [UInt8(ascii: ".")] + Base64.url.encode(signature))

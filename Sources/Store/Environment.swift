@@ -43,8 +43,7 @@ final class Environment: @unchecked Sendable {
         if let lock = configuration.lock {
             self.lock = lock
         } else {
-            self.lock = try DirectoryLock(
-                configuration.directory, createsIfMissing: configuration.createsIfMissing)
+            self.lock = try DirectoryLock(configuration.directory, for: configuration.use)
         }
         try DataFile.createIfMissing(configuration)
         try lock.lockDataFile()
@@ -77,7 +76,8 @@ final class Environment: @unchecked Sendable {
             // Never NOSYNC (corrupts on power failure) and never WRITEMAP (SIGBUS on a full disk).
             var flags = UInt32(MDB_NOTLS)
             if configuration.durability == .relaxed { flags |= UInt32(MDB_NOMETASYNC) }
-            if configuration.isReadOnly { flags |= UInt32(MDB_RDONLY) }
+            // Without MDB_NOLOCK, LMDB makes lock.mdb. The lock on the directory keeps every writer away.
+            if configuration.isReadOnly { flags |= UInt32(MDB_RDONLY) | UInt32(MDB_NOLOCK) }
             try StoreError.check(mdb_env_open(raw, configuration.directory, flags, 0o600), "mdb_env_open")
             try keepFromOtherPrograms(raw)
             // A reader that was killed pins its snapshot's pages for ever: the file would grow without bound.

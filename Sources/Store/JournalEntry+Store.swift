@@ -28,15 +28,6 @@ extension JournalChange {
 
 extension JournalEntry {
     fileprivate static let newestFormat: UInt32 = 1
-
-    /// The journal bounds the length of an entry, and the entry's seal proves that a node wrote it.
-    fileprivate static let decodingLimits = {
-        var limits = MessageLimits()
-        limits.fieldsMax = .max
-        limits.fieldsPerMessageMax = .max
-        limits.arenaBudgetMax = .max
-        return limits
-    }()
 }
 
 extension WriteTransaction {
@@ -45,7 +36,8 @@ extension WriteTransaction {
         let position = journaled.mark.position
         let entry: JournalEntry
         do {
-            entry = try JournalEntry(decoding: journaled.bytes, limits: JournalEntry.decodingLimits)
+            // The journal bounds the length of an entry, and the entry's seal proves that a node wrote it.
+            entry = try JournalEntry(stored: journaled.bytes)
         } catch {
             throw .journal(.damaged(position: position))
         }

@@ -119,7 +119,7 @@ public struct ReadTransaction: ~Copyable {
 
     /// Whether the transaction is the writer's, and sees what is not committed yet.
     var isWriting: Bool { borrowCount != nil }
-    @usableFromInline var messageLimits: MessageLimits { environment.limits.messages }
+    @usableFromInline var messageLimits: MessageLimits { .ofStoredRecords }
     @usableFromInline func corrupt(_ tableID: UInt8) -> StoreError { environment.tables.corrupt(tableID) }
     @usableFromInline func beginBorrow() { borrowCount?.pointee += 1 }
     @usableFromInline func endBorrow() { borrowCount?.pointee -= 1 }

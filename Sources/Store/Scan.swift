@@ -56,7 +56,7 @@ public struct Row<Key: StoreKey, Record: Sendable> {
     }
 
     @usableFromInline var corrupt: StoreError { environment.tables.corrupt(tableID) }
-    @usableFromInline var messageLimits: MessageLimits { environment.limits.messages }
+    @usableFromInline var messageLimits: MessageLimits { .ofStoredRecords }
 }
 
 extension Row where Record: Message {

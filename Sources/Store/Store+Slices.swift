@@ -5,15 +5,20 @@ extension Store {
     /// a write begins no further item after `Limits.sliceItemsMax` items, `Limits.sliceChangesMax` changes, or
     /// `Limits.writeBatchTimeMax`. Returns what `body` returned.
     ///
-    /// The items of earlier writes stay changed if a later write fails, or if the task is cancelled in between. An
-    /// error of `body` undoes the write that it is in, and ends all.
+    /// The items of earlier writes stay changed if a later write fails, or if the task is cancelled in between. The
+    /// error of a later write is told as `StoreError.afterEarlierWrites`. An error of `body` undoes its write, and ends
+    /// all.
     public func write<Item: Sendable, Value: Sendable>(
         each items: [Item], for purpose: WritePurpose = .growth,
         _ body: @escaping @Sendable (borrowing WriteTransaction, Item) throws -> Value
     ) async throws -> [Value] {
         var values: [Value] = []
         while values.count < items.count {
-            values += try await write(firstOf: items[values.count...], for: purpose, body)
+            do {
+                values += try await write(firstOf: items[values.count...], for: purpose, body)
+            } catch let error as StoreError where !values.isEmpty {
+                throw error.afterEarlierWrites
+            }
         }
         return values
     }

@@ -52,8 +52,9 @@ public struct StoreConfiguration: Sendable {
     public var lock: DirectoryLock?
     /// Opens a store that is older than its witness (`Store.rollback`): for the operator who decides that.
     public var acceptsRollback = false
-    /// True for looking at a store without changing it: missing tables are not made.
+    /// True for looking at a store without changing it: neither files nor missing tables are made.
     var isReadOnly = false
+    var use: DirectoryUse { isReadOnly ? .reading : createsIfMissing ? .making : .changing }
     /// The lines that the process writes when a fault ends it; nil in a process that must keep its signal handlers.
     public var damage: DamageReport?
     public var random = RandomSource.system

@@ -30,6 +30,8 @@ public enum StoreError: Error, Equatable, Sendable {
     case overloaded
     /// The deadline of the call passed before its write was made: it was not made, and never will be.
     case overdue
+    /// The deadline of the call passed before one of its later writes was made. Its earlier writes stay.
+    case overdueAfterEarlierWrites
     /// More threads read at once than the environment has slots for.
     case readersFull
     /// The environment cannot be trusted any more: every later write is refused and the process should end.
@@ -58,6 +60,7 @@ extension StoreError: CustomStringConvertible {
         case .removed: "the data file was removed under the running server"
         case .overloaded: "too many writes are waiting"
         case .overdue: "the deadline passed before the write was made"
+        case .overdueAfterEarlierWrites: "the deadline passed after a part of the writes was made"
         case .readersFull: "too many threads read at once"
         case .fatal(let code): "the store failed (\(Self.text(of: code)))"
         case .journal(let trouble): "\(trouble)"
@@ -91,6 +94,15 @@ extension StoreError {
         switch self {
         case .full, .system(code: EROFS, _): true
         default: false
+        }
+    }
+
+    /// The same error, of a write of a call that made other writes before: it does not say that nothing was done.
+    public var afterEarlierWrites: StoreError {
+        switch self {
+        case .journal(.away): .journal(.outcomeUnknown)
+        case .overdue: .overdueAfterEarlierWrites
+        default: self
         }
     }
 

@@ -38,6 +38,9 @@ public final class PrivateKey: @unchecked Sendable {
         return Secret(target.bytes)
     }
 
+    /// The length of an RSA key's modulus. The number of other kinds of keys is below 600.
+    public var bitCount: Int { Int(EVP_PKEY_get_bits(pointer)) }
+
     /// Whether this is the private half of the certificate's key.
     public func belongs(to certificate: Certificate) -> Bool {
         defer { ERR_clear_error() }

@@ -13,7 +13,7 @@ struct ActiveCall {
     /// Messages of the client that its handler has not taken yet; bounded by the stream's window.
     var inbox = EventQueue<[UInt8]>()
     /// The bytes of the request that the call keeps until it ends; see `Connection.run`.
-    let requestByteCount: Int
+    var requestByteCount: Int
     /// The bytes of the message that its handler has taken and works on.
     var takenByteCount = 0
     var isRemoteClosed: Bool
@@ -63,12 +63,23 @@ extension Connection {
         }
     }
 
+    /// Counts memory that a call holds beside the bytes of its request, until it ends: the request that was decoded.
+    public func holds(stream: UInt32, byteCount: Int) {
+        guard byteCount > 0, calls[stream] != nil else { return }
+        calls[stream]?.requestByteCount += byteCount
+        requestByteCount += byteCount
+        account()
+    }
+
     private func ended(stream: UInt32) {
         guard let call = calls.removeValue(forKey: stream) else { return }
-        inboxByteCount -= call.inbox.all.reduce(0) { $0 + $1.count + Self.messageOverhead }
+        inboxByteCount -= call.inbox.sum { $0.count + Self.messageOverhead }
         requestByteCount -= call.requestByteCount
         takenByteCount -= call.takenByteCount
-        defer { account() }
+        defer {
+            account()
+            leaveLineIfGone()
+        }
         guard phase != .closed else { return }
         perform(session.finished(stream: stream, output: &output))
         if phase == .peerClosed { closeIfNothingLeft() }
@@ -169,8 +180,9 @@ extension Connection {
         account()
         while true {
             try Task.checkCancellation()
-            guard let call = calls[stream] else { throw CancellationError() }
-            if !call.inbox.isEmpty, let message = calls[stream]?.inbox.popFirst() {
+            guard let isRemoteClosed = calls[stream]?.isRemoteClosed else { throw CancellationError() }
+            // In place: with a second reference to the inbox, taking one message would copy all places.
+            if let message = calls[stream]?.inbox.popFirst() {
                 inboxByteCount -= message.count + Self.messageOverhead
                 note(stream: stream, taken: message.count)
                 account()
@@ -181,7 +193,7 @@ extension Connection {
                 }
                 return message
             }
-            if call.isRemoteClosed { return nil }
+            if isRemoteClosed { return nil }
             let waiter = Promise<Void>()
             calls[stream]?.reader = waiter
             try await waiter.cancellableValue()

@@ -92,8 +92,10 @@ extension Connection {
     private func readOnce() {
         let byteCount = readByteCount
         let buffer = isReadingIntoLoopBuffer ? input.reserve(byteCount) : share.buffer.reserve(byteCount)
+        let opens: Instant? = stage == .open ? nil : .now
         let result = byteStream.read(into: buffer, byteCount: byteCount)
         let now = Instant.now
+        if let opens { share.noteHandshake(from: opens, to: now, line: line) }
         share.noteRead(at: now)
         noteStage()
         noteHeldByStream(after: result, at: now)
@@ -144,7 +146,8 @@ extension Connection {
             if !phase.isServing { input = ByteBuffer() }
         }
         let end = now.advanced(by: Self.decodingMax)
-        var eventCount = 0
+        var looks = DecodingLooks(inputByteCount: input.readableByteCount, outputByteCount: output.byteCount)
+        var looked = now
         while phase.isServing {
             account()
             let isFull = isFull
@@ -155,14 +158,17 @@ extension Connection {
             let event = session.next(in: &input, output: &output, now: now, mayBegin: !isFull)
             perform(event)
             if case .needMore = event { break }
-            eventCount &+= 1
-            // The clock is not read for each, because a small request takes hardly longer than thirty looks at it.
-            if eventCount & 3 == 0 || session.wasLong, Instant.now >= end {
+            let isLookDue = looks.isDue(inputByteCount: input.readableByteCount, outputByteCount: output.byteCount)
+            guard isLookDue || session.wasLong else { continue }
+            looked = .now
+            if looked >= end {
                 isBehind = true
                 waitToRead()
                 break
             }
         }
+        let taken = looked.nanoseconds(since: now)
+        if taken >= LoopShare.readChargedMin { share.noteDecoding(nanoseconds: taken, line: line) }
         pauses.note(frameBegun: session.partialSince)
         if phase != .closed { armTimer(now: now) }
     }

@@ -8,9 +8,9 @@ extension Connection {
     static let tableCapacityKept = 16
 
     /// Updates the counted memory of this connection. Called whenever a turn may have changed it; costs a few additions
-    /// if nothing changed.
+    /// if nothing changed. A closed connection counts until its last call has ended.
     func account() {
-        let held = phase == .closed ? 0 : heldByteCount
+        let held = phase == .closed && calls.isEmpty ? 0 : heldByteCount
         guard held != countedByteCount else { return }
         let change = held - countedByteCount
         countedByteCount = held
@@ -104,16 +104,19 @@ extension Connection {
     }
 
     /// Frees the memory of the closed connection, because nobody will read or send it. Calls that still run keep their
-    /// own memory until they notice.
+    /// requests until they notice. This memory still counts, in the connection's line too: otherwise a client could
+    /// connect again and again, and each time leave calls behind that nothing bounds.
     func releaseMemory() {
         output = OutputQueue()
         if !isDecoding { input = ByteBuffer() }
-        let held = countedByteCount
-        countedByteCount = 0
-        if isHolder { share.setHolder(self, false) }
-        isHolder = false
-        leaveLine()
-        if held != 0 { share.add(-held) }
+        streamByteCount = 0
+        account()
+        leaveLineIfGone()
+    }
+
+    /// To be called when a closed connection, or a call of a closed connection, has ended.
+    func leaveLineIfGone() {
+        if phase == .closed, calls.isEmpty { leaveLine() }
     }
 
     /// The memory that this connection holds and for how long, as `MemoryRelief` asks. Nil for a connection that does

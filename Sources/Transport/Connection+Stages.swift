@@ -5,8 +5,8 @@ import Reactor
 // bounded.
 
 extension Connection {
-    /// Whether the stream may be read in this turn. Opening a stream costs far more than reading an open one. So only a
-    /// few handshakes of a loop go on in a turn; the others are still readable in the next turn.
+    /// Whether the stream may be read in this turn. Opening a stream costs far more than reading an open one. So the
+    /// handshakes of a loop have a short time in each turn; the others are still readable in the next turn.
     var mayReadNow: Bool { stage == .open || share.takeHandshakeTurn() }
 
     /// To be called after each read.

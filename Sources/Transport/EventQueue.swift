@@ -1,13 +1,21 @@
 /// A first-in, first-out queue. Its length is bounded by the code that fills it.
+///
+/// It keeps no element that was taken, however many follow: an element may be a message of megabytes, which its taker
+/// counts, and counts no more when it is done.
 struct EventQueue<Element> {
-    private(set) var elements: [Element] = []
+    /// Nil where an element was taken.
+    private var elements: [Element?] = []
     private var start = 0
 
     var isEmpty: Bool { start == elements.count }
     var first: Element? { isEmpty ? nil : elements[start] }
+    /// The places for elements that the queue has memory for.
+    var capacity: Int { elements.capacity }
 
-    /// All elements, the oldest first.
-    var all: ArraySlice<Element> { elements[start...] }
+    /// The sum of what `value` gives for the elements.
+    func sum(_ value: (Element) -> Int) -> Int {
+        elements[start...].reduce(0) { sum, element in sum + (element.map(value) ?? 0) }
+    }
 
     mutating func append(_ element: Element) { elements.append(element) }
 
@@ -15,12 +23,12 @@ struct EventQueue<Element> {
     mutating func removeAll(where isUnwanted: (Element) -> Bool) {
         elements.removeFirst(start)
         start = 0
-        elements.removeAll(where: isUnwanted)
+        elements.removeAll { $0.map(isUnwanted) ?? true }
     }
 
     mutating func popFirst() -> Element? {
         guard !isEmpty else { return nil }
-        let element = elements[start]
+        let element = elements[start].take()
         start += 1
         if start == elements.count {
             // Not by `start`: a queue that was long has moved its elements to the front, in all its memory.

@@ -218,6 +218,7 @@ extension GRPCSession {
             isEmpty = answer.isEmpty
         } else {
             count = Self.move(from: &stream.output, into: buffer)
+            stream.output.releaseSpare(above: 4 * 1024)
             isEmpty = stream.output.isEmpty
             addPending(-count)
             if count > 0 { heldProgressAt = now }

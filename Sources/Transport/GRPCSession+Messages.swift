@@ -14,7 +14,8 @@ extension GRPCSession {
         if stream.id == 0 { return recycle(stream) }
         guard byteCount > 0, byteCount <= stream.input.readableByteCount else { return }
         stream.input.consume(byteCount)
-        stream.input.releaseIfIdle(above: 4 * 1024)
+        // What is counted is the bytes that wait.
+        stream.input.releaseSpare(above: 4 * 1024)
         stream.inputSince = now
         inputByteCount -= byteCount
     }
@@ -163,7 +164,9 @@ extension Failure {
     static let withoutMessage = Failure(.wrongMethodShape, "The method takes one message, and none came.")
     static let moreThanOneMessage = Failure(.wrongMethodShape, "The method takes one message, and more came.")
     static let cutMessage = Failure(.malformedEnvelope, "The last message ends before its length.")
-    static let malformedGzip = Failure(.malformedEnvelope, "A message that is marked as compressed is not gzip.")
+    static let malformedGzip = Failure(
+        .malformedEnvelope,
+        "A message that is marked as compressed is not gzip, or has far more blocks than a compressor makes.")
     static let unknownEncoding = Failure(
         .malformedEnvelope, as: .unimplemented, "Messages are taken as they are, or compressed with gzip.")
     /// gRPC's compression.md wants INTERNAL for a compressed message of a request that names no compression.

@@ -21,14 +21,24 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
     /// Pages that were begun, for tests.
     private(set) var pageCount: UInt64 = 0
 
-    /// The handshakes that went on in this turn: only a few may per turn.
+    /// The handshakes that went on in this turn, and the time that they took.
     private var handshakeCount = 0
+    private var handshakeNanoseconds: Int64 = 0
 
     // Sockets are read as they become ready, until that has taken the time below. The others wait here, and so do
-    // connections with more input than one turn decodes; each turn goes on with them for as long again. The lines of
-    // all tenants take turns, so that nobody waits for another tenant's thousands of connections.
+    // connections with more input than one turn decodes; each turn goes on with them for as long again. The line that
+    // has had the least time goes first, so that nobody waits for another tenant's thousands of connections, or for
+    // requests that take a hundred times as long.
     private static let readingMax = Duration.milliseconds(2)
+    /// Each read in turn counts as this much at least. It is short, so that the many connections of a line whose
+    /// requests are short are all read before another line's next long request.
+    private static let readCostMin: Int64 = 20_000
+    /// A read of a socket that became ready is charged only from here on: most are short, and a charge costs as much as
+    /// a twentieth of a request. What is not charged in a turn is `readingMax` at most.
+    static let readChargedMin: Int64 = 100_000
     private var readers = FairQueue<Connection>()
+    /// True while connections are read that waited. Their time is charged as a whole.
+    private var isReadingInTurn = false
     /// When the sockets that became ready in this turn have taken their time. Nil before the first.
     private var readingEnds: Instant?
     private(set) var isTurnFull = false
@@ -60,11 +70,21 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
 
     /// A connection has read its socket.
     func noteRead(at now: Instant) {
-        guard let readingEnds else {
-            readingEnds = now.advanced(by: Self.readingMax)
-            return watchTurn()
-        }
+        guard !isReadingInTurn else { return }
+        guard let readingEnds else { return beginReading(at: now) }
         if now >= readingEnds { isTurnFull = true }
+    }
+
+    private func beginReading(at now: Instant) {
+        readingEnds = now.advanced(by: Self.readingMax)
+        watchTurn()
+    }
+
+    /// A connection of this line has decoded input for so long.
+    func noteDecoding(nanoseconds: Int64, line: Text) {
+        guard !isReadingInTurn else { return }
+        readers.charge(tenant: line, nanoseconds: nanoseconds)
+        watchTurn()
     }
 
     /// Calls the connection's `readInTurn` when it is the turn of its line.
@@ -83,29 +103,54 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
 
     private func readTurnEnded() {
         isTurnWatched = false
-        if readers.count > 0 {
-            let end = Instant.now.advanced(by: Self.readingMax)
-            repeat {
-                guard let connection = readers.popFirst() else { break }
-                connection.assumeIsolated { $0.readInTurn() }
-            } while Instant.now < end
-        }
+        if readers.count > 0 { readWaiting() }
+        readers.dropDebtsIfIdle()
         readingEnds = nil
         isTurnFull = false
         if readers.count > 0 { watchTurn() }
     }
 
+    private func readWaiting() {
+        isReadingInTurn = true
+        defer { isReadingInTurn = false }
+        var now = Instant.now
+        let end = now.advanced(by: Self.readingMax)
+        while now < end, let connection = readers.popFirst() {
+            let began = now
+            let line = connection.assumeIsolated { connection in
+                // Reading may change the line: a credential comes.
+                let line = connection.line
+                connection.readInTurn()
+                return line
+            }
+            now = .now
+            readers.charge(tenant: line, nanoseconds: max(Self.readCostMin, now.nanoseconds(since: began)))
+        }
+    }
+
     // MARK: Handshakes
 
-    /// Whether one more stream may go on with its handshake in this turn.
+    /// Whether one more stream may go on with its handshake in this turn. One may in each turn; how long it takes
+    /// depends on the certificate's key, and is not known before.
     func takeHandshakeTurn() -> Bool {
         if handshakeCount == 0 { loop.atEndOfTurn(handshakeTurns) }
-        guard handshakeCount < limits.values.tlsHandshakesPerTurnMax else { return false }
+        let taken = Duration.nanoseconds(handshakeNanoseconds)
+        guard handshakeCount == 0 || taken < limits.values.tlsHandshakeTimePerTurnMax else { return false }
         handshakeCount += 1
         return true
     }
 
-    private lazy var handshakeTurns = TurnEnd(self) { $0.handshakeCount = 0 }
+    /// A connection of this line has read a stream that was not open yet.
+    func noteHandshake(from began: Instant, to ended: Instant, line: Text) {
+        let nanoseconds = ended.nanoseconds(since: began)
+        handshakeNanoseconds += nanoseconds
+        guard !isReadingInTurn else { return }
+        // The time counts among that of the sockets that became ready.
+        if readingEnds == nil { beginReading(at: began) }
+        if nanoseconds >= Self.readChargedMin { readers.charge(tenant: line, nanoseconds: nanoseconds) }
+    }
+
+    private lazy var handshakeTurns = TurnEnd(self) { ($0.handshakeCount, $0.handshakeNanoseconds) = (0, 0) }
 
     // MARK: Pages
 

@@ -36,6 +36,7 @@ public final class ServerTLS: Sendable {
     private struct Contexts {
         let rpc: TLSContext
         let http: TLSContext
+        let keyBitCount: Int
 
         subscript(port: Port) -> TLSContext { port == .rpc ? rpc : http }
     }
@@ -78,6 +79,7 @@ public final class ServerTLS: Sendable {
         if context.certificate?.isNotYetValid == true {
             log.warning("the TLS certificate is not valid yet, by this machine's clock", [:])
         }
+        Self.warnOfSlowKey(contexts, log)
     }
 
     private static func load(_ settings: Settings, _ limits: Limits) throws(TLSError) -> Contexts {
@@ -95,7 +97,19 @@ public final class ServerTLS: Sendable {
         var httpConfiguration = configuration
         httpConfiguration.protocols = [.http1]
         configuration.clients = try clients(settings, limits)
-        return Contexts(rpc: try TLSContext(configuration), http: try TLSContext(httpConfiguration))
+        return Contexts(
+            rpc: try TLSContext(configuration), http: try TLSContext(httpConfiguration),
+            keyBitCount: credential.key.bitCount)
+    }
+
+    /// A handshake with a larger RSA key takes an event loop several milliseconds; with ECDSA, a tenth of one.
+    private static let keyBitCountExpected = 3_072
+
+    private static func warnOfSlowKey(_ contexts: Contexts, _ log: Log) {
+        guard contexts.keyBitCount > keyBitCountExpected else { return }
+        log.warning(
+            "the TLS certificate has a large RSA key, which makes handshakes slow for all; take an ECDSA key",
+            ["bits": .integer(Int64(contexts.keyBitCount))])
     }
 
     private static func clients(_ settings: Settings, _ limits: Limits) throws(TLSError) -> ClientTrust? {
@@ -139,6 +153,7 @@ public final class ServerTLS: Sendable {
             metrics.certificateExpiry.set(expiresAt)
             metrics.reloads.add()
             log.notice("the TLS certificate was read again", ["expires_at": .integer(expiresAt)])
+            Self.warnOfSlowKey(contexts, log)
         } catch {
             metrics.reloadFailures.add()
             let fault = Fault(reason: "\(error)", retryAt: now.advanced(by: Self.retryAfter))

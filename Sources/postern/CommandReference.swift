@@ -32,6 +32,12 @@ enum CommandReference {
         |---|---|
         \(ExitCode.allCases.map { "| \($0.rawValue) | \($0.meaning) |" }.joined(separator: "\n"))
 
+        Ctrl-C and SIGTERM cancel the call: the command says if a change may have been made or how to go on, removes a
+        file that nothing was written to, and ends by the signal. A second signal ends it at once. If the reader of
+        standard output leaves, as in `postern user list | head`, the status is 1; changes of many tenants are made to
+        the last one. `apikey create` and `apikey rotate` refuse `--fields` that leave the new secret out. Other
+        changes print their whole answer if a name in `--fields` is misspelt.
+
         \(groups)
         ## Methods
 

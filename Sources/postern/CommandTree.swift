@@ -66,7 +66,9 @@ enum CommandTree {
         while let word = rest.popFirst() {
             if word == "--", !flagsEnded {
                 flagsEnded = true
-            } else if word.hasPrefix("-"), word != "-", !flagsEnded, !isID(word, of: command) {
+            } else if word.hasPrefix("-"), word != "-", !flagsEnded,
+                flag(named: word, of: command) != nil || !isID(word, of: command)
+            {
                 try takeFlag(word, &rest, command: command, into: &arguments)
             } else if command != nil {
                 arguments.operands.append(word)
@@ -86,8 +88,8 @@ enum CommandTree {
         return .command(command, arguments)
     }
 
-    /// Ids are operands although they may begin with a dash: one key id in 64 does. An id differs from a mistyped flag
-    /// by its length, or by bytes other than small letters and dashes.
+    /// For a word that names no flag. Ids are operands although they may begin with a dash: one key id in 64 does.
+    /// An id differs from a mistyped flag by its length, or by bytes other than small letters and dashes.
     private static func isID(_ word: String, of command: Command?) -> Bool {
         guard let command, !command.operands.isEmpty, !word.contains("=") else { return false }
         let byteCount = word.utf8.count
@@ -99,16 +101,20 @@ enum CommandTree {
     static let flagByteCountMax = 40
     private static let shortIDByteCountMax = 12
 
+    /// The flag that a word such as `--limit` or `-q` names.
+    private static func flag(named word: String, of command: Command?) -> Flag? {
+        (command?.allFlags ?? GlobalFlags.all).first { flag in
+            word == "--\(flag.name)" || word == "--\(flag.alias ?? flag.name)"
+                || flag.short.map { word == "-\($0)" } == true
+        }
+    }
+
     private static func takeFlag(
         _ word: String, _ rest: inout ArraySlice<String>, command: Command?, into arguments: inout Arguments
     ) throws(CommandError) {
-        let known = command?.allFlags ?? GlobalFlags.all
         let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        let flag = known.first { flag in
-            parts[0] == "--\(flag.name)" || parts[0] == "--\(flag.alias ?? flag.name)"
-                || flag.short.map { parts[0] == "-\($0)" } == true
-        }
-        guard let flag else {
+        guard let flag = flag(named: parts[0], of: command) else {
+            let known = command?.allFlags ?? GlobalFlags.all
             let similar = nearest(to: parts[0], in: known.map { "--\($0.name)" })
             let message = command.map { "postern \($0.name) has no flag" } ?? "there is no global flag"
             let takesOperands = command?.operands.isEmpty == false

@@ -58,20 +58,21 @@ enum CompletionCommands {
     ) { session in
         let completion = Completion(of: session.arguments.operands)
         var candidates = completion.candidates(contexts: session.contexts.contexts.map(\.name))
-        if completion.wantsTenants { candidates += await tenants(session, completion) }
+        if let request = completion.tenantsRequest { candidates += await tenants(request, session, completion) }
         for candidate in candidates where candidate.hasPrefix(completion.current) { session.console.print(candidate) }
     }
 
     /// The tenants of the server that the line is about. A server that does not answer at once completes nothing.
-    private static func tenants(_ session: Session, _ completion: Completion) async -> [String] {
+    private static func tenants(
+        _ request: TenantsListRequest, _ session: Session, _ completion: Completion
+    ) async -> [String] {
         guard
             let line = try? Session(completion.arguments, console: session.console, isReadOnly: true),
             let channel = try? line.channel()
         else { return [] }
         defer { Task { await line.close() } }
         let options = CallOptions(timeout: .seconds(1))
-        let page = try? await TenantsClient(channel: channel).list(
-            TenantsListRequest(pageSize: 1_000), options: options)
+        let page = try? await TenantsClient(channel: channel).list(request, options: options)
         return (page?.tenants ?? []).map(\.tenantID.string).filter { !$0.isEmpty }
     }
 }
@@ -122,9 +123,19 @@ struct Completion {
         return command.operands[operandCount].usage.filter { !"<>[]".contains($0) }
     }
 
-    var wantsTenants: Bool {
-        if let flag = openFlag { return ["tenant", "scope-tenant"].contains(flag.name) }
-        return !current.hasPrefix("-") && operand == "tenant-id"
+    /// Whether the last word is a tenant's id.
+    private var wantsTenants: Bool {
+        if let flag = openFlag { return ["tenant", "scope-tenant", "template"].contains(flag.name) }
+        guard !current.hasPrefix("-"), let operand else { return false }
+        return operand == "tenant-id" || command?.path == ["tenant", "copy-settings"]
+    }
+
+    /// Asks the server for the tenants that may stand for the last word: one page of those that begin as it does. Nil:
+    /// the last word is no tenant's id.
+    var tenantsRequest: TenantsListRequest? {
+        guard wantsTenants else { return nil }
+        let filter = current.isEmpty ? nil : TenantFilter(tenantIDPrefix: Text(current))
+        return TenantsListRequest(pageSize: 1_000, filter: filter)
     }
 
     func candidates(contexts: [String]) -> [String] {

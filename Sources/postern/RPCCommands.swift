@@ -32,12 +32,30 @@ enum RPCCommands {
         path: ["rpc", "call"],
         summary: "Calls a method with a request in JSON, from a file or standard input; prints the answer's JSON.",
         example: "-t acme rpc call Users/Count", operands: [.required("method"), .optional("file|-")],
-        isValidatable: true
+        isValidatable: true,
+        note: """
+            Asks before it calls a method that can change something. Where there is no terminal to ask on, add --yes.
+            """
     ) { session in
         let method = try ProtocolSchema.shared.method(session.arguments.operands[0])
+        let requests = try requests(session, of: method)
+        session.setTarget(target(of: requests, to: method))
         if changesSomething(method) { try session.confirm("Call \(method.fullName) with this request?") }
         var call = MethodCall(session, method)
-        try await call.run(requests: try requests(session, of: method))
+        try await call.run(requests: requests)
+    }
+
+    /// The tenant that the requests name goes before --tenant. Methods without `tenant_id` are for no one tenant.
+    private static func target(of requests: [JSONValue], to method: ProtocolSchema.Method) -> ChangeTarget {
+        let fields = ProtocolSchema.shared.messages[method.request]?.fields ?? []
+        guard fields.contains(where: { $0.name == "tenant_id" }) else { return .project }
+        var titles: [String] = []
+        for request in requests {
+            guard let id = request["tenant_id"]?.text else { continue }
+            let title = TenantCommands.title(id)
+            if !titles.contains(title) { titles.append(title) }
+        }
+        return titles.isEmpty ? .usualTenant : .named(titles.joined(separator: ", "))
     }
 
     /// Whether the method's own commands change something. A method without a command may change anything.

@@ -48,8 +48,7 @@ struct ClusterJoining {
         guard let address = try configuration.journalAddress() else {
             throw ConfigurationError(description: "--cluster-rejoin: name the journal's database too: --journal")
         }
-        try directory.requireOwner()
-        let lock = try directory.lockAsItIs(createsIfMissing: false)
+        let lock = try directory.lockAsItIs(for: .changing)
         defer { lock.release() }
         let joined = try explained {
             try joining(address).run(replacing: true) { folder in try describe(lock, replacedBy: folder) }
@@ -113,8 +112,11 @@ struct ClusterJoining {
     private func explained<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try directory.explaining(body)
+        } catch JournalEngineError.connectionLost(let reason) {
+            throw ConfigurationError(description: "journal: \(reason)")
         } catch let error as JournalEngineError {
-            throw ConfigurationError(description: "journal: \(error)")
+            // As for a node that has joined: another try does not help.
+            throw StoreRefusal(description: "journal: \(error)")
         } catch let error as SnapshotProblem {
             switch error {
             case .none, .replaced: throw ConfigurationError(description: "journal: \(error)")

@@ -71,7 +71,6 @@ struct ClusterMember {
 
     /// The server over its store without the journal. Nothing is served.
     private func alone(_ log: Log, mustExist: Bool) throws -> Instance {
-        try DataDirectory(configuration).requireOwner()
         var configuration = configuration
         configuration.journal = ""
         return try Daemon.makeInstance(configuration, log: log, mustExist: mustExist) { $0.leavesJournal = true }

@@ -46,7 +46,7 @@ struct Invocation {
               posternd --verify-store [flags]    with the server stopped: read the whole store and say what is
                                                  damaged; exit status 0 = sound, 65 = damaged
               posternd --check-backup FILE [flags]    verify a backup; with the server stopped, also say what
-                                                 restoring it would undo; exit status 0 = sound, 65 = not
+                                                 restoring it would undo; exit status 0 = sound, 65 = damaged
               posternd --check-restore FILE [flags]   the same, where no server may run: what --restore-backup would do
               posternd --restore-backup FILE [flags]  with the server stopped: put the store of a backup in the place of
                                                  this one, which is kept under another name
@@ -78,6 +78,8 @@ struct Invocation {
     /// Reads the file (`--config` or POSTERN_CONFIG), then the environment, then the flags over it.
     init(arguments: [String], environment: [String: String]) throws {
         var flags: [(setting: Setting, value: String)] = []
+        // An empty variable counts as unset, as one is that a unit or a container passes on without a value.
+        let environment = environment.filter { !$0.value.isEmpty }
         var (file, acceptsClock) = (environment["POSTERN_CONFIG"], false)
         var (rest, given) = (arguments[...], Set<String>())
         while let argument = rest.popFirst() {

@@ -125,7 +125,7 @@ enum Daemon {
         configure: (inout StoreConfiguration) -> Void = { _ in }
     ) throws -> Instance {
         let directory = DataDirectory(configuration)
-        let lock = try directory.lock(mustExist: mustExist)
+        let lock = try directory.lock(for: mustExist ? .changing : .making)
         if !mustExist, let address = try configuration.journalAddress() {
             try ClusterJoining(configuration).joinIfEmpty(address, log)
         }

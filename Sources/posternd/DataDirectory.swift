@@ -17,8 +17,9 @@ struct DataDirectory {
 
     /// Locks the directory for this process. Refuses a directory that held a store and has lost it: an empty store in
     /// its place would answer every user with "no such account".
-    func lock(mustExist: Bool) throws -> DirectoryLock {
-        let lock = try lockAsItIs(createsIfMissing: !mustExist)
+    func lock(for use: DirectoryUse) throws -> DirectoryLock {
+        let lock = try lockAsItIs(for: use)
+        let mustExist = use != .making
         guard Files.mode(of: dataFilePath) == nil else { return lock }
         if !mustExist, Joining.isInterrupted(in: path) {
             guard configuration.journal.isEmpty else { return lock }
@@ -40,18 +41,8 @@ struct DataDirectory {
     }
 
     /// Locks the directory, with a store or without.
-    func lockAsItIs(createsIfMissing: Bool) throws -> DirectoryLock {
-        try explaining { try DirectoryLock(path, createsIfMissing: createsIfMissing) }
-    }
-
-    /// Refuses to change the store of another user as root: the server could not open the files that root makes.
-    func requireOwner() throws {
-        guard geteuid() == 0 else { return }
-        let owners = ["data.mdb", "witness", "master-key"].compactMap { Files.owner(of: "\(path)/\($0)") }
-        guard let owner = owners.first, owner != 0 else { return }
-        throw ConfigurationError(
-            description: "\(path): its store belongs to user \(owner), whose server could not open the files that root "
-                + "makes; run the command as that user: sudo -u '#\(owner)' …")
+    func lockAsItIs(for use: DirectoryUse) throws -> DirectoryLock {
+        try explaining { try DirectoryLock(path, for: use) }
     }
 
     /// The master key of the store in the directory. A new key is made only if there is no store yet.
@@ -112,6 +103,7 @@ struct DataDirectory {
             StoreRefusal(
                 description: "\(path): \(error): upgrade this server, or go back to the copy of the directory that was "
                     + "made before the upgrade")
+        case .system(code: EACCES, _): ConfigurationError(description: closedFile ?? "\(path): \(error)")
         // The trouble may pass: the caller tries again, or the supervisor does.
         case .journal(let trouble) where !trouble.endsTheStore: error
         case .journal(let trouble): explained(trouble)

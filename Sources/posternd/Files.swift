@@ -18,10 +18,17 @@ enum Files {
         return status.st_mode
     }
 
-    /// The number of the user whose file it is, or nil if there is none.
+    /// The number of the user whose file it is, or nil if there is none. A link counts as a file of its own.
     static func owner(of path: String) -> uid_t? {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
+        return status.st_uid
+    }
+
+    /// The number of the user whose directory it is, or nil if there is none. The path may be a link.
+    static func owner(ofDirectory path: String) -> uid_t? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
         return status.st_uid
     }
 

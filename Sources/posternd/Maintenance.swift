@@ -9,7 +9,6 @@ import Store
 enum Maintenance {
     /// Makes another project-admin key and writes it to the place of the first key.
     static func recoverAdmin(_ configuration: Configuration) throws {
-        try DataDirectory(configuration).requireOwner()
         let log = Log(level: .warning)
         defer { log.close() }
         let instance = try Daemon.makeInstance(configuration, log: log, mustExist: true)
@@ -37,7 +36,6 @@ enum Maintenance {
 
     /// Begins a new witness for a store that contradicts its present witness.
     static func acceptRollback(_ configuration: Configuration) throws {
-        try DataDirectory(configuration).requireOwner()
         let log = Log(level: .error)
         defer { log.close() }
         let instance = try Daemon.makeInstance(configuration, log: log, mustExist: true) { $0.acceptsRollback = true }
@@ -56,7 +54,7 @@ enum Maintenance {
     /// Reads the whole store and prints its faults.
     static func verifyStore(_ configuration: Configuration) throws {
         let directory = DataDirectory(configuration)
-        let lock = try directory.lock(mustExist: true)
+        let lock = try directory.lock(for: .reading)
         let masterKey = try directory.masterKey(mustExist: true)
         let report = try directory.explaining {
             try directory.report(on: directory.storeConfiguration(lock), with: masterKey)

@@ -18,19 +18,34 @@ struct Restore {
     private let masterKey: MasterKey
     private let backup: BackupFile
     private let folder: String
+    /// The lock on `folder`; nil if the data directory's lock keeps others away from it.
+    private let folderLock: DirectoryLock?
     private let backupPath: String
 
     /// The backup is unpacked into `folder`.
-    private init(_ configuration: Configuration, from path: String, into folder: String) throws {
+    private init(
+        _ configuration: Configuration, from path: String, into folder: String, folderLock: DirectoryLock? = nil
+    ) throws {
         self.configuration = configuration
         self.directory = DataDirectory(configuration)
         self.backupPath = path
         self.folder = folder
+        self.folderLock = folderLock
         self.masterKey = try directory.masterKey(mustExist: true)
         do throws(BackupError) {
             self.backup = try BackupFile(path, masterKeyID: masterKey.id, key: masterKey.backupKey)
         } catch {
-            throw StoreRefusal(description: "\(path): \(error)")
+            throw Self.explained(error, path, folder)
+        }
+    }
+
+    /// Only a backup that is bad itself is refused as damaged. For all else, somebody has to mend what the error names.
+    private static func explained(_ error: BackupError, _ path: String, _ folder: String) -> any Error {
+        switch error {
+        case .notABackup, .cut, .altered: StoreRefusal(description: "\(path): \(error)")
+        case .newerFormat, .otherMasterKey, .file: ConfigurationError(description: "\(path): \(error)")
+        case .unpacking:
+            ConfigurationError(description: "\(folder): \(error); the whole store of the backup needs room there")
         }
     }
 
@@ -38,13 +53,10 @@ struct Restore {
     /// `isBeforeRestore`: a restore is about to follow, so a running server is reported before anything is read.
     static func check(_ configuration: Configuration, _ path: String, isBeforeRestore: Bool) throws {
         let directory = DataDirectory(configuration)
-        if isBeforeRestore {
-            try directory.requireOwner()
-            try lockIfStopped(directory, mustBeStopped: true)?.release()
-        }
-        let folder = try makeFolder(beside: path)
-        defer { remove(folder) }
-        let restore = try Restore(configuration, from: path, into: folder)
+        if isBeforeRestore { try lockIfStopped(directory, mustBeStopped: true)?.release() }
+        let folder = try CheckFolder(beside: path)
+        defer { folder.remove() }
+        let restore = try Restore(configuration, from: path, into: folder.path, folderLock: folder.lock)
         try restore.prepare()
         // Not before: reading a backup takes long, and a server that is started meanwhile must find no lock.
         let lock = try lockIfStopped(directory, mustBeStopped: isBeforeRestore)
@@ -55,7 +67,7 @@ struct Restore {
     /// Nil if there is no directory, and if a server runs on it, unless it `mustBeStopped`.
     private static func lockIfStopped(_ directory: DataDirectory, mustBeStopped: Bool) throws -> DirectoryLock? {
         do {
-            return try DirectoryLock(directory.path, createsIfMissing: false)
+            return try DirectoryLock(directory.path, for: .reading)
         } catch {
             if mustBeStopped, error != .missing { throw directory.explained(error) }
             return nil
@@ -64,9 +76,8 @@ struct Restore {
 
     static func run(_ configuration: Configuration, _ path: String) throws {
         let directory = DataDirectory(configuration)
-        try directory.requireOwner()
         let restore = try Restore(configuration, from: path, into: "\(directory.path)/restore.new")
-        let lock = try directory.lockAsItIs(createsIfMissing: true)
+        let lock = try directory.lockAsItIs(for: .making)
         defer { lock.release() }
         // The folder may be left from a restore that was killed.
         restore.removeFolder()
@@ -92,14 +103,15 @@ struct Restore {
         do {
             try backup.unpack(to: "\(folder)/data.mdb")
             let report = try refusingDamage {
-                try directory.report(on: directory.storeConfiguration(of: folder), with: masterKey, isBackup: true)
+                try directory.report(
+                    on: directory.storeConfiguration(of: folder, folderLock?.lent()), with: masterKey, isBackup: true)
             }
             guard report.isSound else {
                 for line in report.lines { print(line) }
                 throw StoreRefusal(description: "\(backupPath): the store in the backup is damaged")
             }
         } catch let error as BackupError {
-            throw StoreRefusal(description: "\(backupPath): \(error)")
+            throw Self.explained(error, backupPath, folder)
         }
     }
 
@@ -116,7 +128,8 @@ struct Restore {
     /// Describes the backup, and what came after it in the present store.
     private func describe(over lock: DirectoryLock?) throws {
         let event =
-            try directory.inspect(folder, with: masterKey) { try $0.newestEventNumber } ?? backup.header.newestEvent
+            try directory.inspect(folder, folderLock?.lent(), with: masterKey) { try $0.newestEventNumber }
+            ?? backup.header.newestEvent
         let seconds = time_t(backup.header.createdAtMicros / 1_000_000)
         let made = Files.utc(seconds, "made %Y-%m-%d %H:%M:%S UTC")
         print(
@@ -198,23 +211,7 @@ struct Restore {
         return kept
     }
 
-    /// Makes a folder with an unpredictable name, because the backup may be in a directory where others write.
-    private static func makeFolder(beside path: String) throws -> String {
-        var name = Array("\(path).check.XXXXXX".utf8CString)
-        guard mkdtemp(&name) != nil else { throw FileError(path: "\(path).check", call: "mkdtemp", code: errno) }
-        return String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-
-    private func removeFolder() { Self.remove(folder) }
-
-    /// Deletes nothing if the folder's name is now a symbolic link.
-    private static func remove(_ folder: String) {
-        let file = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-        guard file >= 0 else { return }
-        defer { close(file) }
-        for name in ["data.mdb", "lock.mdb", "lock", "witness", "witness.new"] { unlinkat(file, name, 0) }
-        rmdir(folder)
-    }
+    private func removeFolder() { UnpackedStore.remove(folder) }
 
     private static func rename(_ old: String, _ new: String) throws {
         guard Glibc.rename(old, new) == 0 else { throw FileError(path: old, call: "rename", code: errno) }

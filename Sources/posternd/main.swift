@@ -28,10 +28,14 @@ func processEnvironment() -> [String: String] {
 }
 
 func perform(_ invocation: Invocation, _ log: Log) throws {
+    try DataDirectory(invocation.configuration).admit(invocation.action)
     switch invocation.action {
     case .help: print(Invocation.helpText)
     case .version: print("posternd \(version)")
-    case .printConfiguration: print(invocation.configuration.resolved(log: log).printed)
+    case .printConfiguration:
+        // The addresses that a start would refuse.
+        _ = try Addresses(invocation.configuration)
+        print(invocation.configuration.resolved(log: log).printed)
     case .recoverAdmin: try Maintenance.recoverAdmin(invocation.configuration)
     case .acceptRollback: try Maintenance.acceptRollback(invocation.configuration)
     case .verifyStore: try Maintenance.verifyStore(invocation.configuration)

@@ -52,6 +52,22 @@ import Testing
         #expect(buffer.copyBytes() == [3])
     }
 
+    @Test func `A few bytes keep no memory of the many before them`() {
+        var buffer = ByteBuffer()
+        buffer.append(contentsOf: [UInt8](repeating: 1, count: 100_000) + [2, 3])
+        buffer.consume(50_000)
+        buffer.releaseSpare(above: 4_096)
+        // More than a quarter is in use.
+        #expect(buffer.capacity >= 100_000)
+        buffer.consume(50_000)
+        buffer.releaseSpare(above: 200_000)
+        #expect(buffer.capacity >= 100_000)
+        buffer.releaseSpare(above: 4_096)
+        #expect(buffer.capacity == 2 && buffer.copyBytes() == [2, 3])
+        buffer.append(4)
+        #expect(buffer.copyBytes() == [2, 3, 4])
+    }
+
     @Test func aSteadyStreamThroughTheBufferTakesNoMoreMemory() {
         var buffer = ByteBuffer()
         buffer.append(contentsOf: [UInt8](repeating: 0, count: 100))
@@ -97,7 +113,7 @@ import Testing
                     buffer.reserve(bytes.count + random.below(50)).copyMemory(from: bytes, byteCount: bytes.count)
                     buffer.commit(bytes.count)
                     model += bytes
-                case 6: buffer.releaseIfIdle(above: random.below(300))
+                case 6: random.below(2) == 0 ? buffer.releaseIfIdle(above: 99) : buffer.releaseSpare(above: 99)
                 default:
                     let count = random.below(model.count + 1)
                     buffer.consume(count)

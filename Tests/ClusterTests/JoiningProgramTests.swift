@@ -72,6 +72,23 @@ import Testing
         }
     }
 
+    /// Another try does not help, so a supervisor should not make one.
+    @Test func aNodeWithAnotherMasterKeyJoinsNothing() async throws {
+        try await withLocalEngine { engine, directory in
+            let (first, second, log) = (directory + "/1", directory + "/2", directory + "/log")
+            #expect(try run(flags(first, engine) + ["--cluster-init"], log: log).status == 0)
+            mkdir(second, 0o700)
+            let digits = [UInt8](repeating: UInt8(ascii: "a"), count: 64)
+            try PrivateFile.create(second + "/master-key", digits)
+            for action in [[], ["--cluster-rejoin"]] as [[String]] {
+                let ended = try run(flags(second, engine) + action, log: log)
+                #expect(
+                    ended.status == 65 && ended.output.contains("the master key is not the cluster's"),
+                    "\(ended.output)")
+            }
+        }
+    }
+
     @Test func aSnapshotIsMadeWhenAnAdminAsksForIt() async throws {
         try await withLocalEngine { engine, directory in
             let (first, second) = (directory + "/1", directory + "/2")

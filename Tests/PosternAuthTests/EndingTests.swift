@@ -93,6 +93,26 @@ import Testing
         }
     }
 
+    @Test func `A deletion that was cancelled after it was sent is finished by the retry, too`() async throws {
+        try await Application.run { application in
+            let proxy = CuttingProxy(target: application.server.port, methods: ["Delete"])
+            let auth = try application.auth(through: proxy.address)
+            let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
+            proxy.hold()
+            let deletion = Task { try await user.delete() }
+            try await until("the server has deleted the account") {
+                (try? await UsersClient(channel: application.admin).get(UsersGetRequest(uid: Text(user.uid)))) == nil
+            }
+            deletion.cancel()
+            let outcome = await deletion.result
+            #expect(throws: CancellationError.self) { try outcome.get() }
+            proxy.release()
+            try await user.delete()
+            #expect(auth.currentUser == nil)
+            proxy.stop()
+        }
+    }
+
     @Test func `A call that ends the session returns when the storage is empty`() async throws {
         try await Application.run { application in
             for number in 0..<20 {

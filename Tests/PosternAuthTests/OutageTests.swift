@@ -67,6 +67,14 @@ import Testing
         }
     }
 
+    @Test func `A dead connection is found while a call has time for another one`() {
+        for seconds in [5, 10, 60] {
+            let options = Auth.channelOptions(timeout: .seconds(seconds))
+            #expect(options.callPatience * 2 < options.timeout)
+            #expect(options.keepalive == .minutes(1))
+        }
+    }
+
     @Test func `An application leaves a server alone for a few seconds at most`() {
         var backoff = Auth.channelOptions(timeout: .seconds(10)).reconnect
         var generator = SystemRandomNumberGenerator()

@@ -37,6 +37,31 @@ import Wire
         #expect(attempts.elements.count == 2)
     }
 
+    @Test(arguments: [false, true])
+    func `A call that is always given back is sent four times in all`(isIdempotent: Bool) async throws {
+        let attempts = Recording<UInt32>()
+        let server = ScriptedServer { peer, _ in
+            peer.greet()
+            while let request = peer.receiveRequest() {
+                attempts.append(request.stream)
+                peer.send { ControlFrame.cancel(stream: request.stream, .refused).append(to: &$0) }
+            }
+        }
+        let channel = try Channel(address: server.address, credentials: .none)
+        let failure = await #expect(throws: Failure.self) {
+            try await callNumbered(1, on: channel, idempotent: isIdempotent)
+        }
+        #expect(failure?.reason == "REFUSED")
+        await channel.shutdown()
+        server.stop()
+        #expect(attempts.elements.count == 4)
+    }
+
+    @Test func `Only the first attempt is sent again without a delay`() {
+        let policy = RetryPolicy()
+        #expect((1...4).map { policy.sendings(inAttempt: $0) } == [2, 1, 1, 1])
+    }
+
     @Test func `What was learned is never below the places of every server, and is forgotten`() {
         let now = Instant(nanoseconds: 0)
         var places = LearnedPlaces()

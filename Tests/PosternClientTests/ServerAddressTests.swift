@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func `A list has so many servers at most`() throws {
-        let max = Limits().channelServersMax
+        let max = Limits().channel.serversMax
         let addresses = (1...max + 1).map { "127.0.0.1:\($0)" }
         let list = try ServerAddress.list(parsing: addresses.dropLast().joined(separator: ","), countMax: max)
         #expect(list.count == max)

@@ -121,20 +121,68 @@ import Tokens
         await channel.shutdown()
     }
 
+    /// A channel whose connections fail once `gate` is signalled. Until then its thread stands still, and no call ends.
+    private static func heldChannel(_ gate: Semaphore) throws -> Channel {
+        let transport = ChannelTransport(name: "held") { () throws(Failure) in
+            gate.wait()
+            gate.signal()
+            throw Failure(.connectionFailed, "The loop was held up.")
+        }
+        var options = ChannelOptions()
+        options.loops = ChannelLoops(threadCount: 1)
+        return try Channel(transport: transport, credentials: .none, options: options)
+    }
+
+    private static func keys(over channel: Channel, patience: Duration) -> ProjectKeys {
+        let source = VerifierSource(channel: channel, options: VerifierOptions())
+        return ProjectKeys(source: source, floor: .zero, patience: patience)
+    }
+
     @Test func `A task that is cancelled does not wait for the others' fetch`() async throws {
+        let gate = Semaphore()
+        let channel = try Self.heldChannel(gate)
+        let keys = Self.keys(over: channel, patience: .hours(1))
+        let waiting = Task { await keys.learnKey(of: "a.b.c") }
+        waiting.cancel()
+        await waiting.value
+        #expect(keys.isFetching)
+        gate.signal()
+        try await until("the fetch has ended") { !keys.isFetching }
+        await channel.shutdown()
+    }
+
+    @Test func `Nobody waits long for a server that does not answer`() async throws {
+        let gate = Semaphore()
+        let channel = try Self.heldChannel(gate)
+        let keys = Self.keys(over: channel, patience: .milliseconds(1))
+        await keys.learnKey(of: "a.b.c")
+        #expect(keys.isFetching)
+        // A caller that comes later does not wait at all.
+        await keys.learnKey(of: "d.e.f")
+        #expect(keys.isFetching)
+        gate.signal()
+        try await until("the fetch has ended") { !keys.isFetching }
+        await channel.shutdown()
+    }
+
+    @Test func `Text that cannot be a token causes no fetch`() async throws {
         try await withServer { server in
             let channel = try Channel(address: "127.0.0.1:\(server.port)", credentials: .apiKey(server.adminKey))
             var options = VerifierOptions()
             options.keyRefreshFloor = .zero
             let verifier = try await TokenVerifier(channel: channel, options: options)
-            let waiting = Task { try await verifier.verify("a.b.c") }
-            waiting.cancel()
-            #expect((await waiting.result.failure as? Failure)?.reason == "INVALID_ID_TOKEN")
+            let token = try #require(try Self.rotateAndSignUp(server).tokens).idToken.string
+            try await Self.catchUp(channel, server)
+            let before = try Self.fetchCount(server)
+            let header = String(token.prefix { $0 != "." })
+            for text in ["", "a.b.c", "x\(token)", "\(header).e30.c2ln"] {
+                let failure = await #expect(throws: Failure.self) { _ = try await verifier.verify(text) }
+                #expect(failure?.reason == "INVALID_ID_TOKEN")
+            }
+            try await Self.catchUp(channel, server)
+            #expect(try Self.fetchCount(server) == before)
+            _ = try await verifier.verify(token)
             await channel.shutdown()
         }
     }
-}
-
-extension Result {
-    fileprivate var failure: Failure? { if case .failure(let failure) = self { failure } else { nil } }
 }

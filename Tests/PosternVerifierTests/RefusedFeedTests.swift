@@ -1,9 +1,10 @@
 import Base
 import Messages
 import PosternClient
-import PosternVerifier
 import TestSupport
 import Testing
+
+@testable import PosternVerifier
 
 /// A verifier whose feed the server refuses: its error says why, because waiting does not help.
 @Suite struct RefusedFeedTests {
@@ -14,6 +15,22 @@ import Testing
         } catch {
             return error
         }
+    }
+
+    @Test(
+        arguments: [
+            (Failure(.callerUnauthenticated, "No."), "CALLER_UNAUTHENTICATED"),
+            (Failure(.tooManyStreams, "Later."), "TOO_MANY_STREAMS"),
+            (Failure(.internal, "Sorry."), "INTERNAL"),
+            (Failure(.connectionLost, "Gone."), nil),
+            (Failure(.serverShuttingDown, "Bye."), nil),
+        ] as [(Failure, String?)])
+    func `Every failure but the server's absence is told as the cause`(failure: Failure, cause: String?) {
+        let followed = FollowedRevocations(retention: .hours(2), at: .nowWithSleep)
+        followed.streamEnded(failure)
+        #expect(followed.feedRefusal?.reason == cause)
+        followed.streamEnded(nil)
+        #expect(followed.feedRefusal == nil)
     }
 
     @Test func `A stale verifier says that its credential was revoked`() async throws {

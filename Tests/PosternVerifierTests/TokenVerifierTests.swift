@@ -98,6 +98,8 @@ import Transport
             let other = try scene.signUp(tenantID: "acme").tokens!.idToken
             let verifier = try await TokenVerifier(channel: scene.channel)
             #expect(verifier.reason(other) == "TENANT_ID_MISMATCH")
+            let told = #expect(throws: Failure.self) { try verifier.verifyNow(other.string) }
+            #expect(told?.message == "The token is of tenant \"acme\"; this verifier is for the default pool.")
             for token in ["", "a.b.c", Text("\(own)x"), Text("\(own).x")] as [Text] {
                 #expect(verifier.reason(token) == "INVALID_ID_TOKEN")
             }
@@ -132,13 +134,16 @@ import Transport
             var options = VerifierOptions()
             options.tenants = .any
             let verifier = try await TokenVerifier(channel: channel, options: options)
-            #expect(verifier.reason(try scene.signUp(tenantID: "acme").tokens!.idToken) == "")
-            // These verifiers are not told what was revoked there; without a name, the feed is that of the key's
-            // tenant.
-            let ofDefaultPool = try await TokenVerifier(channel: channel)
+            // Without a name, the verifier is for the key's tenant.
+            let unnamed = try await TokenVerifier(channel: channel)
+            #expect(unnamed.options.tenants == .one("acme"))
+            let ofAcme = try scene.signUp(tenantID: "acme")
+            let token = ofAcme.tokens!.idToken
+            #expect(verifier.reason(token) == "" && unnamed.reason(token) == "")
+            // These verifiers are not told what was revoked there.
             for tenantID in ["other", ""] as [Text] {
                 let token = try scene.signUp(tenantID: tenantID).tokens!.idToken
-                for verifier in [verifier, ofDefaultPool] {
+                for verifier in [verifier, unnamed] {
                     #expect(verifier.reason(token) == "TENANT_ID_MISMATCH")
                 }
             }

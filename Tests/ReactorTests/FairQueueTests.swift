@@ -26,6 +26,26 @@ import Testing
         #expect(drained(threeTenants) == ["a1", "b1", "c1", "a2", "c2", "a3"])
     }
 
+    /// Not one look for each of its elements: thousands may wait, and all workers wait for the one that looks.
+    @Test func aTenantThatIsNotServedCostsOneLook() {
+        var queue = FairQueue<Int>()
+        for number in 0..<1_000 { queue.append(number, tenant: "loud") }
+        var (tenantLooks, elementLooks) = (0, 0)
+        let none = queue.popFirst { _, _ in
+            elementLooks += 1
+            return true
+        } from: { _ in
+            tenantLooks += 1
+            return false
+        }
+        #expect(none == nil)
+        #expect(tenantLooks == 1 && elementLooks == 0)
+        queue.append(7, tenant: "calm")
+        queue.began(tenant: "loud", cost: 0)
+        #expect(queue.popFirst(from: { $0 < 1 }) == 7)
+        #expect(queue.popFirst(from: { $0 < 1 }) == nil)
+    }
+
     @Test func aTenantThatComesBackWaitsForItsTurn() {
         var queue = threeTenants
         #expect(queue.popFirst() == "a1")

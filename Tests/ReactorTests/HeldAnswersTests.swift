@@ -148,7 +148,9 @@ import Testing
                     let time = Duration.milliseconds(kind == 0 ? 200 : 1)
                     group.addTask {
                         let task = Task {
-                            try await pool.run(deadline: .now.advanced(by: .minutes(1)), cost: WorkCost(time: time)) {
+                            try await pool.run(
+                                tenant: .empty, deadline: .now.advanced(by: .minutes(1)), cost: WorkCost(time: time)
+                            ) {
                                 sched_yield()
                                 return index
                             }

@@ -145,11 +145,11 @@ import Testing
             for _ in 0..<3 {
                 group.addTask {
                     let cost = WorkCost(time: .seconds(1))
-                    try await pool.run(deadline: .distantFuture, cost: cost) { opened.wait() }
+                    try await pool.run(tenant: .empty, deadline: .distantFuture, cost: cost) { opened.wait() }
                 }
             }
             try await until("one work runs, two wait") { pool.counts.running >= 1 && pool.counts.queued >= 2 }
-            for _ in 0..<10 { #expect(try await pool.run(deadline: .distantFuture) { 7 } == 7) }
+            for _ in 0..<10 { #expect(try await pool.run(tenant: .empty, deadline: .distantFuture) { 7 } == 7) }
             #expect(pool.counts.running == 1)
             for _ in 0..<3 { opened.signal() }
             try await group.waitForAll()

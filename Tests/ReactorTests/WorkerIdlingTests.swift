@@ -24,7 +24,7 @@ private let idlePolicy: Int32 = 5
         return try await withThrowingTaskGroup(of: (Int32, Int32).self) { group in
             for _ in 0..<count {
                 group.addTask {
-                    try await pool.run(deadline: .distantFuture) {
+                    try await pool.run(tenant: .empty, deadline: .distantFuture) {
                         present.add()
                         while present.value < count { sched_yield() }
                         return (niceness(), sched_getscheduler(0))
@@ -89,7 +89,7 @@ private let idlePolicy: Int32 = 5
                     let cost = WorkCost(time: .milliseconds(Int64(number % 3) * 100), memoryByteCount: number % 4)
                     // A work that gets no processor may be begun once more, and is answered once.
                     group.addTask {
-                        try await pool.run(deadline: .distantFuture, cost: cost) {}
+                        try await pool.run(tenant: .empty, deadline: .distantFuture, cost: cost) {}
                         done.add()
                     }
                 }
@@ -136,7 +136,7 @@ private let idlePolicy: Int32 = 5
         let steps = Steps()
         let pool = makePool(steps, restAfter: .milliseconds(5))
         // The thread may rest before it is given work: nothing was there for 5 ms.
-        try await pool.run(deadline: .distantFuture) { steps.add(.work) }
+        try await pool.run(tenant: .empty, deadline: .distantFuture) { steps.add(.work) }
         let begin = steps.all.first == .rest ? 1 : 0
         wait(for: begin + 3, steps)
         #expect(Array(steps.all.dropFirst(begin)) == [.work, .pause, .rest])
@@ -147,7 +147,7 @@ private let idlePolicy: Int32 = 5
         let steps = Steps()
         let pool = makePool(steps, restAfter: .zero)
         wait(for: 1, steps)
-        try await pool.run(deadline: .distantFuture) { steps.add(.work) }
+        try await pool.run(tenant: .empty, deadline: .distantFuture) { steps.add(.work) }
         wait(for: 3, steps)
         #expect(steps.all == [.rest, .work, .pause, .rest])
         close(pool)
@@ -156,7 +156,7 @@ private let idlePolicy: Int32 = 5
     @Test func aThreadRestsBeforeItEnds() async throws {
         let steps = Steps()
         let pool = makePool(steps, restAfter: .days(1))
-        try await pool.run(deadline: .distantFuture) { steps.add(.work) }
+        try await pool.run(tenant: .empty, deadline: .distantFuture) { steps.add(.work) }
         wait(for: 2, steps)
         close(pool)
         #expect(steps.all == [.work, .pause, .rest])
@@ -169,7 +169,7 @@ private let idlePolicy: Int32 = 5
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 group.addTask {
-                    try await pool.run(deadline: .distantFuture) {
+                    try await pool.run(tenant: .empty, deadline: .distantFuture) {
                         opened.wait()
                         steps.add(.work)
                     }

@@ -10,7 +10,9 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<32 {
                 let deadline = number % 4 == 0 ? Instant.now : .distantFuture
-                group.addTask { _ = try? await pool.run(deadline: deadline, isShort: true) { usleep(100) } }
+                group.addTask {
+                    _ = try? await pool.run(tenant: .empty, deadline: deadline, isShort: true) { usleep(100) }
+                }
             }
             group.cancelAll()
             try await group.waitForAll()

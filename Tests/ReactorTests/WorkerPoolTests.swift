@@ -44,7 +44,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
     ) async throws {
         let pool = WorkerPool(name: "test", workers: 1, queueMax: queueMax, queueMaxPerTenant: queueMaxPerTenant)
         let gate = Gate()
-        let blocker = Task { try await pool.run(deadline: .distantFuture) { gate.pass() } }
+        let blocker = Task { try await pool.run(tenant: .empty, deadline: .distantFuture) { gate.pass() } }
         try await gate.whenEntered()
         try await body(pool, gate)
         gate.open()
@@ -74,9 +74,9 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
     @Test func resultsAndErrorsComeBack() async throws {
         struct Broken: Error {}
         let pool = WorkerPool(name: "test", workers: 2, queueMax: 4, queueMaxPerTenant: 4)
-        #expect(try await pool.run(deadline: .distantFuture) { 6 * 7 } == 42)
+        #expect(try await pool.run(tenant: .empty, deadline: .distantFuture) { 6 * 7 } == 42)
         await #expect(throws: Broken.self) {
-            try await pool.run(deadline: .distantFuture) { throw Broken() }
+            try await pool.run(tenant: .empty, deadline: .distantFuture) { throw Broken() }
         }
         close(pool)
         #expect(pool.counts.done == 2)
@@ -110,7 +110,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
         let journal = Journal()
         try await withBusyPool(queueMax: 1) { pool, gate in
             let waiting = try await enqueue("waiting", tenant: "a", on: pool, journal)
-            let refused = await failure(of: Task { try await pool.run(deadline: .distantFuture) {} })
+            let refused = await failure(of: Task { try await pool.run(tenant: .empty, deadline: .distantFuture) {} })
             #expect(refused?.code == .resourceExhausted)
             #expect(refused?.reason == "SERVER_OVERLOADED")
             #expect(try #require(refused?.retryAfter) >= .seconds(1))
@@ -152,7 +152,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
     @Test func aCancelledTaskDoesNotWaitForRunningWork() async throws {
         let pool = WorkerPool(name: "test", workers: 1, queueMax: 4, queueMaxPerTenant: 4)
         let gate = Gate()
-        let task = Task { try await pool.run(deadline: .distantFuture) { gate.pass() } }
+        let task = Task { try await pool.run(tenant: .empty, deadline: .distantFuture) { gate.pass() } }
         try await gate.whenEntered()
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
@@ -166,7 +166,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
         let journal = Journal()
         let pool = WorkerPool(name: "test", workers: 1, queueMax: 4, queueMaxPerTenant: 4)
         let gate = Gate()
-        let running = Task { try await pool.run(deadline: .distantFuture) { gate.pass() } }
+        let running = Task { try await pool.run(tenant: .empty, deadline: .distantFuture) { gate.pass() } }
         try await gate.whenEntered()
         let waiting = try await enqueue("waiting", tenant: "a", on: pool, journal)
         let closer = OSThread(name: "closer") { pool.close() }
@@ -175,7 +175,9 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
         try await running.value
         join(closer)
         #expect(journal.entries.isEmpty)
-        #expect(await failure(of: Task { try await pool.run(deadline: .distantFuture) {} })?.code == .unavailable)
+        #expect(
+            await failure(of: Task { try await pool.run(tenant: .empty, deadline: .distantFuture) {} })?.code
+                == .unavailable)
         close(pool)
     }
 
@@ -192,7 +194,7 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
             gate.open()
             try await slow.value
             let inner = Gate()
-            let blocker = Task { try await pool.run(deadline: .distantFuture) { inner.pass() } }
+            let blocker = Task { try await pool.run(tenant: .empty, deadline: .distantFuture) { inner.pass() } }
             try await inner.whenEntered()
             try await body(pool, inner, journal)
             inner.open()
@@ -281,7 +283,7 @@ private func join(_ thread: OSThread) { thread.join() }
 extension Resident {
     fileprivate func hash(on pool: WorkerPool) async throws -> String {
         let loop = loop
-        let answer = try await pool.run(deadline: .distantFuture) {
+        let answer = try await pool.run(tenant: .empty, deadline: .distantFuture) {
             loop.isCurrent ? "hashed here" : "hashed elsewhere"
         }
         return answer + (loop.isCurrent ? ", back on the loop" : ", lost")

@@ -149,6 +149,23 @@ import Testing
         }
     }
 
+    @Test func `A revoked key cannot be changed as if it lived`() async throws {
+        try await withServer { server in
+            let key = try Self.make(server).key
+            let _: ProjectRevokeApiKeyResponse = try server.connect().call(
+                "postern.v1.Project/RevokeApiKey", ProjectRevokeApiKeyRequest(apiKeyID: key.apiKeyID))
+            let later = (server.project.clock.now() + .hours(1)).microseconds
+            let paths: [Text] = [
+                "expires_at_micros", "allowed_addresses", "display_name", "previous_secret_until_micros",
+            ]
+            for path in paths {
+                expectRefusal("API_KEY_REVOKED") {
+                    try Self.update(server, key.apiKeyID, path, expiresAt: later)
+                }
+            }
+        }
+    }
+
     @Test func `The old secret of a rotated key lives for thirty days at most`() async throws {
         try await withServer { server in
             let key = try Self.make(server).key

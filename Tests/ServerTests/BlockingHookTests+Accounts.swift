@@ -7,6 +7,18 @@ import Wire
 
 /// Accounts that a password reset makes, and sessions and requests that go on after a hook was asked.
 extension BlockingHookTests {
+    static let disabledByHook: Text = "disabled by hook"
+
+    /// How many events of the user are of this kind, with this detail if one is given.
+    static func eventCount(
+        _ client: IdentityClient, _ uid: Text, _ kind: EventKind, _ detail: Text? = nil
+    ) throws -> Int {
+        let page: AuditListEventsResponse = try client.client.call(
+            "postern.v1.Audit/ListEvents",
+            AuditListEventsRequest(pageSize: 1_000, filter: EventFilter(uid: uid, kinds: [kind])))
+        return page.events.count { detail == nil || $0.detail == detail }
+    }
+
     // MARK: Password resets
 
     private static let mallory: Text = "mallory@evil.example"
@@ -54,7 +66,9 @@ extension BlockingHookTests {
             try scene.update(["before_create"])
             scene.script.set("before_create", #"{"allow":true,"disabled":true}"#)
             expectRefusal("USER_DISABLED") { _ = try scene.identity.resetPassword(code, "another horse") }
-            #expect(try scene.identity.find(Self.mallory).disabled && scene.userCount() == 2)
+            let made = try scene.identity.find(Self.mallory)
+            #expect(try made.disabled && scene.userCount() == 2)
+            #expect(try Self.eventCount(scene.identity, made.uid, .userUpdated, Self.disabledByHook) == 1)
         }
     }
 
@@ -142,12 +156,17 @@ extension BlockingHookTests {
             try client.setFactors(.enabled)
             let user = try client.appUser("ada@gmail.com")
             let before = try client.get(user.uid)
+            let signInCount = try Self.eventCount(client, user.uid, .signedIn)
+            client.server.clock.advance(by: .seconds(60))
             try scene.update(["before_sign_in"])
             scene.script.set("before_sign_in", #"{"allow":true,"disabled":true,"display_name":"By hook"}"#)
             expectRefusal("USER_DISABLED") { _ = try client.signIn(.google()) }
             let after = try client.get(user.uid)
             #expect(after.disabled && after.providers.map(\.providerID) == before.providers.map(\.providerID))
             #expect(after.displayName == before.displayName && after.photoURL == before.photoURL)
+            #expect(after.lastSignInAtMicros == before.lastSignInAtMicros)
+            #expect(try Self.eventCount(client, user.uid, .signedIn) == signInCount)
+            #expect(try Self.eventCount(client, user.uid, .userUpdated, Self.disabledByHook) == 1)
             let refused = failure { _ = try client.refresh(user.tokens.refreshToken) }
             #expect(["USER_DISABLED", "TOKEN_EXPIRED"].contains(refused.reason))
             // Enabled again, the account asks for the factor that it had.

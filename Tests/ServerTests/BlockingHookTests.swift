@@ -165,6 +165,9 @@ import Testing
     @Test func whomAHookDisablesIsDisabledAndRefused() async throws {
         try await Self.run { scene in
             let made = try scene.identity.signUp("ann@example.com")
+            let before = try scene.identity.find("ann@example.com")
+            let signInCount = try Self.eventCount(scene.identity, before.uid, .signedIn)
+            scene.identity.server.clock.advance(by: .seconds(60))
             try scene.update(["before_sign_in"])
             scene.script.set("before_sign_in", #"{"allow":true,"disabled":true}"#)
             for email in ["ann@example.com", "bob@example.com"] as [Text] {
@@ -176,7 +179,15 @@ import Testing
                     }
                 }
             }
-            #expect(try scene.identity.get(made.user?.uid ?? .empty).disabled && scene.userCount() == 2)
+            let ann = try scene.identity.get(before.uid)
+            let bob = try scene.identity.find("bob@example.com")
+            #expect(try ann.disabled && bob.disabled && scene.userCount() == 2)
+            // Nobody was signed in, and the log says why the users are disabled.
+            #expect(ann.lastSignInAtMicros == before.lastSignInAtMicros && bob.lastSignInAtMicros == 0)
+            #expect(try Self.eventCount(scene.identity, ann.uid, .signedIn) == signInCount)
+            for uid in [ann.uid, bob.uid] {
+                #expect(try Self.eventCount(scene.identity, uid, .userUpdated, Self.disabledByHook) == 1)
+            }
             let refused = failure { _ = try scene.identity.refresh(made.tokens?.refreshToken ?? .empty) }
             #expect(["USER_DISABLED", "TOKEN_EXPIRED"].contains(refused.reason))
             // A disabled user is refused without a call of the hook.

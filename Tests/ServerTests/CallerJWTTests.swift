@@ -2,6 +2,7 @@ import Base
 import Crypto
 import JSON
 import Messages
+import Synchronization
 import TestSupport
 import Testing
 import Wire
@@ -73,6 +74,51 @@ import Wire
             let mute = try BackEnd(server, id: "mute", role: .unspecified)
             #expect(reason(try mute.connect()) == "CALLER_UNAUTHENTICATED")
         }
+    }
+
+    /// The `cause` of a refused call; nil if it has none.
+    private func cause(_ refusal: Failure) -> String? { refusal.metadata.first { $0.key == "cause" }?.value }
+
+    @Test func `A refusal says what is wrong with a JWT's form, also in the log`() async throws {
+        let said = Mutex<[String]>([])
+        let log = Log(level: .info) { line in said.withLock { $0.append(String(decoding: line, as: UTF8.self)) } }
+        try await withServer(log: log) { server in
+            let backEnd = try BackEnd(server, role: .tenantAdmin)
+            let other = try BackEnd(server, id: "other", role: .tenantAdmin)
+            let mute = try BackEnd(server, id: "mute", role: .unspecified)
+            let (header, claims, now) = (backEnd.callerHeader, backEnd.callerClaims, backEnd.now)
+            let expired = claims.with("iat", .integer(now - 60)).with("exp", .integer(now))
+            let rows: [(Text, String?)] = [
+                ("jwt", "MALFORMED"), (backEnd.callerToken(claims.with("iss", "x")), "MALFORMED"),
+                (backEnd.callerToken(header: backEnd.header), "TYPE"),
+                (backEnd.callerToken(header: header.with("kid", nil)), "KEY_ID"),
+                (backEnd.callerToken(claims.with("aud", "https://issuer.test/test")), "AUDIENCE"),
+                (backEnd.callerToken(expired), "EXPIRED"),
+                (backEnd.callerToken(claims.with("exp", .integer(now + 3_601))), "TIMES"),
+                (backEnd.token(header: header, claims, signedBy: other.key), "NOT_AUTHENTIC"),
+                (backEnd.callerToken(header: other.callerHeader), "NOT_AUTHENTIC"),
+                (mute.callerToken(), "NOT_AUTHENTIC"), ("pk_abcdefghijkl_wrong", nil),
+            ]
+            for (token, cause) in rows {
+                let client = try backEnd.connect(token)
+                let refusal = failure {
+                    let _: UsersListResponse = try client.call("postern.v1.Users/List", UsersListRequest())
+                }
+                #expect(refusal.reason == "CALLER_UNAUTHENTICATED")
+                #expect(self.cause(refusal) == cause, "\(token)")
+            }
+            let client = try server.connect(authenticated: false)
+            let bare = failure {
+                let _: UsersListResponse = try client.call(
+                    "postern.v1.Users/List", UsersListRequest(),
+                    metadata: [.init(key: "authorization", value: backEnd.callerToken())])
+            }
+            #expect(cause(bare) == "SCHEME")
+        }
+        let lines = said.withLock { $0.filter { $0.contains("CALLER_UNAUTHENTICATED") } }
+        let causes = ["MALFORMED", "TYPE", "KEY_ID", "AUDIENCE", "EXPIRED", "TIMES", "NOT_AUTHENTIC", "SCHEME"]
+        let counts = causes.map { cause in lines.filter { $0.contains(#""cause":"\#(cause)""#) }.count }
+        #expect(counts == [2, 1, 1, 1, 1, 1, 3, 1] && lines.count == 12, "\(lines)")
     }
 
     @Test func aConnectionKnowsItsCallerUntilTheTokenExpires() async throws {

@@ -148,6 +148,18 @@ import Testing
         }
     }
 
+    @Test func `An empty variable counts as unset, and an address that no start takes is not printed`() throws {
+        try withTemporaryDirectory { directory in
+            let empty = ["MAP_BYTES", "LISTEN_ADDRESS", "TLS_REQUIRED", "CONFIG"].map { "POSTERN_\($0)=" }
+            let (status, said) = try Self.run(["--print-config"], variables: empty, in: directory)
+            #expect(status == 0, "\(said)")
+            let printed = try Self.printed(said)
+            #expect(printed["listen_address"] == "127.0.0.1:7400" && printed["map_bytes"]?.integer == 64 << 30)
+            let refused = try Self.run(["--print-config", "--listen-address", ""], in: directory)
+            #expect(refused.status == 1 && refused.said.contains("listen_address"), "\(refused.said)")
+        }
+    }
+
     @Test(arguments: [
         (["--print-config", "--config", "a", "--config", "b"], "--config: given twice"),
         (["--print-config", "--threads", "1", "--threads=2"], "--threads: given twice"),
@@ -212,7 +224,7 @@ import Testing
     ])
     func theIssuerIsTheHTTPPortUnlessItIsSet(_ flags: [String], _ issuer: String) async throws {
         try withTemporaryDirectory { directory in
-            let (_, said) = try Self.run(["--print-config"] + flags, in: directory)
+            let (_, said) = try Self.run(["--print-config", "--allow-plaintext"] + flags, in: directory)
             #expect(try Self.printed(said)["issuer"]?.string == issuer, "\(said)")
         }
     }

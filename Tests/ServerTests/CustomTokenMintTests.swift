@@ -43,7 +43,9 @@ import Wire
             let _: TenantsCreateResponse = try client.call(
                 "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "acme"))
             let token = try mint(client, claims: #"{"plan":"gold"}"#, tenantID: "acme")
-            expectRefusal("TENANT_ID_MISMATCH") { _ = try signIn(client, token) }
+            let refused = failure { _ = try signIn(client, token) }
+            #expect(refused.reason == "TENANT_ID_MISMATCH" && refused.metadata("tenant") == "acme")
+            #expect(refused.message == "The token is of tenant \"acme\"; the request is for the default pool.")
             let signedIn = try signIn(client, token, tenantID: "acme")
             #expect(signedIn.isNewUser && signedIn.user?.uid == "u1" && signedIn.user?.tenantID == "acme")
             #expect(claims(of: signedIn.tokens?.idToken ?? .empty)["plan"] == "gold")

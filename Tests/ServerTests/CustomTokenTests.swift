@@ -269,6 +269,11 @@ import Wire
                 #expect(reason(all, claim, tenantID) == "TENANT_ID_MISMATCH")
             }
             #expect(reason(bound, nil, "acme") == "TENANT_ID_MISMATCH")
+            // A claim that is no tenant's id is not repeated.
+            let nonsense = all.claims.with("tenant_id", "a\u{202E}b")
+            let unnamed = all.refusal(all.token(nonsense), tenantID: "acme")
+            #expect(unnamed.reason == "TENANT_ID_MISMATCH" && unnamed.metadata("tenant") == nil)
+            #expect(!unnamed.message.contains("\u{202E}"))
             for (backEnd, tenantID) in [(bound, "other"), (bound, ""), (pool, "acme")] as [(BackEnd, Text)] {
                 #expect(reason(backEnd, .string(tenantID), tenantID) == "CREDENTIAL_MISMATCH")
             }

@@ -195,6 +195,7 @@ actor MemoryCarrier: CallCarrier {
         Task.immediate(executorPreference: loop) { await operation(self) }
     }
 
+    func holds(stream: UInt32, byteCount: Int) {}
     func awaitsPage() {}
     func pageTurn(stream: UInt32, line: Text) async throws { pageTurnCount += 1 }
     /// The next turn is always this call's: nobody else works on this loop.

@@ -106,6 +106,17 @@ import Testing
             ])
     }
 
+    @Test func `A call is no fault of this server where strangers ask its cluster too much`() {
+        let failures = CallFailures(limits: Limits())
+        let unavailable = { failures.ownFaults.first { $0.status == .unavailable }?.count.value }
+        failures.count(Failure.nodeBehind.resting(on: .strangers), of: "a")
+        #expect(unavailable() == 0)
+        // The engine does not answer.
+        failures.count(Failure.nodeBehind, of: "a")
+        #expect(unavailable() == 1)
+        #expect(failures.all.map { "\($0.kind.reason) \($0.count)" } == ["NODE_BEHIND 2"])
+    }
+
     @Test func `Calls are counted by method, status, reason and tenant`() async throws {
         try await withServer { server in
             let client = try server.connect()

@@ -39,9 +39,12 @@ import Testing
     private static let verify = """
         import sys, postern
         token, jwks, now = open(sys.argv[1]).read(), open(sys.argv[2], "rb").read(), float(sys.argv[3])
-        verifier = postern.OfflineVerifier(postern.KeySet(jwks), "https://issuer.test/test", "test")
+        verifier = postern.OfflineVerifier(postern.KeySet(jwks), "https://issuer.test/test", "test", tenants="")
         decoded = verifier.verify(token, now)
         print(decoded.uid, decoded.sign_in_provider, decoded.session_id)
+        verifier.tenants = "acme"
+        try: verifier.verify(token, now)
+        except postern.PosternError as error: print(error.reason)
         try: verifier.verify(token, now + 3600)
         except postern.PosternError as error: print(error.reason)
         """
@@ -63,7 +66,7 @@ import Testing
             let (status, said) = try Self.python(["-c", Self.verify, "token", "jwks", "\(now)"], in: folder)
             #expect(status == 0, "\(said)")
             #expect(said.first?.hasPrefix("\(made.user?.uid ?? .empty) password ") == true)
-            #expect(said.last == "TOKEN_EXPIRED")
+            #expect(said.dropFirst() == ["TENANT_ID_MISMATCH", "TOKEN_EXPIRED"])
         }
     }
 }

@@ -88,6 +88,8 @@ import Wire
                 let _: ProjectServerInfoResponse = try stranger.call(
                     "postern.v1.Project/ServerInfo", ProjectServerInfoRequest())
             }
+            let page = String(decoding: nodes.second.instance.prometheusText(), as: UTF8.self)
+            #expect(page.contains(#"postern_calls_failed_total{rpc_status_code="UNAVAILABLE"} 0"#))
             // A caller whom the node knows is served as before.
             expectRefusal("USER_NOT_FOUND") {
                 let _: UsersGetResponse = try IdentityClient(nodes.second).client.call(

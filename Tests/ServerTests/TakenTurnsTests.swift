@@ -82,6 +82,20 @@ import Wire
         }
     }
 
+    @Test func `Users by many names and mail settings with their templates take the turn of a page`() async throws {
+        try await Self.withCarrier { _, carrier, authorization in
+            let users = try await carrier.call(
+                "postern.v1.Users/BatchGet", [UsersBatchGetRequest(uids: ["zoe"]).encoded()],
+                authorization: authorization)
+            #expect(try users.message(UsersBatchGetResponse.self).notFound.count == 1)
+            #expect(await carrier.pageTurnCount == 1)
+            let config = try await carrier.call(
+                "postern.v1.EmailConfigs/Get", [EmailConfigsGetRequest().encoded()], authorization: authorization)
+            #expect(config.failure == nil)
+            #expect(await carrier.pageTurnCount == 2)
+        }
+    }
+
     @Test func `A change of many tenants takes a turn`() async throws {
         try await Self.withCarrier { _, carrier, authorization in
             let request = TenantsUpdateManyRequest(

@@ -195,6 +195,16 @@ import Testing
             #expect(refused.reason == "TENANT_ID_MISMATCH")
             let verified = failure { _ = try Self.verify(client, tokens.idToken, tenantID: "acme") }
             #expect(verified.reason == "TENANT_ID_MISMATCH")
+            for told in [refused, verified] {
+                #expect(told.message == "The token is of the default pool; the request is for tenant \"acme\".")
+                #expect(told.metadata("tenant") == "")
+            }
+            // Nothing is told of a token that is not proved to be the project's.
+            let claims = Base64.url.encode([UInt8](#"{"sub":"u1","firebase":{"tenant":"acme"}}"#.utf8))
+            let parts = tokens.idToken.string.split(separator: ".")
+            let forged = Text("\(parts[0]).\(String(decoding: claims, as: UTF8.self)).\(parts[2])")
+            let unproved = failure { _ = try Self.verify(client, forged) }
+            #expect(unproved.reason == "INVALID_ID_TOKEN" && unproved.metadata("tenant") == nil)
             #expect(try Self.verify(client, tokens.idToken, tenantID: "acme", anyTenant: true).tenantID == "")
         }
     }

@@ -1,6 +1,8 @@
 import Base
 import Messages
+import Reactor
 import Signing
+import Store
 import Synchronization
 import Tokens
 
@@ -26,4 +28,12 @@ func idTokenClaims(at now: Timestamp) -> IDTokenClaims {
     claims.sessionID = [UInt8](repeating: 1, count: 16)
     claims.signInProvider = "password"
     return claims
+}
+
+/// Closing may block a test's thread for a moment.
+func end(_ loop: EventLoop, _ pool: WorkerPool, _ store: Store) {
+    loop.stop()
+    loop.join()
+    pool.close()
+    store.close()
 }

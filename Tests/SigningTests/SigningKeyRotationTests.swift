@@ -244,11 +244,3 @@ import Testing
         }
     }
 }
-
-/// Closing may block a test's thread for a moment.
-private func end(_ loop: EventLoop, _ pool: WorkerPool, _ store: Store) {
-    loop.stop()
-    loop.join()
-    pool.close()
-    store.close()
-}

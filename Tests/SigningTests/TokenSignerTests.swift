@@ -286,11 +286,3 @@ import Testing
 }
 
 private func close(_ store: Store) { store.close() }
-
-/// Closing may block a test's thread for a moment.
-private func end(_ loop: EventLoop, _ pool: WorkerPool, _ store: Store) {
-    loop.stop()
-    loop.join()
-    pool.close()
-    store.close()
-}

@@ -152,10 +152,14 @@ import Testing
         }
     }
 
-    @Test func `Another master key and a newer form are told apart from damage`() throws {
+    @Test func `Another master key, a newer form and a bad place are told apart from damage`() throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/backup"
             writeFile(path, try withTemporaryStore(tables: [Self.rows.declaration]) { try Self.backup(of: $0) })
+            let file = try Self.open(path)
+            #expect(throws: BackupError.unpacking(call: "create", code: 2)) {
+                try file.unpack(to: directory + "/none/data.mdb")
+            }
             #expect(throws: BackupError.otherMasterKey) {
                 _ = try BackupFile(path, masterKeyID: [9, 9, 9, 9, 9, 9, 9, 9], key: Self.key)
             }

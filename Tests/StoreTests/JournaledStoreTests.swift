@@ -54,6 +54,23 @@ import Testing
         }
     }
 
+    private static func historyID(of store: Store) throws -> [UInt8] { try store.read { try $0.historyID() } }
+
+    private static func historyIDOfItsOwn() throws -> [UInt8] {
+        try withTemporaryStore(tables: JournaledNodes.tables) { store in try historyID(of: store) }
+    }
+
+    /// A client asks any node whether its store still has the client's writes.
+    @Test func `The nodes share the history of their writes, and a store of its own has another`() async throws {
+        try await withJournaledNodes(2, { _ in }, fault: { _ in nil }) { cluster in
+            let first = try Self.historyID(of: cluster.nodes[0].store)
+            let second = try Self.historyID(of: cluster.nodes[1].store)
+            #expect(first == second && first.count == 16)
+            let alone = try Self.historyIDOfItsOwn()
+            #expect(alone != first)
+        }
+    }
+
     /// The node sees a further row with each question that it asks.
     @Test func aJournalThatGrowsWithEachQuestionIsReached() async throws {
         let growing = Mutex<MemoryJournal.Rows?>(nil)

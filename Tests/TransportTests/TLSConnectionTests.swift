@@ -124,7 +124,7 @@ import Wire
         var limits = Limits()
         limits.tlsHandshakesMax = 8
         limits.tlsHandshakesPerAddressMax = 4
-        limits.tlsHandshakesPerTurnMax = 1
+        limits.tlsHandshakeTimePerTurnMax = .zero
         limits.tlsHandshakeTimeout = .seconds(60)
         limits.firstRequestTimeout = .seconds(60)
         try await TLSServer.run(limits: limits) { server in
@@ -225,6 +225,26 @@ import Wire
             #expect(complaint(certificates.certificateFile, certificates.keyFile).contains("chmod 600"))
             try certificates.replaceServer(days: -1)
             #expect(complaint(certificates.certificateFile, certificates.keyFile).contains("expired"))
+        }
+    }
+
+    @Test(arguments: [(3_072, 0), (4_096, 1)] as [(Int, UInt64)])
+    func `A key that makes handshakes slow is warned of`(_ bitCount: Int, _ warningCount: UInt64) throws {
+        try withTemporaryDirectory { directory in
+            let (certificate, key) = ("\(directory)/rsa.pem", "\(directory)/rsa-key.pem")
+            let made = try ChildProcess(
+                "openssl",
+                [
+                    "req", "-x509", "-newkey", "rsa:\(bitCount)", "-nodes", "-keyout", key, "-out", certificate,
+                    "-days", "30", "-subj", "/CN=localhost",
+                ])
+            #expect(made.wait() == 0)
+            chmod(key, 0o600)
+            let lines = Counter()
+            _ = try ServerTLS(
+                ServerTLS.Settings(certificateFile: certificate, keyFile: key), limits: Limits(),
+                log: Log(level: .warning, sink: { _ in lines.add() }))
+            #expect(lines.value == warningCount)
         }
     }
 

@@ -19,13 +19,13 @@ import Wire
             0x3e, 0x03, 0x1c, 0xea, 0x38, 0xa7, 0x00, 0x00, 0x10, 0x00,
         ]
 
-    private static func frame(_ type: UInt8, flags: UInt8 = 0, stream: UInt8 = 0, _ payload: [UInt8]) -> [UInt8] {
+    static func frame(_ type: UInt8, flags: UInt8 = 0, stream: UInt8 = 0, _ payload: [UInt8]) -> [UInt8] {
         let byteCount = [0, UInt8(payload.count >> 8), UInt8(payload.count & 255)]
         return byteCount + [type, flags, 0, 0, 0, stream] + payload
     }
 
-    /// A call with one message, which is packed or not: HEADERS and DATA.
-    private static func call(_ stream: UInt8, _ message: [UInt8], isPacked: Bool) -> [UInt8] {
+    /// The HEADERS of a call.
+    static func headers(_ stream: UInt8) -> [UInt8] {
         let fields = [
             (":method", "POST"), (":scheme", "http"), (":path", "/test.Service/Echo"), (":authority", "localhost"),
             ("te", "trailers"), ("content-type", "application/grpc"), ("grpc-encoding", "gzip"),
@@ -38,10 +38,19 @@ import Wire
             block.append(UInt8(value.utf8.count))
             block += value.utf8
         }
-        let prefix: [UInt8] = [isPacked ? 1 : 0, 0, 0, UInt8(message.count >> 8), UInt8(message.count & 255)]
-        let (endHeaders, endStream): (UInt8, UInt8) = (4, 1)
+        let endHeaders: UInt8 = 4
         return frame(1, flags: endHeaders, stream: stream, block)
-            + frame(0, flags: endStream, stream: stream, prefix + message)
+    }
+
+    /// A message with its prefix.
+    static func message(_ content: [UInt8], isPacked: Bool) -> [UInt8] {
+        [isPacked ? 1 : 0, 0, 0, UInt8(content.count >> 8), UInt8(content.count & 255)] + content
+    }
+
+    /// A call with one message, which is packed or not: HEADERS and DATA.
+    private static func call(_ stream: UInt8, _ content: [UInt8], isPacked: Bool) -> [UInt8] {
+        let endStream: UInt8 = 1
+        return headers(stream) + frame(0, flags: endStream, stream: stream, message(content, isPacked: isPacked))
     }
 
     @Test func `A connection that waits for its next turn keeps no unpacked message`() async throws {

@@ -56,4 +56,20 @@ import Testing
             }
         }
     }
+
+    @Test func `A trial tells of a wrong --confirm, and a deleted tenant is not to be made again`() async throws {
+        try await withServer { server in
+            func run(_ words: String...) async -> TestConsole.Outcome { await TestConsole.run(words, on: server) }
+            #expect(await run("tenant", "create", "acme").code == .ok)
+            let delete = ["tenant", "delete", "acme"]
+            let wrong = await TestConsole.run(delete + ["--dry-run", "--confirm", "acne"], on: server)
+            #expect(wrong.code == .declined && wrong.said.contains("--confirm says \"acne\""), "\(wrong.said)")
+            for trial in [["--dry-run"], ["--dry-run", "--confirm", "acme"]] {
+                #expect(await TestConsole.run(delete + trial, on: server).code == .ok)
+            }
+            #expect(await run("tenant", "delete", "acme", "--confirm", "acme").code == .ok)
+            let gone = await run("tenant", "get", "acme")
+            #expect(gone.code == .notFound && gone.said.contains("an id is never used again"), "\(gone.said)")
+        }
+    }
 }

@@ -2,16 +2,19 @@ import Base
 import JSON
 import TestSupport
 import Testing
+import Transport
 
 @testable import postern
 
 /// `postern cluster …`: nodes that hold the same, nodes that do not, and servers that are not nodes.
 @Suite struct ClusterCommandsTests {
-    private func run(_ words: [String], on servers: [TestServer]) async -> TestConsole.Outcome {
-        let names = servers.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
+    /// `names`: the value of --server, if it is not the list of the servers.
+    private func run(
+        _ words: [String], on servers: [TestServer], named names: String? = nil
+    ) async -> TestConsole.Outcome {
         let test = TestConsole()
         var globals = TestConsole.globals(for: servers[0])
-        globals[1] = names
+        globals[1] = names ?? servers.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
         return (await CommandLineTool.run(globals + words, in: test.console), test.written, test.said)
     }
 
@@ -57,8 +60,11 @@ import Testing
         try await withServer { server in
             let alone = await run(["cluster", "verify"], on: [server])
             #expect(alone.code == .usage)
-            let same = await run(["cluster", "verify"], on: [server, server])
-            #expect(same.code == .general && same.said.contains("not nodes of one cluster"), "\(same.said)")
+            let listener = try server.listen(port: 0)
+            let names = "127.0.0.1:\(server.port),127.0.0.1:\(listener.address.port)"
+            let both = await run(["cluster", "verify"], on: [server], named: names)
+            #expect(both.code == .general && both.said.contains("not nodes of one cluster"), "\(both.said)")
+            listener.close()
             let status = await run(["cluster", "status"], on: [server])
             #expect(status.code == .ok && status.written.contains("false"))
         }
@@ -72,6 +78,40 @@ import Testing
             globals[1] = names
             #expect(await CommandLineTool.run(globals + ["cluster", "status"], in: test.console) == .unavailable)
             #expect(test.written.contains("127.0.0.1:\(first.port)") && test.said.contains("127.0.0.1:1"))
+        }
+    }
+
+    @Test func `A node is not compared with itself`() async throws {
+        try await withServer { server in
+            for names in ["127.0.0.1:\(server.port),127.0.0.1:\(server.port)", "127.0.0.1:1, localhost:0001"] {
+                let same = await run(["cluster", "verify"], on: [server], named: names)
+                #expect(same.code == .usage && same.said.contains("names a node twice"), "\(same.said)")
+            }
+        }
+    }
+
+    @Test func `Nodes that refuse the key are not told as nodes that cannot be reached`() async throws {
+        try await withTwoServers { first, second in
+            let key = "\(first.directory)/weak.key"
+            let made = await TestConsole.run(
+                ["apikey", "create", "--role", "verifier", "--all-tenants", "--key-out", key], on: first)
+            #expect(made.code == .ok, "\(made.said)")
+            writeFile("\(first.directory)/wrong.key", [UInt8]("pk_a_b".utf8))
+            let both = "127.0.0.1:\(first.port),127.0.0.1:\(second.port)"
+            func status(_ servers: String, _ key: String, _ more: [String] = []) async -> (ExitCode, String) {
+                let test = TestConsole()
+                let words = ["--server", servers, "--key-file", key, "cluster", "status"] + more
+                return (await CommandLineTool.run(words, in: test.console), test.said)
+            }
+            let weak = await status(both, key)
+            #expect(weak.0 == .notAllowed && weak.1.contains("[INSUFFICIENT_PERMISSION]"), "\(weak.1)")
+            #expect(weak.1.contains("127.0.0.1:\(first.port): ") && weak.1.contains("127.0.0.1:\(second.port): "))
+            let wrong = await status(both, "\(first.directory)/wrong.key", ["-o", "json"])
+            let failure = try JSONValue(parsing: [UInt8](wrong.1.utf8))
+            #expect(wrong.0 == .notAllowed && failure["reason"] == "CALLER_UNAUTHENTICATED", "\(wrong.1)")
+            // One that cannot be reached makes the answer uncertain.
+            let away = await status("127.0.0.1:\(first.port),127.0.0.1:1", key)
+            #expect(away.0 == .unavailable && away.1.contains("[CONNECTION_FAILED]"), "\(away.1)")
         }
     }
 }

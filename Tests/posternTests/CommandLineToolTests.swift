@@ -120,6 +120,31 @@ import Testing
         #expect(await run("context", "show").0 == .notFound)
     }
 
+    @Test func `Variables that come before the current context are named`() async throws {
+        try await withTemporaryDirectory { path in
+            let plain = ["XDG_CONFIG_HOME": path, "HOME": "/nonexistent"]
+            func said(_ words: [String], _ more: [String: String] = [:]) async -> String {
+                let test = TestConsole(environment: plain.merging(more) { $1 })
+                #expect(await CommandLineTool.run(words, in: test.console) == .ok)
+                return test.said
+            }
+            _ = await said(["context", "add", "stage", "--server", "stage:7400", "-t", "acme", "--key-file", "/k"])
+            for words in [["context", "use", "stage"], ["context", "show"], ["context", "list"]] {
+                let alone = await said(words)
+                let same = ["POSTERN_SERVER": "stage:7400", "POSTERN_TENANT": "acme", "POSTERN_KEY_FILE": "/k"]
+                let repeated = await said(words, same)
+                #expect(!alone.contains("comes first") && !repeated.contains("comes first"), "\(alone)\(repeated)")
+                let elsewhere = await said(words, ["POSTERN_SERVER": "live:7400"])
+                #expect(elsewhere.contains("POSTERN_SERVER is set and comes first: commands go to live:7400"))
+                let other = await said(words, ["POSTERN_TENANT": "", "POSTERN_KEY_FILE": "/other"])
+                #expect(other.contains("POSTERN_TENANT is set and comes first: the default pool"), "\(other)")
+                #expect(other.contains("POSTERN_KEY_FILE is set and comes first: /other"), "\(other)")
+            }
+            let named = await said(["context", "show", "stage"], ["POSTERN_SERVER": "live:7400"])
+            #expect(!named.contains("comes first"))
+        }
+    }
+
     @Test func `The methods, the exit codes and what completes a word are known without a server`() async {
         let methods = TestConsole()
         #expect(await methods.run("rpc", "list", "-q") == .ok)

@@ -38,6 +38,21 @@ import Testing
         #expect(flags.allSatisfy { $0.name.utf8.count + 2 <= CommandTree.flagByteCountMax })
     }
 
+    @Test func `Every flag of a command with operands is a flag, also one with a digit in its name`() throws {
+        let flagged = CommandTree.commands.filter { !$0.operands.isEmpty }
+        for command in flagged {
+            for flag in command.allFlags where flag.placeholder != nil {
+                let operands = command.operands.map { _ in "x" }
+                let words = command.path + operands + ["--\(flag.name)", "1"]
+                guard case .command(_, let arguments) = try CommandTree.match(words) else {
+                    Issue.record("\(words)")
+                    continue
+                }
+                #expect(arguments.operands == operands && arguments.values[flag.name] == "1", "\(words)")
+            }
+        }
+    }
+
     /// Key ids have 22 characters of base64url, as the server makes them: one in 64 begins with a dash, one in 4,096
     /// with two.
     @Test(arguments: ["-", "--"])

@@ -1,4 +1,5 @@
 import Base
+import Messages
 import TestSupport
 import Testing
 
@@ -43,6 +44,21 @@ import Testing
             let away = TestConsole()
             let nowhere = ["completion", "words", "--", "--server", "127.0.0.1:1", "tenant", "get", ""]
             #expect(await CommandLineTool.run(nowhere, in: away.console) == .ok && away.written.isEmpty)
+        }
+    }
+
+    @Test func `The server is asked for the tenants that begin as the word does`() {
+        func filter(_ words: String...) -> TenantFilter? { Completion(of: words).tenantsRequest?.filter }
+        #expect(filter("tenant", "get", "ac") == TenantFilter(tenantIDPrefix: "ac"))
+        #expect(filter("tenant", "copy-settings", "te") == TenantFilter(tenantIDPrefix: "te"))
+        #expect(filter("tenant", "copy-settings", "template", "ac") == TenantFilter(tenantIDPrefix: "ac"))
+        #expect(filter("tenant", "create", "new-one", "--template", "te") == TenantFilter(tenantIDPrefix: "te"))
+        let any = Completion(of: ["tenant", "get", ""]).tenantsRequest
+        #expect(any != nil && any?.filter == nil)
+        for words in [
+            ["tenant", "copy-settings", "a", "b", "c"], ["user", "get", "ac"], ["tenant", "copy-settings", "-"],
+        ] {
+            #expect(Completion(of: words).tenantsRequest == nil, "\(words)")
         }
     }
 

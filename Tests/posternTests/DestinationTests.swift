@@ -144,7 +144,10 @@ import Testing
         }
         let mixed = try destination(nil)
         #expect(mixed.tenant.isEmpty)
-        #expect(mixed.description == "on flag:1 (--server); not used: tenant te was set for env:1 (POSTERN_SERVER)")
+        let unused = "; not used: tenant te was set for env:1 (POSTERN_SERVER)"
+        #expect(mixed.description(of: .usualTenant) == "on flag:1 (--server)\(unused)")
+        #expect(mixed.description(of: .named("tenant x")) == "on flag:1 (--server), tenant x")
+        #expect(mixed.description(of: .project) == "on flag:1 (--server)")
         for named in ["", "tf"] { #expect(try destination(named).unusedTenant == nil) }
     }
 

@@ -113,6 +113,10 @@ import Testing
                 #expect(refused.code == .usage && refused.said.contains(message), "\(refused.said)")
                 #expect(readFile(file) == begun)
             }
+            let before = ServedTenant(server: here.server, tenantID: "acme", historyID: "another")
+            let restored = await resume("acme", after: before)
+            #expect(restored.code == .usage && restored.said.contains("a backup was restored"), "\(restored.said)")
+            #expect(readFile(file) == begun)
             let done = await resume("acme", after: here)
             #expect(done.code == .ok && !File.exists("\(file).resume"), "\(done.said)")
             #expect(readFile(file) == UserLines.header(tenantID: "acme") + UserLines.end(userCount: 0))

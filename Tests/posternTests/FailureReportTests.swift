@@ -48,6 +48,30 @@ import Testing
                 """)
     }
 
+    @Test(arguments: [("acme", "acme"), ("", "\"\"")])
+    func `A token of another tenant is told with the flag that names the tenant`(tenant: String, word: String) {
+        let test = TestConsole()
+        let failure = Failure(.tenantIDMismatch, "Of another.", metadata: [.init("tenant", tenant)])
+        FailureReport(failure, at: nil).print(.table, to: test.console)
+        #expect(test.said == "error: Of another. [TENANT_ID_MISMATCH]\nhint: -t \(word)\n")
+        let ofTwoNames = TestConsole()
+        FailureReport(Failure(.tenantIDMismatch, "Two."), at: nil).print(.table, to: ofTwoNames.console)
+        #expect(ofTwoNames.said == "error: Two. [TENANT_ID_MISMATCH]\n")
+    }
+
+    @Test(
+        arguments: [
+            (.accountExistsWithDifferentCredential, "--link-to-file FILE"),
+            (.unauthorizedDomain, "--allow-loopback-continue-url true"),
+        ] as [(Reason, String)])
+    func `What the command line can do about a refusal is said`(reason: Reason, flag: String) {
+        let test = TestConsole()
+        let failure = Failure(reason, "Refused.", metadata: [.init("pending_token", "s3cret")])
+        FailureReport(failure, at: nil).print(.table, to: test.console)
+        #expect(test.said.contains("\nhint: ") && test.said.contains(flag), "\(test.said)")
+        #expect(!test.said.contains("s3cret"))
+    }
+
     @Test(
         arguments: [
             ("Cannot reach a:1: The server's certificate was refused: hostname mismatch.", "--ca-file FILE"),

@@ -1,6 +1,9 @@
 import Base
 import Glibc
+import Identity
 import JSON
+import Messages
+import Store
 import TestSupport
 import Testing
 
@@ -66,6 +69,50 @@ import Testing
             #expect(
                 refusal(path, source, other)?.message
                     == "\(path): is of an import of ndjson, and this one is of firebase-json")
+        }
+    }
+
+    @Test func `An import does not go on in a store that was restored meanwhile`() throws {
+        try withCheckpoint { path, _, source in
+            func target(_ historyID: Text) -> Target {
+                let tenant = ServedTenant(server: "a:7400,b:7400", tenantID: "staging", historyID: historyID)
+                return Target(tenant: tenant, format: .ndjson)
+            }
+            // An earlier version wrote the file, which does not tell.
+            #expect(refusal(path, source, target("aa")) == nil)
+            let noted = try ImportCheckpoint(path, of: source, to: target("aa"))
+            try noted.note(noted.settled)
+            #expect(refusal(path, source, target("aa")) == nil)
+            // An older server does not tell.
+            #expect(refusal(path, source, target("")) == nil)
+            let error = try #require(refusal(path, source, target("bb")))
+            #expect(error.exitCode == .usage && error.message.contains("a backup was restored"), "\(error)")
+            #expect(error.hint == "remove it, and import the whole file with --on-conflict skip")
+        }
+    }
+
+    @Test func `The server tells the history of its store`() async throws {
+        try await withServer { server in
+            let (users, path) = ("\(server.directory)/users.ndjson", "\(server.directory)/at")
+            writeFile(users, UserLines.line(ImportUser(uid: "ann")) + UserLines.line(ImportUser(uid: "bob")))
+            let source = try File.open(users)
+            defer { close(source) }
+            let words = ["user", "import", users, "--checkpoint", path]
+            let address = "127.0.0.1:\(server.port)"
+            func note(_ historyID: Text) throws {
+                unlink(path)
+                let tenant = ServedTenant(server: address, tenantID: "", historyID: historyID)
+                let checkpoint = try ImportCheckpoint(path, of: source, to: Target(tenant: tenant, format: .ndjson))
+                try checkpoint.note(ImportTotals.Settled(rowCount: 1, createdCount: 1))
+            }
+            try note("another")
+            let refused = await TestConsole.run(words, on: server)
+            #expect(refused.code == .usage && refused.said.contains("a backup was restored"), "\(refused.said)")
+            let historyID = try server.project.store.read { try $0.historyID() }
+            try note(Hex.encode(historyID))
+            let done = await TestConsole.run(words, on: server)
+            #expect(done.code == .ok && done.said.contains("going on behind row 1"), "\(done.said)")
+            #expect(done.written.contains("created 2"), "\(done.written)")
         }
     }
 

@@ -86,6 +86,49 @@ import Testing
         }
     }
 
+    @Test(arguments: ["secret", "key", "api_key.api_key_id", "secret_key,api_key.rolle"])
+    func `Fields that would throw a new secret away are refused before it is made`(fields: String) async throws {
+        try await withServer { server in
+            let made = await run(server, "apikey", "create", "--role", "app", "--all-tenants", "-o", "json")
+            let json = try JSONValue(parsing: [UInt8](made.written.utf8))
+            let id = try #require(json["api_key"]?["api_key_id"]?.string)
+            let before = await run(server, "apikey", "list", "-o", "json")
+            for words in [["rotate", id], ["create", "--role", "app", "--all-tenants"]] {
+                let all = ["apikey"] + words + ["--fields", fields, "-o", "json"]
+                let refused = await TestConsole.run(all, on: server)
+                #expect(refused.code == .usage && refused.said.contains("--fields"), "\(refused)")
+            }
+            #expect(await run(server, "apikey", "list", "-o", "json").written == before.written)
+            let good = await run(
+                server, "apikey", "rotate", id, "--fields", "secret_key,api_key.created_at", "-o", "csv")
+            #expect(good.code == .ok && good.written.contains("pk_"), "\(good)")
+        }
+    }
+
+    @Test func `The answer of a change is printed whole where a field is misspelt`() async throws {
+        try await withServer { server in
+            #expect(await run(server, "user", "create", "--uid", "u1").code == .ok)
+            let minted = await run(server, "token", "mint", "u1", "--fields", "token", "-o", "json")
+            let json = try JSONValue(parsing: [UInt8](minted.written.utf8))
+            #expect(minted.code == .general && minted.said.contains("there is no field token"), "\(minted)")
+            #expect(json["custom_token"]?.string?.isEmpty == false)
+        }
+    }
+
+    @Test func `A secret that nobody read is told, and is no success`() async throws {
+        try await withServer { server in
+            for (words, advice) in [
+                (["apikey", "create", "--role", "app", "--all-tenants"], "the key was made and is lost; undo it"),
+                (["tenant", "create", "acme"], "postern tenant create was carried out"),
+            ] {
+                let test = TestConsole(outputErrorCode: EPIPE)
+                let code = await CommandLineTool.run(TestConsole.globals(for: server) + words, in: test.console)
+                #expect(code == .general && test.said.contains(advice), "\(test.said)")
+                #expect(!test.said.contains("standard output"), "\(test.said)")
+            }
+        }
+    }
+
     @Test func `The end of the old secret is told when the new one is lost`() {
         let key = ApiKey(previousSecretUntilMicros: 1_600_000_000_000_000)
         #expect(

@@ -7,6 +7,18 @@ import Testing
 @testable import postern
 
 @Suite struct ProviderSettingsTests {
+    @Test(
+        arguments: [
+            ([.passed, .passed, .skipped, .failed], "signing in with an authorization code of this provider"),
+            ([.passed, .failed, .skipped, .failed], "signing in with this provider"),
+            ([.failed, .passed, .passed, .passed], "signing in with this provider"),
+        ] as [([ProviderTestResult], String)])
+    func `A test says what does not work`(results: [ProviderTestResult], subject: String) {
+        let names: [Text] = ["discovery", "jwks", "user_info", "token_exchange"]
+        let steps = zip(names, results).map { ProviderTestStep(name: $0, result: $1) }
+        #expect(ProviderCommands.fault(steps) == "\(subject) does not work as it is")
+    }
+
     @Test func `Settings that are named make the mask, the others stay out of it`() throws {
         let arguments = Arguments(values: [
             "client-id": "c", "enabled": "false", "audiences": "a,b", "token-url": "https://t", "trust": "domains",

@@ -41,10 +41,10 @@ import Testing
             let add = TestConsole(environment: environment)
             #expect(await add.run("context", "add", "a", "--server", "127.0.0.1:1,127.0.0.1:2", "-t", "acme") == .ok)
             let same = TestConsole(environment: environment)
-            _ = await same.run("tenant", "create", "x", "--server", "127.0.0.1:1,127.0.0.1:2")
+            _ = await same.run("user", "create", "--uid", "x", "--server", "127.0.0.1:1,127.0.0.1:2")
             #expect(same.said.contains("tenant acme"))
             let other = TestConsole(environment: environment)
-            _ = await other.run("tenant", "create", "x", "--server", "127.0.0.1:1")
+            _ = await other.run("user", "create", "--uid", "x", "--server", "127.0.0.1:1")
             #expect(other.said.contains("not used: tenant acme") && !other.said.contains(", tenant acme"))
         }
     }

@@ -1,4 +1,5 @@
 import Base
+import Glibc
 import JSON
 import Service
 import TestSupport
@@ -44,6 +45,68 @@ import Testing
             #expect(await run("tenant", "create", "shop-3", "--template", "shop-1").written.contains("REUSE"))
             let revision = await run("tenant", "update", "acme", "--display-name", "x", "--if-revision", "1")
             #expect(revision.code != .ok && revision.said.contains("REVISION_MISMATCH"))
+        }
+    }
+
+    @Test(
+        arguments: [
+            (["--if-revision", "1"], "--if-revision is for one tenant"),
+            (["--end-sessions-without-second-factor"], "--end-sessions-without-second-factor is for one tenant"),
+        ])
+    func `A flag that a change of many tenants cannot heed is refused`(flag: [String], message: String) async {
+        let test = TestConsole()
+        let words = ["tenant", "update", "--where", "all", "--disable-auth", "true", "-y"]
+        #expect(await CommandLineTool.run(words + ["--server", "127.0.0.1:1"] + flag, in: test.console) == .usage)
+        #expect(test.said.contains(message) && !test.said.contains("on 127.0.0.1:1"), "\(test.said)")
+    }
+
+    @Test(
+        arguments: [
+            "name=Shop and name=South", "id=a and suspended=true and id=b", "suspended=true and suspended=true",
+        ])
+    func `A condition that is given twice is refused`(condition: String) async {
+        let test = TestConsole()
+        #expect(await test.run("tenant", "list", "--where", condition, "--server", "127.0.0.1:1") == .usage)
+        #expect(test.said.contains("is given twice"), "\(test.said)")
+    }
+
+    @Test(
+        arguments: [
+            (["tenant", "update", "--where", "all"], "EVERY tenant"),
+            (["tenant", "update", "--where", "id=shop-"], "every tenant where id=shop-"),
+            (["tenant", "update", "shop-299"], "tenant shop-299"), (["tenant", "update", ""], "the default pool"),
+            (["tenant", "update"], "tenant acme"), (["tenant", "create", "shop-300"], "tenant shop-300"),
+            (["tenant", "create"], "a new tenant"),
+        ])
+    func `The tenant that a command changes is announced, not the usual one`(words: [String], target: String) async {
+        let test = TestConsole()
+        let more = ["--display-name", "Shop", "-y", "-t", "acme", "--server", "127.0.0.1:1"]
+        #expect(await CommandLineTool.run(words + more, in: test.console) == .unavailable)
+        #expect(test.said.hasPrefix("on 127.0.0.1:1 (--server), \(target)\n"), "\(test.said)")
+    }
+
+    @Test func `A call announces the tenant that its request names`() async throws {
+        try await withTemporaryDirectory { directory in
+            let file = "\(directory)/request"
+            writeFile(file, [UInt8](#"{"tenant_id":"shop-299"}"#.utf8))
+            let test = TestConsole()
+            _ = await test.run(
+                "rpc", "call", "Tenants/Delete", file, "-y", "-t", "acme", "--server", "127.0.0.1:1")
+            #expect(test.said.hasPrefix("on 127.0.0.1:1 (--server), tenant shop-299\n"), "\(test.said)")
+        }
+    }
+
+    @Test func `Many tenants are changed to the last one when nobody reads the output`() async throws {
+        try await withServer { server in
+            for id in ["shop-1", "shop-2"] {
+                #expect(await TestConsole.run(["tenant", "create", id], on: server).code == .ok)
+            }
+            let test = TestConsole(outputErrorCode: EPIPE)
+            let change = ["tenant", "update", "--where", "id=shop-", "--refresh-mode", "reuse"]
+            let code = await CommandLineTool.run(TestConsole.globals(for: server) + change, in: test.console)
+            #expect(code == .general && test.said.contains("tenants changed: 2"), "\(test.said)")
+            let second = await TestConsole.run(["tenant", "get", "shop-2"], on: server)
+            #expect(second.written.contains("REFRESH_MODE_REUSE"), "\(second)")
         }
     }
 

@@ -73,6 +73,23 @@ import Transport
         }
     }
 
+    @Test func `A watch behind -1 begins with the first record that is kept`() async throws {
+        try await withServer { server in
+            let ann = try await makeUser(server, "ann@x.org")
+            let opened = await TestConsole.run(["tenant", "update", "--enable-anonymous-user", "true"], on: server)
+            #expect(opened.code == .ok, "\(opened.said)")
+            try await refuseSignUp(server)
+            let events = Watch(server, ["audit", "watch", "--after", "-1", "-o", "ndjson"])
+            try await events.wait(for: ann)
+            await events.end()
+            let denials = Watch(server, ["denials", "watch", "--after=-1", "-o", "ndjson"])
+            try await denials.wait(for: "\"sequence\":1")
+            await denials.end()
+            let wrong = await TestConsole.run(["denials", "watch", "--after", "-2"], on: server)
+            #expect(wrong.code == .usage, "\(wrong.said)")
+        }
+    }
+
     @Test func `A cursor that is of no use is said, unless -q`() async throws {
         try await withServer { server in
             let ann = try await makeUser(server, "ann@x.org")

@@ -14,20 +14,23 @@ STUBS = HERE / "postern" / "v1"
 
 
 def make(proto=HERE.parent.parent / "proto" / "public"):
-    """Writes postern/v1/*_pb2.py and their type hints. Without the proto files, as in an sdist, the present stubs stay."""
+    """Writes postern/v1/*_pb2.py and their type hints. With grpcio-tools it also writes *_pb2_grpc.py: the package does not
+    use these, but a program that calls with the stubs of gRPC finds them in no other package. Without the proto files, as
+    in an sdist, the present stubs stay."""
     if not proto.is_dir():
         if any(STUBS.glob("*_pb2.py")):
             return
         sys.exit(f"{proto} is missing: build from a checkout")
-    compiler = ["protoc", "-I/usr/include"]
+    compiler, stubs = ["protoc", "-I/usr/include"], []
     if importlib.util.find_spec("grpc_tools"):
         import grpc_tools
 
         compiler = [sys.executable, "-m", "grpc_tools.protoc", f"-I{Path(grpc_tools.__file__).parent / '_proto'}"]
+        stubs = [f"--grpc_python_out={HERE}"]
     elif not shutil.which("protoc"):
         sys.exit("neither grpcio-tools nor protoc is installed")
     files = sorted(str(path.relative_to(proto)) for path in proto.rglob("*.proto"))
-    subprocess.run([*compiler, f"-I{proto}", f"--python_out={HERE}", f"--pyi_out={HERE}", *files], check=True)
+    subprocess.run([*compiler, f"-I{proto}", f"--python_out={HERE}", f"--pyi_out={HERE}", *stubs, *files], check=True)
     (STUBS / "__init__.py").write_text('"""The messages of postern.v1, made from proto/public."""\n')
 
 

@@ -54,14 +54,15 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// again.
     case snapshotFailed = 458
     /// The request carries no valid API key and no valid JWT of a service account. Send one as metadata
-    /// `authorization: Bearer …`.
+    /// `authorization: Bearer …`. If it is a JWT that is not valid, the metadata `cause` says why.
     case callerUnauthenticated = 14
     /// The credential's role or scope does not allow this. Use a credential that has the role in metadata
     /// `required_role`, in this tenant.
     case insufficientPermission = 15
     /// The credential, or its tenant, is in use on as many connections as it may have. Close some of them.
     case tooManyConnections = 16
-    /// There is no tenant with this id. Check the id, or create the tenant first.
+    /// There is no tenant with this id. Check the id, or create the tenant; the id of a deleted one cannot be used
+    /// again.
     case tenantNotFound = 17
     /// A project-admin suspended the tenant. The message says why; ask the operator.
     case tenantSuspended = 18
@@ -85,7 +86,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case frameTooLarge = 27
     /// The answer is above the frame size that the client's HELLO told. Ask for less.
     case answerTooLarge = 28
-    /// As many calls or streams are open as the connection, the credential or its tenant may have. End some of them.
+    /// As many calls or streams are open as the connection, the credential, its tenant, or the watched session or its
+    /// user may have. End some of them.
     case tooManyStreams = 29
     /// The server stops. Connect again and continue where this connection ended.
     case shuttingDown = 30
@@ -190,7 +192,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case credentialMismatch = 76
     /// This change needs a recent login. Sign in again and repeat it.
     case credentialTooOldLoginAgain = 77
-    /// The token belongs to another tenant than the request names, or the request names two tenants.
+    /// The token belongs to another tenant than the request names: metadata `tenant` says to which one, and is empty
+    /// for the default pool. Or the request names two tenants, and the metadata does not have `tenant`.
     case tenantIDMismatch = 78
     /// The credential is not one of the signed-in user's. Use a credential of this account.
     case userMismatch = 79
@@ -394,7 +397,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case tooManySigningKeys = 184
     /// The request needs the code of a message or of an authenticator app.
     case missingVerificationCode = 206
-    /// The code is wrong, or was used before. Try another; five wrong ones end the sign-in or the enrolment.
+    /// The code is wrong, or was used before: an authenticator app's first one by enrolling. Try another, or wait for
+    /// the app's next one; five wrong ones end the sign-in or the enrolment.
     case invalidCode = 207
     /// The request needs `session_info`, which says which code the request answers.
     case missingSessionInfo = 208

@@ -48,11 +48,13 @@ struct PBKDF2Hash: PasswordHash {
     var cost: String { "$\(Self.idPrefix)\(function.rawValue)$i=\(rounds),l=\(key.count)" }
     var stored: String { "\(cost)$\(PHCString.encode(salt))$\(PHCString.encode(key))" }
 
-    /// Half a microsecond for a round of each block.
+    /// 400 ns for a round of each block, and 500 ns with SHA-512. Measured with OpenSSL 3 on one core: SHA-1 takes
+    /// 220 ns and SHA-256 235 ns, or 280 and 420 ns on a processor without instructions for SHA; SHA-512 takes 520 ns.
     var work: PasswordHashWork {
         let blockCount = (key.count + function.byteCount - 1) / function.byteCount
+        let nanoseconds: Int64 = function == .sha512 ? 500 : 400
         return PasswordHashWork(
-            memoryByteCount: 0, time: .nanoseconds(500 * Int64(rounds) * Int64(blockCount)))
+            memoryByteCount: 0, time: .nanoseconds(nanoseconds * Int64(rounds) * Int64(blockCount)))
     }
 
     func verify(_ password: Secret, signerKey: Secret?) throws(CryptoError) -> Bool {

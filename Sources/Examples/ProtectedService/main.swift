@@ -2,8 +2,9 @@
 //
 //   ExampleService SERVER KEY-FILE PORT [TENANT]
 //
-// The key needs the role verifier. Tokens are verified in this process, without a call per request. A revoked token is
-// refused here milliseconds later.
+// The key needs the role verifier. Without TENANT, tokens of the key's tenant are accepted; if the key is for all
+// tenants, those of the default pool. Tokens are verified in this process, without a call per request. A revoked token
+// is refused here milliseconds later.
 
 import Base
 import Glibc

@@ -25,6 +25,9 @@ public struct AccountEffect: Sendable {
 }
 
 extension AccountEffect {
+    /// The detail of the event of a user whom a tenant's hook disabled.
+    static let disabledByHook: Text = "disabled by hook"
+
     /// This effect by a person who proved the account's email, which takes the account back.
     func takingBack(after proof: ProofOfUnprovedEmail?) -> AccountEffect {
         var effect = self

@@ -131,6 +131,9 @@ public struct MailedCodes: Sendable {
                     of: account.user.disabled ? .server : origin, now: now
                 ) {
                     try transaction.insert(account, insteadOf: key, by: code, origin: origin, now: now)
+                    if account.user.disabled {
+                        try transaction.noteDisabledByHook(account.key, origin: origin, now: now)
+                    }
                     made = account.user
                     return AccountsResetPasswordResponse(email: account.user.email)
                 }

@@ -37,7 +37,7 @@ struct ProofSeal<Content: SealedProof>: Sendable {
     func content(of token: some Collection<UInt8>, tenantID: Text, now: Timestamp) -> Content? {
         guard let sealed = Base64.url.decode(token),
             let opened = try? sealing.open(sealed, context: context(tenantID)),
-            let content = try? opened.withBytes({ try Content(decoding: $0) }), content.tenantID == tenantID
+            let content = try? opened.withBytes({ try Content(stored: $0) }), content.tenantID == tenantID
         else { return nil }
         let end = Timestamp(microseconds: content.expiresAtMicros)
         guard now < end, end - now <= Content.lifetime + TimeKeeping.slack else { return nil }

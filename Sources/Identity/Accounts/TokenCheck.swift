@@ -90,7 +90,9 @@ public final class TokenCheck: Sendable {
     public func checkAlive(
         _ token: VerifiedToken, settings: TenantSettings, at now: Timestamp, in transaction: borrowing ReadTransaction
     ) throws {
-        guard token.tenantID == settings.tenantID else { throw Failure.tenantMismatch }
+        guard token.tenantID == settings.tenantID else {
+            throw Failure.tenantMismatch(tokenOf: token.tenantID, request: settings.tenantID)
+        }
         let known = token.note as? TokenStatus
         if let known, marks.isCurrent(known.dated, known.places, in: transaction),
             known.dated.value.allow(token, settings: settings, now: now)
@@ -114,7 +116,9 @@ public final class TokenCheck: Sendable {
     private func liveUser(
         of token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
     ) throws -> UnsafeRawBufferPointer {
-        guard token.tenantID == settings.tenantID else { throw Failure.tenantMismatch }
+        guard token.tenantID == settings.tenantID else {
+            throw Failure.tenantMismatch(tokenOf: token.tenantID, request: settings.tenantID)
+        }
         guard let user = try transaction.borrowedValue(Tables.users, UserKey(token.tenantID, token.uid)),
             let status = UserStatus(Account.encodedUser(in: user))
         else { throw Failure.userNotFound }

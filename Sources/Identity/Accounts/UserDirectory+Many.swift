@@ -36,7 +36,7 @@ extension UserDirectory {
         let (uids, scanned, next) = try resources.store.read { transaction in
             let page = try transaction.users(
                 query, tenantID: tenantID, after: last, bounds: PageBounds(itemMax: countMax, limits: limits))
-            return (try page.users.map { try User(decoding: $0).uid }, page.rowReadCount, page.last)
+            return (try page.users.map { try User(stored: $0).uid }, page.rowReadCount, page.last)
         }
         var answer = UsersUpdateManyResponse(scanned: Int32(clamping: scanned))
         let outcomes = try await update(

@@ -71,18 +71,29 @@ public final class UserDirectory: Sendable {
 extension UserDirectory {
     /// Runs a write about several users after all earlier changes of each of them; their later changes wait for it.
     ///
-    /// Turns are taken in the order of the keys, so that two such writes never wait for each other.
+    /// Turns are taken in the order of the keys, so that two such writes never wait for each other. A cancelled task
+    /// takes no further turn: thousands of cancelled batches may wait for the same users, one behind the other. Throws
+    /// `CancellationError`, and what `write` throws.
     func changing<Value: Sendable>(_ keys: [UserKey], _ write: () async throws -> Value) async throws -> Value {
         let sessions = Set(keys).sorted(by: Self.isBefore).map(session)
-        for session in sessions { await session.takeTurn() }
+        var takenCount = 0
         let result: Result<Value, any Error>
-        do { result = .success(try await write()) } catch { result = .failure(error) }
-        for session in sessions { await session.passTurn() }
+        do {
+            for session in sessions {
+                try Task.checkCancellation()
+                await session.takeTurn()
+                takenCount += 1
+            }
+            try Task.checkCancellation()
+            result = .success(try await write())
+        } catch { result = .failure(error) }
+        for session in sessions.prefix(takenCount) { await session.passTurn() }
         return try result.get()
     }
 
     /// Runs `body` for each of `items`, in writes that are short enough for the others who wait. Each item is about the
-    /// user with the key that `key` gives. Items of earlier writes stay changed if a later one fails.
+    /// user with the key that `key` gives. Items of earlier writes stay changed if a later one fails, whose error is
+    /// told as `StoreError.afterEarlierWrites`.
     func changing<Item: Sendable, Value: Sendable>(
         each items: [Item], key: (Item) -> UserKey, for purpose: WritePurpose = .growth,
         _ body: @escaping @Sendable (borrowing WriteTransaction, Item) throws -> Value
@@ -91,8 +102,12 @@ extension UserDirectory {
         while values.count < items.count {
             // The users' own changes wait for one write, not for all.
             let slice = items[values.count...].prefix(resources.limits.sliceItemsMax)
-            values += try await changing(slice.map(key)) {
-                try await resources.store.write(firstOf: slice, for: purpose, body)
+            do {
+                values += try await changing(slice.map(key)) {
+                    try await resources.store.write(firstOf: slice, for: purpose, body)
+                }
+            } catch let error as StoreError where !values.isEmpty {
+                throw error.afterEarlierWrites
             }
         }
         return values

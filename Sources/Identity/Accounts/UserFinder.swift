@@ -69,7 +69,7 @@ public struct UserFinder {
             return FoundUser(uid: uid, encoded: user)
         case .password(let email):
             guard let user = try user(at: .email(email), in: transaction),
-                try User(decoding: user.encoded).providers.contains(where: { $0.providerID == ProviderInfo.password })
+                try User(stored: user.encoded).providers.contains(where: { $0.providerID == ProviderInfo.password })
             else { return nil }
             return user
         case .email(let email): owner = try transaction.uid(ofEmail: email, tenantID: tenantID)

@@ -6,7 +6,7 @@ public import Store
 extension ReadTransaction {
     public func user(_ key: UserKey) throws -> User? {
         guard let bytes = try encodedUser(key) else { return nil }
-        return try User(decoding: bytes)
+        return try User(stored: bytes)
     }
 
     /// The user as it is sent, where it lies in the database; valid while this transaction lasts.
@@ -49,7 +49,7 @@ extension ReadTransaction {
     func accountReadAlike(email: Email, tenantID: Text) throws -> Account? {
         if let account = try account(email: email, tenantID: tenantID) { return account }
         _ = try exists(Tables.users, UserKey(tenantID, "nobody"))
-        _ = try Account(StoredUser(decoding: DecoyAccount.record))
+        _ = try Account(StoredUser(stored: DecoyAccount.record))
         return nil
     }
 }

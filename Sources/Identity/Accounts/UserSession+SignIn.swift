@@ -44,7 +44,7 @@ extension UserSession {
                     ) { try decide($0, $1).changed(by: hooks) }
                     let step = SecondFactorStep.decide(for: decided.effect.account, after: first, settings: present)
                     if hooks.isDisabled {
-                        _ = try transaction.apply(decided.disabling(at: step), address: nil, origin: origin, now: now)
+                        try transaction.disable(decided, at: step, origin: origin, now: now)
                         return .refused(.userDisabled)
                     }
                     switch step {

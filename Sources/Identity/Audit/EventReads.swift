@@ -9,7 +9,7 @@ extension ReadTransaction {
     ) throws -> EventPage {
         let kinds = Set(filter.kinds)
         return try events(tenant: tenantID, from: start, reversed: reversed, bounds: bounds) { event in
-            try filter.matches(EventRecord(decoding: event.payload), kinds: kinds)
+            try filter.matches(EventRecord(stored: event.payload), kinds: kinds)
         }
     }
 
@@ -29,7 +29,7 @@ extension EventFilter {
 extension AuditEvent {
     /// A stored event as the API returns it; with `includesProof`, also the values that its hash is made of.
     public init(_ event: StoredEvent, includesProof: Bool) throws {
-        let record = try EventRecord(decoding: event.payload)
+        let record = try EventRecord(stored: event.payload)
         self.init(
             sequence: Int64(clamping: event.sequence), timeMicros: record.timeMicros, kind: record.kind,
             uid: record.uid, caller: record.actor, requestID: record.requestID, detail: record.detail,

@@ -7,7 +7,7 @@ import Store
 
 extension CallerDirectory {
     /// Changes a key; nil leaves a field as it is. API_KEY_NOT_FOUND, INVALID_DISPLAY_NAME, INVALID_QUOTA,
-    /// INVALID_EXPIRY, INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY.
+    /// INVALID_EXPIRY, INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY, API_KEY_REVOKED.
     public func update(
         id: Text, displayName: Text?, quotas: CallerQuotasChange?, restrictions: KeyRestrictions = KeyRestrictions(),
         by admin: Caller? = nil, validateOnly: Bool, origin: Origin
@@ -31,6 +31,7 @@ extension CallerDirectory {
                 }
                 // No admin makes a key last longer, or usable from more addresses, than the admin's own key.
                 try admin?.checkMayChange(keyBefore, to: key, setsQuotas: quotas != nil, limits: limits)
+                try keyBefore.checkNotRevoked()
                 if let until = restrictions.previousSecretUntilMicros {
                     try stored.endPreviousSecret(&key, until: until, now: now)
                 }

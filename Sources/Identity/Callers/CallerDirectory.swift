@@ -121,14 +121,44 @@ public final class CallerDirectory: Sendable {
         return caller
     }
 
-    /// A caller JWT must name its key, so that an unknown caller cannot make the server try several.
     private func jwtCaller(_ token: [UInt8], in transaction: borrowing ReadTransaction) throws -> Caller? {
         let now = resources.clock.now()
-        guard let jwt = ServiceAccountJWT(token, limits: resources.limits), jwt.type == Self.jwtType,
-            jwt.audience == audience, jwt.keyID != nil, (try? jwt.checkTimes(now: now)) != nil,
+        guard let jwt = try? callerJWT(token, now: now),
             let signer = try signers.signer(of: jwt, now: now, in: transaction), signer.account.role != .unspecified
         else { return nil }
         return Caller(signer.account, keyID: signer.key.keyID, until: min(jwt.expiresAt, signer.expiresAt))
+    }
+
+    /// A caller JWT whose signature is still to be checked. It must name its key, so that an unknown caller cannot make
+    /// the server try several.
+    private func callerJWT(_ token: [UInt8], now: Timestamp) throws(CallerFault) -> ServiceAccountJWT {
+        guard let jwt = ServiceAccountJWT(token, limits: resources.limits) else { throw .malformed }
+        guard jwt.type == Self.jwtType else { throw .type }
+        guard jwt.keyID != nil else { throw .keyID }
+        guard jwt.audience == audience else { throw .audience }
+        do throws(TokenError) {
+            try jwt.checkTimes(now: now)
+        } catch {
+            throw error == .expired ? CallerFault.expired : CallerFault.times
+        }
+        return jwt
+    }
+
+    /// CALLER_UNAUTHENTICATED for a credential behind which there is no caller. The metadata `cause` tells what is
+    /// wrong with it, unless it looks like an API key.
+    public func refusal(of authorization: UnsafeRawBufferPointer) -> Failure {
+        guard !authorization.isEmpty, authorization.count <= Self.scheme.count + resources.limits.tokenMax else {
+            return .callerUnauthenticated
+        }
+        let credential = [UInt8](authorization.dropFirst(Self.scheme.count))
+        do throws(CallerFault) {
+            guard Self.beginsWithScheme(authorization) else { throw CallerFault.scheme }
+            if credential.starts(with: Self.keyPrefix) { return .callerUnauthenticated }
+            _ = try callerJWT(credential, now: resources.clock.now())
+            throw CallerFault.notAuthentic
+        } catch {
+            return error.failure(audience: audience)
+        }
     }
 
     /// Makes a key. INVALID_QUOTA, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_EXPIRY,

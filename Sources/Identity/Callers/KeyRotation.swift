@@ -19,9 +19,7 @@ extension CallerDirectory {
             var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now)
             // A caller who rotates a key gets its secret, and with it the key's rights and quotas.
             try admin?.checkMayRenew(key, limits: limits)
-            guard key.revokedAtMicros == 0 else {
-                throw Failure(.apiKeyRevoked, "This API key was revoked; make another one.")
-            }
+            try key.checkNotRevoked()
             key.previousSecretUntilMicros = overlapSeconds == 0 ? 0 : (now + .seconds(overlapSeconds)).microseconds
             stored.previousSecretHash = overlapSeconds == 0 ? [] : stored.secretHash
             stored.secretHash = Digest.sha256(secret)
@@ -67,6 +65,13 @@ extension Caller {
 }
 
 extension ApiKey {
+    /// API_KEY_REVOKED.
+    func checkNotRevoked() throws(Failure) {
+        guard revokedAtMicros == 0 else {
+            throw Failure(.apiKeyRevoked, "This API key was revoked; make another one.")
+        }
+    }
+
     /// Whether the key is a project-admin key without an end and address limits; one such key is always left.
     var isLastingAdmin: Bool {
         role == .projectAdmin && revokedAtMicros == 0 && expiresAtMicros == 0 && allowedAddresses.isEmpty

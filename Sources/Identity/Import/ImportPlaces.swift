@@ -2,7 +2,8 @@ public import Base
 import Reactor
 import Synchronization
 
-/// Places for the batches of imports that are decoded at the same time, on all loops together.
+/// Places for the batches of imports that are decoded at the same time, and for batches that delete or change users, on
+/// all loops together.
 ///
 /// A batch waits for its place undecoded: its bytes count as memory of their connection (`Connection.nextMessage`). The
 /// decoded users are counted nowhere, and take many times as much memory: 500 users with nothing but an identifier are

@@ -19,7 +19,7 @@ struct OutboxSeal: Sendable {
             throw Failure(
                 .outboxMessageUnreadable, "The message was written under another master key.")
         }
-        return try opened.withBytes { try OutboxContents(decoding: $0).expanded() }
+        return try opened.withBytes { try OutboxContents(stored: $0).expanded() }
     }
 
     /// A new message's id: 16 hexadecimal digits of time, so that ids sort by it, and ten random characters, which make

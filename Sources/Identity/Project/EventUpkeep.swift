@@ -149,7 +149,7 @@ extension WriteTransaction {
     /// Deletes up to `limit` of a tenant's events from before `time`; returns whether there may be more.
     fileprivate func trimEvents(of tenantID: Text, before time: Timestamp, limit: Int, now: Timestamp) throws -> Bool {
         try deleteEvents(tenant: tenantID, limit: limit, now: now) { event in
-            try EventRecord(decoding: event.payload).timeMicros < time.microseconds
+            try EventRecord(stored: event.payload).timeMicros < time.microseconds
         } == limit
     }
 }

@@ -38,7 +38,7 @@ public struct UndoneEvents: Sendable {
     }
 
     private static func count(_ event: StoredEvent, _ byKind: inout [EventKind: Int]) throws {
-        let record = try EventRecord(decoding: event.payload, limits: MessageLimits())
+        let record = try EventRecord(stored: event.payload)
         byKind[record.kind, default: 0] += 1
     }
 

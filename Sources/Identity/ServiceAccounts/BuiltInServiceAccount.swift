@@ -44,7 +44,9 @@ final class BuiltInServiceAccount: Sendable {
     func signingKey() async throws -> SigningKey {
         let now = resources.clock.now()
         if let stored = try resources.store.read({ try $0.liveBuiltInKey(at: now) }) { return try open(stored) }
-        let made = try await pool.run(deadline: .now.advanced(by: .seconds(30))) { SigningKey.generate(.es256) }
+        let made = try await pool.run(tenant: WorkerPool.ownWork, deadline: .now.advanced(by: .seconds(30))) {
+            SigningKey.generate(.es256)
+        }
         var record = StoredServiceAccountKey(made.publicKey, uploaded: false, expiresAt: nil, now: now)
         record.sealedPrivateKey = try sealing.seal(
             made.exportDER(), context: Self.context(made.publicKey.keyID), random: resources.random)

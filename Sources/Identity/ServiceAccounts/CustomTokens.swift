@@ -57,7 +57,13 @@ public final class CustomTokens: Sendable {
     /// The claims' `tenant_id` must be the request's tenant; for the default pool it is absent or "".
     private func uid(in claims: JSONValue, settings: TenantSettings) throws -> Text {
         guard let tenantID = (claims["tenant_id"] ?? "").text else { throw Failure.invalidCustomToken(.malformed) }
-        guard tenantID == settings.tenantID else { throw Failure.tenantMismatch }
+        guard tenantID == settings.tenantID else {
+            // The signature was checked, but the signer may have written anything into the claim.
+            guard tenantID.isEmpty || Values.isPlainID(tenantID) else {
+                throw Failure(.tenantIDMismatch, "The claim tenant_id is not the id of a tenant.")
+            }
+            throw Failure.tenantMismatch(tokenOf: tenantID, request: settings.tenantID)
+        }
         // The oldest SDKs wrote "user_id".
         guard let uid = (claims["uid"] ?? claims["user_id"])?.text, !uid.isEmpty else {
             throw Failure.invalid(

@@ -27,7 +27,7 @@ extension ServiceAccountDirectory {
             return account
         }
         if validateOnly { return (ServiceAccountKey(), .empty) }
-        let pair = try await pool.run(deadline: deadline) { SigningKey.generate(algorithm) }
+        let pair = try await pool.run(tenant: WorkerPool.ownWork, deadline: deadline) { SigningKey.generate(algorithm) }
         let stored = StoredServiceAccountKey(pair.publicKey, uploaded: false, expiresAt: expiresAt, now: now)
         try await resources.store.write { transaction in
             if let maker { try transaction.reading.requireValid(maker, now: now) }
@@ -47,7 +47,9 @@ extension ServiceAccountDirectory {
     ) async throws -> ServiceAccountKey {
         let now = resources.clock.now()
         let expiresAt = try Self.expiry(lifetimeSeconds: lifetimeSeconds, now: now)
-        let key = try await pool.run(deadline: deadline) { try UploadedPublicKey.parse(publicKey) }
+        let key = try await pool.run(tenant: WorkerPool.ownWork, deadline: deadline) {
+            try UploadedPublicKey.parse(publicKey)
+        }
         let stored = StoredServiceAccountKey(key, uploaded: true, expiresAt: expiresAt, now: now)
         let limits = resources.limits
         return try await resources.store.write { transaction in

@@ -112,7 +112,7 @@ extension ReadTransaction {
             rowReadCount += page.rowReadCount
             for item in page.items {
                 byteCount += item.count
-                denials.append(TenantDenial(tenantID: tenantID, denial: try Denial(decoding: item)))
+                denials.append(TenantDenial(tenantID: tenantID, denial: try Denial(stored: item)))
             }
             if let last = page.last {
                 return (denials, DenialPlace(tenantID: tenantID, sequence: last.sequence))

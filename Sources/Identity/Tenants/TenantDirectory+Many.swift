@@ -111,6 +111,6 @@ extension ReadTransaction {
         _ query: TenantQuery, after last: Text?, bounds: PageBounds
     ) throws -> (ids: [Text], last: Text?) {
         let page = try tenants(query, after: last, bounds: bounds)
-        return (try page.items.map { try Messages.Tenant(decoding: $0).tenantID }, page.last?.tenant)
+        return (try page.items.map { try Messages.Tenant(stored: $0).tenantID }, page.last?.tenant)
     }
 }

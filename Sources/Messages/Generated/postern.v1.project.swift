@@ -1167,6 +1167,10 @@ public struct ProjectServerInfoResponse: Message {
     public var frameBytesMax: Int64 = 0
     public var streamsMax: Int32 = 0
     public var startedAtMicros: Int64 = 0
+    /// Names the history of the store's writes, in 32 hexadecimal digits. Another value says that writes which were
+    /// acknowledged before may be missing: a backup was restored, a rollback was accepted, or the server has joined or
+    /// left a cluster. All nodes of a cluster give the same value. Empty from an older server.
+    public var historyID: Text = .empty
 
     public init() {}
 
@@ -1177,7 +1181,8 @@ public struct ProjectServerInfoResponse: Message {
         issuer: Text = .empty,
         frameBytesMax: Int64 = 0,
         streamsMax: Int32 = 0,
-        startedAtMicros: Int64 = 0
+        startedAtMicros: Int64 = 0,
+        historyID: Text = .empty
     ) {
         self.version = version
         self.protocolVersion = protocolVersion
@@ -1186,6 +1191,7 @@ public struct ProjectServerInfoResponse: Message {
         self.frameBytesMax = frameBytesMax
         self.streamsMax = streamsMax
         self.startedAtMicros = startedAtMicros
+        self.historyID = historyID
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -1197,6 +1203,7 @@ public struct ProjectServerInfoResponse: Message {
         @inlinable public static var frameBytesMax: Int { 5 }
         @inlinable public static var streamsMax: Int { 6 }
         @inlinable public static var startedAtMicros: Int { 7 }
+        @inlinable public static var historyID: Int { 8 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -1218,6 +1225,7 @@ extension ProjectServerInfoResponse: ConvertibleToC {
         self.frameBytesMax = source.pointee.frame_bytes_max
         self.streamsMax = source.pointee.streams_max
         self.startedAtMicros = source.pointee.started_at_micros
+        self.historyID = Text(copying: source.pointee.history_id)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectServerInfoResponse>, arena: Arena) {
@@ -1228,6 +1236,7 @@ extension ProjectServerInfoResponse: ConvertibleToC {
         target.pointee.frame_bytes_max = self.frameBytesMax
         target.pointee.streams_max = self.streamsMax
         target.pointee.started_at_micros = self.startedAtMicros
+        target.pointee.history_id = arena.copy(self.historyID)
     }
 }
 

@@ -169,7 +169,7 @@ public struct TokensRefreshRequest: Message {
     public var tenantID: Text = .empty
     public var refreshToken: Text = .empty
     /// 16 random bytes, which the client stores before it sends the request. A request with the same bytes asks for the
-    /// same answer again.
+    /// same answer again. Send none only if nothing repeats the request.
     public var attemptID: [UInt8] = []
 
     public init() {}

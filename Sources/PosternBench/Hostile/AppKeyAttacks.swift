@@ -79,6 +79,26 @@ struct LongPasswords: Attack {
     }
 }
 
+/// Session cookies for one end user, each of which is signed anew and written nowhere.
+struct SessionCookies: Attack {
+    let name = "app key: session cookies"
+    let scene: HostileScene
+
+    func run(_ answers: Answers, until isOver: () -> Bool) throws {
+        let party = scene.hostileApp
+        let connection = try Connection(to: scene.address, authorization: party.authorization, from: "127.0.0.2")
+        let user = try connection.answer(
+            "Accounts", "SignUp", AccountsSignUpRequest(tenantID: party.tenantID), as: AccountsSignUpResponse.self)
+        let request = TokensCreateSessionCookieRequest(
+            tenantID: party.tenantID, idToken: user.tokens?.idToken ?? .empty)
+        try connection.flood(inFlight: 256, answers, until: isOver) { _, stream, buffer in
+            buffer.appendRequest(stream: stream, service: "postern.v1.Tokens", method: "CreateSessionCookie") {
+                request.encode(into: &$0)
+            }
+        }
+    }
+}
+
 /// As many streams as one key can open, each waiting for messages.
 struct ManyStreams: Attack {
     let name = "app key: 4,000 streams"

@@ -114,9 +114,9 @@ struct HostileCommand {
         let numbers = FreshNumbers()
         var attacks: [any Attack] = [
             AppKeyFlood(scene: scene, numbers: numbers), AppKeyFlood(scene: scene, numbers: numbers),
-            LongPasswords(scene: scene), ManyStreams(scene: scene), TenantAdminFlood(scene: scene),
-            ImportFlood(scene: scene), CostlyHashes(scene: scene), PipelinedReads(scene: scene),
-            PipelinedGRPCReads(scene: scene), UnreadAnswers(scene: scene),
+            LongPasswords(scene: scene), SessionCookies(scene: scene), ManyStreams(scene: scene),
+            TenantAdminFlood(scene: scene), ImportFlood(scene: scene), CostlyHashes(scene: scene),
+            PipelinedReads(scene: scene), PipelinedGRPCReads(scene: scene), UnreadAnswers(scene: scene),
             NeverReadingListers(scene: scene, count: Self.listers),
             AnonymousConnections(scene: scene, count: connections),
         ]

@@ -302,11 +302,13 @@ extension MethodDescriptor {
 
     /// Exchanges a refresh token for a new ID token and the refresh token's successor.
     ///
-    /// The call is safe to repeat with the same attempt_id, however long ago the first answer was lost. A change whose
-    /// idempotency-key was the 32 hexadecimal digits of an attempt_id counts as that attempt: if the change's answer was
-    /// lost, its tokens can be fetched here with the refresh token from before the change. Without a refresh token, the
-    /// attempt_id asks for the tokens of a SignUp or SignInWithCustomToken that was done with such a key, for an hour and
-    /// until the tokens are used (ALREADY_DONE). Otherwise a refresh token that was used before revokes its session:
+    /// The call is safe to repeat with the same attempt_id, however long ago the first answer was lost. Without one it is
+    /// not: a repeat after ten seconds revokes the session. The Swift and Python clients put an attempt_id into a request
+    /// that has none, for the attempts of that one call; a client that stores its own can repeat after a restart. A change
+    /// whose idempotency-key was the 32 hexadecimal digits of an attempt_id counts as that attempt: if the change's answer
+    /// was lost, its tokens can be fetched here with the refresh token from before the change. Without a refresh token,
+    /// the attempt_id asks for the tokens of a SignUp or SignInWithCustomToken that was done with such a key, for an hour
+    /// and until the tokens are used (ALREADY_DONE). Otherwise a refresh token that was used before revokes its session:
     /// TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED | SIGNED_OUT | ADMIN | EXPIRED. A token
     /// from before a change that ended sessions (password, email, unlinking) or before a reauthentication is refused in
     /// the same way, with the change's cause, and revokes nothing. A token that this project never issued is refused with
@@ -373,7 +375,7 @@ extension MethodDescriptor {
     /// INVALID_UPDATE_MASK, INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND
     /// (also for a key that the tenant-admin may not change), INSUFFICIENT_PERMISSION (a tenant-admin, for quotas, and for
     /// a later expiry or other networks of a key with more rights or higher quotas than its own; an earlier expiry and
-    /// networks within the former ones are allowed), LAST_ADMIN_KEY.
+    /// networks within the former ones are allowed), LAST_ADMIN_KEY, API_KEY_REVOKED.
     static let projectUpdateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "UpdateApiKey", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: true,
@@ -587,8 +589,9 @@ extension MethodDescriptor {
     /// Streams the state of the user and the session of an ID token: first the present state, then each change.
     ///
     /// The ID token is checked once; the stream outlives it, and ends with the session. If changes come faster than they
-    /// are read, one message tells the newest state. Refusals: those of Lookup; CALLER_UNAUTHENTICATED and
-    /// PROJECT_DISABLED, also later, when the credential is revoked or the tenant is disabled.
+    /// are read, one message tells the newest state. A server has 8 such streams of one session, and 100 of one user with
+    /// all sessions. Refusals: those of Lookup; TOO_MANY_STREAMS; CALLER_UNAUTHENTICATED and PROJECT_DISABLED, also later,
+    /// when the credential is revoked or the tenant is disabled.
     static let sessionsWatchAuthState = MethodDescriptor(
         service: "postern.v1.Sessions", method: "WatchAuthState", requestStreaming: false, responseStreaming: true,
         role: .app, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false, refusedWhenDisabled: true,

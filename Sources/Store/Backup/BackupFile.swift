@@ -14,7 +14,10 @@ public enum BackupError: Error, Equatable, CustomStringConvertible {
     case altered
     /// The backup is of a store with another master key.
     case otherMasterKey
+    /// The file cannot be read.
     case file(call: String, code: Int32)
+    /// The store in it cannot be written to where it is unpacked.
+    case unpacking(call: String, code: Int32)
 
     public var description: String {
         switch self {
@@ -24,7 +27,7 @@ public enum BackupError: Error, Equatable, CustomStringConvertible {
         case .cut: "the backup is not whole: the file was cut, or its making was broken off"
         case .altered: "the backup is damaged: bytes in it are others than were written"
         case .otherMasterKey: "the backup is of a store with another master key; name that key's file"
-        case .file(let call, let code): "\(call): \(String(cString: strerror(code)))"
+        case .file(let call, let code), .unpacking(let call, let code): "\(call): \(String(cString: strerror(code)))"
         }
     }
 }
@@ -70,7 +73,7 @@ public final class BackupFile: Sendable {
     /// what it was when it was opened: it may be where others write, and it is read a second time here.
     public func unpack(to path: String) throws(BackupError) {
         let output = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard output >= 0 else { throw .file(call: "create", code: errno) }
+        guard output >= 0 else { throw .unpacking(call: "create", code: errno) }
         defer { close(output) }
         var digest = RunningDigest()
         // A few KiB: the header has at most `BackupFormat.headerByteCountMax` bytes.
@@ -83,12 +86,12 @@ public final class BackupFile: Sendable {
             do {
                 try PrivateFile.writeAll(chunk, to: output, path: path)
             } catch {
-                throw .file(call: error.call, code: error.code)
+                throw .unpacking(call: error.call, code: error.code)
             }
             offset += UInt64(chunk.count)
         }
         guard digest.finish() == self.digest else { throw .altered }
-        guard fsync(output) == 0 else { throw .file(call: "fsync", code: errno) }
+        guard fsync(output) == 0 else { throw .unpacking(call: "fsync", code: errno) }
     }
 }
 

@@ -1,8 +1,8 @@
 public import Base
 
 extension Store {
-    /// Reads a store that no server has open, and changes nothing in it. Nil if there is no store, or if it is of an
-    /// older version.
+    /// Reads a store that no server has open, and makes and changes no file. Nil if there is no store, or if it is of
+    /// an older version.
     public static func inspect<Result>(
         _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash,
         _ body: (borrowing ReadTransaction) throws -> Result
@@ -24,6 +24,7 @@ extension Environment {
     ) throws(StoreError) -> Environment? {
         var configuration = configuration
         configuration.isReadOnly = true
+        configuration.createsIfMissing = false
         let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
         guard Schema.tables(with: configuration.tables).allSatisfy({ environment.tables.isOpen($0.id) }) else {
             environment.close()

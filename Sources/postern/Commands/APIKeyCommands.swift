@@ -53,16 +53,19 @@ enum APIKeyCommands {
     }
 
     /// Prints a secret, or puts it into the file that was asked for. `advice` is for a secret that was made, and could
-    /// be neither printed nor kept.
+    /// be neither printed nor kept. Fields that would leave the secret out are refused before it is made.
     private static func handOut(
         _ session: Session, ifLost advice: (ApiKey) -> String,
         _ make: () async throws -> (apiKey: ApiKey, secretKey: Secret)
     ) async throws {
+        let isKept = session.arguments.value("key-out").map { $0 != "-" } ?? false
+        try session.output.checkFields(
+            NewAPIKey(apiKey: ApiKey(), secretKey: .empty), needing: isKept ? nil : "secret_key")
         guard let file = try session.newKeyFile() else {
             let (apiKey, secret) = try await make()
             let key: [UInt8] = secret.withBytes { Array($0) }
             session.output.print(NewAPIKey(apiKey: apiKey, secretKey: Text(unchecked: key)))
-            return session.sayIfOutputFailed(advice(apiKey))
+            return try session.checkThatSecretWasPrinted(ifLost: advice(apiKey))
         }
         let (apiKey, secret) = try await file.kept { try await make() }
         let key: [UInt8] = secret.withBytes { Array($0) }
@@ -106,8 +109,7 @@ enum APIKeyCommands {
                 let response = try await client.rotateApiKey(request, options: options)
                 return (response.apiKey ?? ApiKey(), response.secretKey)
             })
-        // The end of the old secret is no advice if the new one is lost.
-        if overlap > .zero, session.console.outputErrorCode() == nil {
+        if overlap > .zero {
             session.say("to end the old secret sooner: postern apikey update \(request.apiKeyID) --end-old-secret")
         }
     }

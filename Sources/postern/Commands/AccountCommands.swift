@@ -112,7 +112,7 @@ enum AccountCommands {
 
     static let lookup = Command(
         path: ["account", "lookup"], methods: ["Accounts/Lookup"], summary: "Shows the account an ID token belongs to.",
-        example: "account lookup - < token", operands: [.required("id-token|-")], isReadOnly: true
+        example: "-t acme account lookup - < token", operands: [.required("id-token|-")], isReadOnly: true
     ) { session in
         let request = AccountsLookupRequest(
             tenantID: try session.tenantID(), idToken: try session.token(operand: 0))
@@ -122,7 +122,7 @@ enum AccountCommands {
     static let update: Command = Command(
         path: ["account", "update"], methods: ["Accounts/Update"],
         summary: "Changes one's own profile or password; a new password signs every other session out.",
-        example: "account update - --display-name Ann < token", operands: [.required("id-token|-")],
+        example: "-t acme account update - --display-name Ann < token", operands: [.required("id-token|-")],
         flags: [
             Flag("display-name", "TEXT", "the name that people see"), Flag("photo-url", "URL", "http or https"),
             UserCommands.passwordFileFlag,
@@ -153,7 +153,7 @@ enum AccountCommands {
 
     static let delete = Command(
         path: ["account", "delete"], methods: ["Accounts/Delete"],
-        summary: "Deletes one's own account.", example: "account delete - --yes < token",
+        summary: "Deletes one's own account.", example: "-t acme account delete - --yes < token",
         operands: [.required("id-token|-")], isValidatable: true
     ) { session in
         let token = try session.token(operand: 0)

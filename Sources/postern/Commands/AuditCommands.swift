@@ -41,11 +41,11 @@ enum AuditCommands {
         path: ["audit", "watch"], methods: ["Audit/WatchEvents"],
         summary: "Prints events as they happen, until Ctrl-C.",
         example: "-t acme audit watch -o ndjson",
-        flags: filterFlags + [Flag("after", "SEQUENCE", "start after this one instead of now")], isReadOnly: true
+        flags: filterFlags + [watchAfterFlag], isReadOnly: true
     ) { session in
         let client = AuditClient(channel: try session.channel())
         let tenantID = try session.tenantID()
-        let after = try session.arguments.integer("after", in: 0...Int64.max - 1) ?? 0
+        let after = try session.arguments.integer("after", in: -1...Int64.max - 1) ?? 0
         let conditions = try filter(session.arguments)
         try await session.printRecords(
             after: after,

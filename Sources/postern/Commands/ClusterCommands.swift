@@ -9,7 +9,7 @@ enum ClusterCommands {
 
     static let status = Command(
         path: ["cluster", "status"], methods: ["Project/GetClusterStatus"],
-        summary: "Shows how each node stands to the journal; exits with 6 if one does not answer.",
+        summary: "Shows how each node stands to the journal; exits with 6 if one cannot be reached.",
         example: "cluster status --server 10.0.0.1:7400,10.0.0.2:7400", isReadOnly: true
     ) { session in
         var nodes: [NodeStatus] = []
@@ -23,8 +23,17 @@ enum ClusterCommands {
             }
         }
         session.output.print(nodes)
-        let silent = nodes.compactMap { node in node.failure.map { "\(node.address): \($0.message)" } }
-        guard silent.isEmpty else { throw CommandError(silent.joined(separator: "; "), exitCode: .unavailable) }
+        if let failure = failure(of: nodes) { throw failure }
+    }
+
+    /// One failure for all nodes that did not answer as they should. Its status is that of a node that could not be
+    /// reached, if there is one: what the other nodes said is then not the whole truth.
+    private static func failure(of nodes: [NodeStatus]) -> Failure? {
+        let failed = nodes.compactMap { node in node.failure.map { (address: node.address, failure: $0) } }
+        guard let first = failed.first else { return nil }
+        var failure = (failed.first { ExitCode($0.failure.code) == .unavailable } ?? first).failure
+        failure.message = failed.map { "\($0.address): \($0.failure.message)" }.joined(separator: "; ")
+        return failure
     }
 
     /// How often nodes that are not at the same position are asked.
@@ -35,6 +44,9 @@ enum ClusterCommands {
         summary: "Says whether the nodes hold the same rows, table by table; best while little is written.",
         example: "cluster verify --server 10.0.0.1:7400,10.0.0.2:7400", isReadOnly: true
     ) { session in
+        guard !Destination.namesOneTwice(try session.destination().server) else {
+            throw CommandError.usage("--server names a node twice, and a node always holds the same as itself")
+        }
         let nodes = try session.channelToEachServer()
         guard nodes.count > 1 else {
             throw CommandError.usage(

@@ -1,3 +1,4 @@
+import Base
 import PosternClient
 
 /// postern context …
@@ -8,7 +9,10 @@ enum ContextCommands {
         path: ["context", "list"], summary: "Lists the contexts.", example: "context list", isReadOnly: true
     ) { session in
         session.output.print(session.contexts.contexts)
-        if let current = session.contexts.current { session.say("current: \(current)") }
+        if let current = session.contexts.current {
+            session.say("current: \(current)")
+            if let context = session.contexts[current] { sayWhatComesFirst(session, context) }
+        }
     }
 
     static let use = Command(
@@ -19,7 +23,24 @@ enum ContextCommands {
         let context = try file.existing(session.arguments.operands[0])
         file.use(context.name)
         try file.save()
-        session.say("now on \(context.name): \(context.server)")
+        session.say("the current context is \(context.name): \(context.server)")
+        sayWhatComesFirst(session, context)
+    }
+
+    /// Names the variables that come before the current context and differ from it.
+    private static func sayWhatComesFirst(_ session: Session, _ context: ContextFile.Context) {
+        let environment = session.console.environment
+        func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+        if let server = variable("POSTERN_SERVER"), !Destination.isSame(server, context.server) {
+            return session.say("but POSTERN_SERVER is set and comes first: commands go to \(server)")
+        }
+        // An empty tenant is a value, too.
+        if let tenant = environment["POSTERN_TENANT"], tenant != context.tenant {
+            session.say("but POSTERN_TENANT is set and comes first: \(TenantCommands.title(Text(tenant)))")
+        }
+        if let keyFile = variable("POSTERN_KEY_FILE"), keyFile != context.apiKeyFile {
+            session.say("but POSTERN_KEY_FILE is set and comes first: \(keyFile)")
+        }
     }
 
     static let add = Command(
@@ -79,5 +100,6 @@ enum ContextCommands {
             throw CommandError("there is no current context", hint: "postern context use NAME", exitCode: .notFound)
         }
         session.output.print(context)
+        if session.arguments.operand(0) == nil { sayWhatComesFirst(session, context) }
     }
 }

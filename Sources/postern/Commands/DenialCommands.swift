@@ -69,12 +69,12 @@ enum DenialCommands {
         path: ["denials", "watch"], methods: ["Tenants/WatchDenials"],
         summary: "Prints refusals as they happen, until Ctrl-C.",
         example: "-t acme denials watch -o ndjson",
-        flags: [Flag("after", "SEQUENCE", "start after this one instead of now")], isReadOnly: true
+        flags: [watchAfterFlag], isReadOnly: true
     ) { session in
         let client = TenantsClient(channel: try session.channel())
         let tenantID = try session.tenantID()
         try await session.printRecords(
-            after: try session.arguments.integer("after", in: 0...Int64.max) ?? 0,
+            after: try session.arguments.integer("after", in: -1...Int64.max) ?? 0,
             newest: { options in
                 let newest = TenantsListDenialsRequest(tenantID: tenantID, pageSize: 1)
                 return try await client.listDenials(newest, options: options).denials.first?.sequence

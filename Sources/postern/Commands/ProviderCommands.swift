@@ -10,7 +10,7 @@ enum ProviderCommands {
     static let create = Command(
         path: ["provider", "create"], methods: ["Providers/Create"],
         summary: "Lets a tenant's users sign in with an identity provider.",
-        example: "provider create google.com --client-id 1234.apps.googleusercontent.com --client-secret-file s",
+        example: "-t acme provider create google.com --client-id 123.apps.googleusercontent.com --client-secret-file s",
         operands: [.required("provider-id")], flags: ProviderSettings.flags, isValidatable: true
     ) { session in
         var settings = try ProviderSettings(session)
@@ -25,7 +25,7 @@ enum ProviderCommands {
 
     static let get = Command(
         path: ["provider", "get"], methods: ["Providers/Get"], summary: "Shows a provider; never its client secret.",
-        example: "provider get google.com", operands: [.required("provider-id")], isReadOnly: true
+        example: "-t acme provider get google.com", operands: [.required("provider-id")], isReadOnly: true
     ) { session in
         let request = ProvidersGetRequest(
             tenantID: try session.tenantID(), providerID: Text(session.arguments.operands[0]))
@@ -35,7 +35,7 @@ enum ProviderCommands {
 
     static let list = Command(
         path: ["provider", "list"], methods: ["Providers/List"],
-        summary: "Lists the tenant's providers.", example: "provider list",
+        summary: "Lists the tenant's providers.", example: "-t acme provider list",
         flags: [limitFlag], isReadOnly: true
     ) { session in
         let client = try client(session)
@@ -50,7 +50,7 @@ enum ProviderCommands {
     static let update = Command(
         path: ["provider", "update"], methods: ["Providers/Update"],
         summary: "Changes what is given; a change of a URL needs the client secret again.",
-        example: "provider update google.com --enabled false", operands: [.required("provider-id")],
+        example: "-t acme provider update google.com --enabled false", operands: [.required("provider-id")],
         flags: ProviderSettings.flags, isValidatable: true
     ) { session in
         var settings = try ProviderSettings(session)
@@ -68,7 +68,7 @@ enum ProviderCommands {
     static let delete = Command(
         path: ["provider", "delete"], methods: ["Providers/Delete"],
         summary: "Ends signing in with a provider; its users keep their accounts.",
-        example: "provider delete google.com", operands: [.required("provider-id")], isValidatable: true
+        example: "-t acme provider delete google.com", operands: [.required("provider-id")], isValidatable: true
     ) { session in
         let id = session.arguments.operands[0]
         try session.confirm("Delete the provider \(id)? Who has no other way to sign in cannot do so any more.")
@@ -81,7 +81,7 @@ enum ProviderCommands {
     static let rebind = Command(
         path: ["provider", "rebind"], methods: ["Providers/Rebind"],
         summary: "Says that a provider is the one that was at another issuer: its users keep their identities.",
-        example: "provider rebind oidc.corp --from-issuer https://old.example",
+        example: "-t acme provider rebind oidc.corp --from-issuer https://old.example",
         operands: [.required("provider-id")],
         flags: [Flag("from-issuer", "URL", "as a user's providers name it")], isValidatable: true
     ) { session in
@@ -101,13 +101,21 @@ enum ProviderCommands {
     static let test = Command(
         path: ["provider", "test"], methods: ["Providers/Test"],
         summary: "Asks a provider what signing in would ask it, and changes nothing.",
-        example: "provider test google.com", operands: [.required("provider-id")], isReadOnly: true
+        example: "-t acme provider test google.com", operands: [.required("provider-id")], isReadOnly: true
     ) { session in
         let request = ProvidersTestRequest(
             tenantID: try session.tenantID(), providerID: Text(session.arguments.operands[0]))
         let response = try await client(session).test(request, options: session.callOptions())
         session.output.print(response.steps)
-        guard response.ok else { throw CommandError("signing in with this provider does not work as it is") }
+        guard response.ok else { throw CommandError(fault(response.steps)) }
+    }
+
+    /// What does not work. A token endpoint is needed for authorization codes only.
+    static func fault(_ steps: [ProviderTestStep]) -> String {
+        let failed = steps.filter { $0.result == .failed }.map(\.name)
+        return failed == ["token_exchange"]
+            ? "signing in with an authorization code of this provider does not work as it is"
+            : "signing in with this provider does not work as it is"
     }
 
     private static func client(_ session: Session) throws -> ProvidersClient {

@@ -27,6 +27,7 @@ enum ServiceAccountKeyCommands {
             serviceAccountID: ServiceAccountCommands.id(session),
             algorithm: session.arguments.text("algorithm") ?? .empty, lifetimeSeconds: try lifetimeSeconds(session),
             validateOnly: session.isValidatingOnly)
+        try session.output.checkFields(ServiceAccountKey())
         let client = try ServiceAccountCommands.client(session)
         let options = try session.callOptions()
         let file = try session.newKeyFile()
@@ -43,7 +44,7 @@ enum ServiceAccountKeyCommands {
         let advice = "the key was made and is lost; undo it: postern service-account key revoke \(account) \(key.keyID)"
         guard let file else {
             session.console.write(keyFile)
-            return session.sayIfOutputFailed(advice)
+            return try session.checkThatSecretWasPrinted(ifLost: advice)
         }
         try file.finish(with: keyFile, ifLost: advice)
         session.say("the key is in \(file.path)")

@@ -10,6 +10,7 @@ enum TenantCommands {
         path: ["tenant", "create"], methods: ["Tenants/Create"],
         summary: "Creates a tenant; without an id the server makes one.",
         example: "tenant create acme --display-name \"Acme Corp\"", operands: [.optional("tenant-id")],
+        tenantOperand: 0,
         flags: TenantSettings.flags + [
             Flag("template", "ID", "begin with the settings of this tenant, as copy-settings copies them"),
             Flag("synthetic", "true|false", "for load tests: cheap hashes, no throttling"),
@@ -65,6 +66,7 @@ enum TenantCommands {
         path: ["tenant", "update"], methods: ["Tenants/Update", "Tenants/UpdateMany"],
         summary: "Changes the settings that are given; without an id --tenant's, or the default pool's.",
         example: "tenant update acme --disabled-user-signup true", operands: [.optional("tenant-id")],
+        tenantOperand: 0,
         flags: TenantSettings.flags + [
             Flag("end-sessions-without-second-factor", "signs out whoever did not show one; says how many sessions"),
             Flag("if-revision", "N", "only while the settings have this revision"), TenantFilterFlag.flag,
@@ -105,7 +107,8 @@ enum TenantCommands {
     static let delete = Command(
         path: ["tenant", "delete"], methods: ["Tenants/Delete"],
         summary: "Deletes a tenant and all of its users, for good.",
-        example: "tenant delete acme --confirm=acme", operands: [.required("tenant-id")], isValidatable: true
+        example: "tenant delete acme --confirm=acme", operands: [.required("tenant-id")],
+        tenantOperand: 0, isValidatable: true
     ) { session in
         let name = session.arguments.operands[0]
         try session.confirm("This deletes the tenant \(name) with all of its users, for good.", byName: name)

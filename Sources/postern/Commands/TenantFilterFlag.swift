@@ -19,12 +19,17 @@ struct TenantFilterFlag {
         }
         var filter = TenantFilter()
         var settings = Arguments()
+        var names: Set<String> = []
         for condition in Self.conditions(value) {
             guard let equals = condition.firstIndex(of: "="), equals != condition.startIndex else {
                 throw .usage("--where: \"\(condition)\" is no condition", hint: Self.example)
             }
             let name = String(condition[..<equals])
             let wanted = String(condition[condition.index(after: equals)...])
+            // The tenant has to fulfil all conditions, and a filter has room for one of each name.
+            guard names.insert(name).inserted else {
+                throw .usage("--where: \(name) is given twice", hint: Self.example)
+            }
             switch name {
             case "id": filter.tenantIDPrefix = Text(wanted)
             case "name": filter.displayNamePart = Text(wanted)
@@ -44,6 +49,11 @@ struct TenantFilterFlag {
             filter.settingsMask = ProtobufFieldMask(paths: wanted.paths)
         }
         self.filter = filter
+    }
+
+    /// The tenants that the flag selects, for messages. Nil where the flag is not there.
+    static func title(_ arguments: Arguments) -> String? {
+        arguments.value("where").map { $0 == "all" ? "EVERY tenant" : "every tenant where \($0)" }
     }
 
     private static let example = "for example --where 'id=shop- and enable-anonymous-user=true'"

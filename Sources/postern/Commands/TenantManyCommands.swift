@@ -26,6 +26,7 @@ enum TenantManyCommands {
         path: ["tenant", "copy-settings"], methods: ["Tenants/CopySettings"],
         summary: "Makes settings of a tenant what they are in another one; nothing that is secret is copied.",
         example: "tenant copy-settings template acme", operands: [.required("from"), .required("to")],
+        tenantOperand: 1,
         flags: [Flag("settings", "PATH,…", "only these, as tenant history names them (default: all that are copied)")],
         isValidatable: true
     ) { session in
@@ -50,13 +51,16 @@ enum TenantManyCommands {
         guard session.arguments.operands.isEmpty else {
             throw CommandError.usage("name a tenant or --where, not both")
         }
+        for flag in ["end-sessions-without-second-factor", "if-revision"]
+        where session.arguments.isSet(flag) || session.arguments.value(flag) != nil {
+            throw CommandError.usage("--\(flag) is for one tenant: it does not go with --where")
+        }
         guard !settings.isGuidancePartial else {
             throw CommandError.usage(
                 "with --where the guidance is set as a whole", hint: "add --guidance-message, -url and -locale")
         }
         if !session.isValidatingOnly {
-            let conditions = session.arguments.value("where") ?? ""
-            let which = filter.filter == nil ? "EVERY tenant" : "every tenant where \(conditions)"
+            let which = TenantFilterFlag.title(session.arguments) ?? ""
             try session.confirm("Change \(settings.paths.map(\.string).joined(separator: ", ")) of \(which)?")
         }
         let request = TenantsUpdateManyRequest(
@@ -72,14 +76,18 @@ enum TenantManyCommands {
         // One document is printed at the end, also if a later page fails: it says what was changed.
         var collected: [TenantUpdateResult] = []
         defer { if output.isOneDocument, isComplete || !collected.isEmpty { output.print(collected) } }
-        repeat {
-            let page = try await client.updateMany(request, options: session.callOptions())
-            for result in page.results {
-                if output.isOneDocument { collected.append(result) } else { output.printNext(result) }
-                if result.change == nil { unchanged += 1 } else { changed += 1 }
-            }
-            request.pageToken = page.nextPageToken
-        } while !request.pageToken.isEmpty
+        // The changes go on when standard output fails: a reader that leaves, as in `… | head`, must not leave half of
+        // the tenants unchanged.
+        try await makeCalls(session, done: changed == 0 ? nil : "\(changed) tenants were changed before") {
+            repeat {
+                let page = try await client.updateMany(request, options: session.callOptions())
+                for result in page.results {
+                    if output.isOneDocument { collected.append(result) } else { output.printNext(result) }
+                    if result.change == nil { unchanged += 1 } else { changed += 1 }
+                }
+                request.pageToken = page.nextPageToken
+            } while !request.pageToken.isEmpty
+        }
         isComplete = true
         session.say("tenants changed: \(changed), as they should be already: \(unchanged)")
     }

@@ -10,7 +10,7 @@ enum TokenCommands {
     static let verify = Command(
         path: ["token", "verify"], methods: ["Tokens/VerifyIdToken"],
         summary: "Asks the server whether an ID token is valid.",
-        example: "token verify - < token",
+        example: "-t acme token verify - < token",
         operands: [.required("id-token|-")], flags: [Flag("any-tenant", "accept a token of any tenant")],
         isReadOnly: true
     ) { session in
@@ -24,7 +24,7 @@ enum TokenCommands {
     static let refresh = Command(
         path: ["token", "refresh"], methods: ["Tokens/Refresh"],
         summary: "Exchanges a refresh token for a new ID token and the refresh token's successor.",
-        example: "token refresh - < refresh-token -o json", operands: [.required("refresh-token|-")]
+        example: "-t acme token refresh - < refresh-token -o json", operands: [.required("refresh-token|-")]
     ) { session in
         var generator = SystemRandomNumberGenerator()
         let request = TokensRefreshRequest(

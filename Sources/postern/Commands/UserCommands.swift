@@ -24,7 +24,7 @@ enum UserCommands {
 
     static let create = Command(
         path: ["user", "create"], methods: ["Users/Create"], summary: "Creates a user.",
-        example: "user create --email ann@example.com --display-name Ann --password-file pw",
+        example: "-t acme user create --email ann@example.com --display-name Ann --password-file pw",
         flags: [Flag("uid", "UID", "1 to 128 bytes; without it the server makes one")] + propertyFlags,
         isValidatable: true
     ) { session in
@@ -41,7 +41,7 @@ enum UserCommands {
     static let get: Command = Command(
         path: ["user", "get"], methods: ["Users/Get", "Users/GetByEmail", "Users/GetByPhone", "Users/GetByProvider"],
         summary: "Shows a user, by uid, email, phone number or a provider's identity.",
-        example: "user get --email ann@example.com",
+        example: "-t acme user get --email ann@example.com",
         operands: [.optional("uid|email")],
         flags: [
             Flag("email", "EMAIL", "find the user by this"),
@@ -96,7 +96,7 @@ enum UserCommands {
     static let update: Command = Command(
         path: ["user", "update"], methods: ["Users/Update"],
         summary: "Changes what is given; an empty value removes. Email, password and disabled sign the user out.",
-        example: "user update u1 --display-name \"Ann B.\" --disabled true", operands: [.required("uid|email")],
+        example: "-t acme user update u1 --display-name \"Ann B.\" --disabled true", operands: [.required("uid|email")],
         flags: propertyFlags + [
             Flag("claims", "JSON", "the custom claims: an object; {} removes them"),
             Flag("link", "PROVIDER=RAW-ID,…", "identities to add"),
@@ -144,7 +144,7 @@ enum UserCommands {
     static let setClaims = Command(
         path: ["user", "set-claims"], methods: ["Users/SetCustomClaims"],
         summary: "Replaces the custom claims: a JSON object; {} removes them.",
-        example: "user set-claims u1 '{\"role\":\"editor\"}'",
+        example: "-t acme user set-claims u1 '{\"role\":\"editor\"}'",
         operands: [.required("uid|email"), .required("json|-")], isValidatable: true
     ) { session in
         let operand = session.arguments.operands[1]
@@ -166,7 +166,7 @@ enum UserCommands {
     static let revokeTokens = Command(
         path: ["user", "revoke-tokens"], methods: ["Users/RevokeTokens"],
         summary: "Signs a user out everywhere; all tokens until now are refused.",
-        example: "user revoke-tokens u1", operands: [.required("uid|email")], isValidatable: true
+        example: "-t acme user revoke-tokens u1", operands: [.required("uid|email")], isValidatable: true
     ) { session in
         let request = UsersRevokeTokensRequest(
             tenantID: try session.tenantID(), uid: try await session.uid(named: session.arguments.operands[0]),
@@ -177,7 +177,7 @@ enum UserCommands {
 
     static let delete = Command(
         path: ["user", "delete"], methods: ["Users/Delete"],
-        summary: "Deletes a user.", example: "user delete u1 --yes",
+        summary: "Deletes a user.", example: "-t acme user delete u1 --yes",
         operands: [.required("uid|email")], isValidatable: true
     ) { session in
         let name = session.arguments.operands[0]

@@ -19,7 +19,7 @@ enum UserExport {
             Flag("resume", "go on where an export to this file stopped"),
         ], isReadOnly: true
     ) { session in
-        var run = try ExportRun(session)
+        var run = try await ExportRun(session)
         try await run.exportAll()
     }
 }
@@ -42,7 +42,9 @@ struct ExportRun {
         func check(
             _ tenant: ServedTenant, _ format: UserFileFormat, _ algorithm: HashAlgorithm?, path: String
         ) throws(CommandError) {
-            try self.tenant.check(is: tenant, path: path, work: "an export of")
+            try self.tenant.check(
+                is: tenant, path: path, work: "an export of",
+                anew: "remove it and the export's file, and begin the export again")
             guard self.format == format.rawValue, self.algorithm == algorithm?.name ?? "" else {
                 let flags = "--format \(self.format)" + (self.algorithm.isEmpty ? "" : " --hash-algo \(self.algorithm)")
                 throw .usage("the export was begun with other flags", hint: "go on with \(flags)")
@@ -59,7 +61,7 @@ struct ExportRun {
     /// A file `….resume` says how much of the export's file is good.
     private var hasNotedPlace: Bool
 
-    init(_ session: Session) throws {
+    init(_ session: Session) async throws {
         let arguments = session.arguments
         self.session = session
         path = arguments.operands[0]
@@ -74,7 +76,7 @@ struct ExportRun {
                 hint: "--format ndjson holds all")
         }
         writer = UserFileWriter(format: format, algorithm: algorithm)
-        let tenant = try ServedTenant(of: session)
+        let tenant = try await path == "-" ? ServedTenant(of: session) : ServedTenant(askingServerOf: session)
         place = Place(tenant: tenant, format: format.rawValue, algorithm: algorithm?.name ?? "")
         let isResuming = arguments.isSet("resume")
         hasNotedPlace = isResuming

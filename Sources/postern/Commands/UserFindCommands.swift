@@ -39,7 +39,7 @@ enum UserFindCommands {
     static let query = Command(
         path: ["user", "query"], methods: ["Users/Query"],
         summary: "Finds users by conditions that all hold; the operand is any part of an email.",
-        example: "user query ann@exam --disabled false --created-after 30d",
+        example: "-t acme user query ann@exam --disabled false --created-after 30d",
         operands: [.optional("part-of-email")],
         flags: conditionFlags + [
             Flag("sort", "ORDER", "uid, created, email, phone-number or last-sign-in; this one sorts here, at the end"),

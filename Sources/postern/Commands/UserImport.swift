@@ -34,11 +34,13 @@ enum UserImport {
         let source = path == "-" ? STDIN_FILENO : try File.open(path)
         let isTrial = session.isValidatingOnly
         let format = try format(session, path: path)
-        let target = ImportCheckpoint.Target(tenant: try ServedTenant(of: session), format: format)
-        let checkpoint = try session.arguments.value("checkpoint").map { path throws(CommandError) in
+        let checkpointPath = session.arguments.value("checkpoint")
+        guard checkpointPath == nil || !isTrial else { throw CommandError.usage("--dry-run needs no --checkpoint") }
+        let target = ImportCheckpoint.Target(
+            tenant: try await tenant(session, checkpointPath: checkpointPath), format: format)
+        let checkpoint = try checkpointPath.map { path throws(CommandError) in
             try ImportCheckpoint(path, of: source, to: target)
         }
-        guard checkpoint == nil || !isTrial else { throw CommandError.usage("--dry-run needs no --checkpoint") }
         let rejects = try session.arguments.value("rejects").map { path throws(CommandError) in
             try RejectsFile(path, settledRowCount: checkpoint?.settled.rowCount ?? 0, users: source)
         }
@@ -50,6 +52,13 @@ enum UserImport {
             stream: stream, first: first, session: session, rejects: rejects, checkpoint: checkpoint,
             source: source, hashByteCount: byteCount.map { Int($0) })
         try await run.importAll(format.source { try File.readChunk(descriptor: source, name: path) })
+    }
+
+    /// Only a checkpoint has to know the history of the server's store.
+    private static func tenant(_ session: Session, checkpointPath: String?) async throws -> ServedTenant {
+        guard let checkpointPath else { return try ServedTenant(of: session) }
+        try File.checkName(checkpointPath)
+        return try await ServedTenant(askingServerOf: session)
     }
 
     /// Without --format, a pipe, or a file whose name does not tell its format, is read as Firebase's JSON, as ever.

@@ -9,7 +9,8 @@ enum UserLinkCommands {
 
     static let link = Command(
         path: ["user", "link"], methods: ["Users/Link"], summary: "Links an identity of a provider to a user.",
-        example: "user link u1 oidc.corp --raw-id 4711", operands: [.required("uid|email"), .required("provider-id")],
+        example: "-t acme user link u1 oidc.corp --raw-id 4711",
+        operands: [.required("uid|email"), .required("provider-id")],
         flags: [
             Flag("raw-id", "ID", "the user's identifier at the provider"),
             Flag("email", "EMAIL", "what the provider calls the user's email"),
@@ -30,7 +31,7 @@ enum UserLinkCommands {
     static let unlink = Command(
         path: ["user", "unlink"], methods: ["Users/Unlink"],
         summary: "Removes a way to sign in from a user, the last one too.",
-        example: "user unlink u1 github.com", operands: [.required("uid|email"), .required("provider-id")],
+        example: "-t acme user unlink u1 github.com", operands: [.required("uid|email"), .required("provider-id")],
         isValidatable: true
     ) { session in
         let request = UsersUnlinkRequest(
@@ -42,7 +43,7 @@ enum UserLinkCommands {
     static let explainLink = Command(
         path: ["user", "explain-link"], methods: ["Users/ExplainLink"],
         summary: "Says what signing in, or linking to a user, with an identity would do, and why.",
-        example: "user explain-link google.com --claims '{\"sub\":\"1\",\"email\":\"ann@gmail.com\"}'",
+        example: "-t acme user explain-link google.com --claims '{\"sub\":\"1\",\"email\":\"ann@gmail.com\"}'",
         operands: [.required("provider-id")],
         flags: [
             Flag("claims", "JSON", "what the provider would say: sub, email, email_verified, …"),
@@ -66,7 +67,7 @@ enum UserLinkCommands {
     static let oobLink: Command = Command(
         path: ["user", "oob-link"], methods: ["Users/GenerateOobLink"],
         summary: "Makes a link as a mail would carry it, and sends nothing.",
-        example: "user oob-link password-reset ann@example.com",
+        example: "-t acme user oob-link password-reset ann@example.com",
         operands: [.required("kind"), .required("email")],
         flags: [
             Flag("new-email", "EMAIL", "with change-email"), Flag("continue-url", "URL", "where it leads afterwards"),

@@ -1346,6 +1346,7 @@ extension Messages.ProjectServerInfoResponse: MessageJSON {
             .init("frame_bytes_max", .integer(self.frameBytesMax)),
             .init("streams_max", .integer(Int64(self.streamsMax))),
             .init("started_at_micros", .integer(self.startedAtMicros)),
+            .init("history_id", .string(self.historyID)),
         ])
     }
 }

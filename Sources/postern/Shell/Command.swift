@@ -21,6 +21,8 @@ struct Command: Sendable {
     /// A whole command line that works, without `postern`; the first thing that help shows.
     let example: String
     var operands: [Operand] = []
+    /// The place of the operand that names the tenant to change. Nil: there is no such operand.
+    var tenantOperand: Int?
     var flags: [Flag] = []
     /// Takes --dry-run.
     var isValidatable = false

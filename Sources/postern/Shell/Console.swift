@@ -54,8 +54,15 @@ struct Console: Sendable {
     }
 }
 
-/// Asks on the terminal itself, so that redirected streams do not matter.
+/// A signal ends the process at a question: nothing was begun that has to be told, and the terminal is as it was.
 private func askTerminal(_ question: String, isSecret: Bool) -> [UInt8]? {
+    let answer = answerOfTerminal(question, isSecret: isSecret)
+    if answer == nil { Interruption.endProcess() }
+    return answer
+}
+
+/// Asks on the terminal itself, so that redirected streams do not matter.
+private func answerOfTerminal(_ question: String, isSecret: Bool) -> [UInt8]? {
     let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
     guard terminal >= 0 else { return nil }
     defer { close(terminal) }
@@ -75,8 +82,8 @@ private func askTerminal(_ question: String, isSecret: Bool) -> [UInt8]? {
     }
     var line: [UInt8] = []
     var byte: UInt8 = 0
-    while read(terminal, &byte, 1) == 1, byte != 0x0A { line.append(byte) }
-    return line
+    while Interruption.waitForInput(terminal), read(terminal, &byte, 1) == 1, byte != 0x0A { line.append(byte) }
+    return Interruption.isAsked ? nil : line
 }
 
 private func processEnvironment() -> [String: String] {

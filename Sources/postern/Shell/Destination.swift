@@ -129,6 +129,9 @@ struct Destination: Sendable, Equatable {
         list.split(separator: ",").map { String($0.drop { $0 == " " }) }
     }
 
+    /// Whether two addresses in a list are the same one. Names are not resolved.
+    static func namesOneTwice(_ list: String) -> Bool { addresses(list).count < servers(in: list).count }
+
     /// The addresses in a list, each in the one form in which addresses are compared.
     private static func addresses(_ list: String) -> Set<String> { Set(servers(in: list).map { canonical($0) }) }
 
@@ -149,11 +152,17 @@ struct Destination: Sendable, Equatable {
         return (name == "localhost" ? "127.0.0.1" : name, String(text[colon...].dropFirst()))
     }
 
-    /// One line for people about the server that is about to be changed.
-    var description: String {
+    /// One line for people about the server that is about to be changed, and the target of the change there.
+    func description(of target: ChangeTarget) -> String {
         let marks = [source, productionContext.map { "production: context \($0)" }].compactMap(\.self)
-        return "on \(server) (\(marks.joined(separator: ", ")))" + (tenant.isEmpty ? "" : ", tenant \(tenant)")
-            + (unusedTenant.map { "; not used: \($0)" } ?? "")
+        let place = "on \(server) (\(marks.joined(separator: ", ")))"
+        switch target {
+        case .project: return place
+        case .named(let name): return "\(place), \(name)"
+        case .usualTenant:
+            return place + (tenant.isEmpty ? "" : ", tenant \(tenant)")
+                + (unusedTenant.map { "; not used: \($0)" } ?? "")
+        }
     }
 }
 

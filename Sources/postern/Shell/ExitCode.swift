@@ -14,6 +14,7 @@ enum ExitCode: Int32, CaseIterable {
     /// sysexits.h: EX_DATAERR, as posternd says it.
     case damaged = 65
     case interrupted = 130
+    case terminated = 143
 
     init(_ code: StatusCode) {
         switch code {
@@ -40,7 +41,8 @@ enum ExitCode: Int32, CaseIterable {
         case .partial: "some rows were rejected, or some users not found or not changed"
         case .declined: "a question was answered with no"
         case .damaged: "a store or a backup is damaged, or an export of events is not what the server signed"
-        case .interrupted: "interrupted (Ctrl-C)"
+        case .interrupted: "interrupted (Ctrl-C); standard error says if a change may have been made"
+        case .terminated: "ended by SIGTERM, as with 130"
         }
     }
 }

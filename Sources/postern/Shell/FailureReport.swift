@@ -69,8 +69,9 @@ struct FailureReport {
     }
 
     private func isInHints(_ entry: Failure.Entry) -> Bool {
-        failure.is(.adminRestrictedOperation)
-            && ["tenant", "toggle", "required_role", "decision_id"].contains(entry.key)
+        failure.is(.tenantIDMismatch) && entry.key == "tenant"
+            || failure.is(.adminRestrictedOperation)
+                && ["tenant", "toggle", "required_role", "decision_id"].contains(entry.key)
     }
 
     /// Nil: the server did not say.
@@ -83,7 +84,7 @@ struct FailureReport {
     private var hintsOnLostAnswer: [String] {
         var hints: [String]
         switch failure.knownReason {
-        case .connectionLost, .storeUnavailable, .deadlineExceeded:
+        case .connectionLost, .storeUnavailable, .deadlineExceeded, .cancelled:
             if command?.isReadOnly == true { return [] }
             hints = ["a change may have been made all the same: look before you try again"]
         case .alreadyDone: hints = ["the change was made, and its answer was lost on the way"]
@@ -91,6 +92,24 @@ struct FailureReport {
         }
         if let advice = command?.ifAnswerIsLost, !advice.isEmpty { hints.append(advice) }
         return hints
+    }
+
+    /// The server's words are about a pending token, which is a secret and is not printed.
+    private let hintsOnLinking = [
+        "sign in to that account with postern account sign-in, and write its ID token to a file; then give the "
+            + "provider's credential again with --link-to-file FILE",
+        "an authorization code works once: get another one by way of account auth-uri",
+    ]
+
+    /// The server names the tenant of a token that it proved to be its own; "" stands for the default pool. It names no
+    /// tenant if the request itself named two.
+    private var hintsOnOtherTenant: [String] {
+        guard let tenant = failure.metadataValue("tenant") else { return [] }
+        // No tenant was named, and the request was not about the default pool: so it was about the key's own tenant.
+        if tenant.isEmpty, destination?.tenant.isEmpty == true {
+            return ["the key is bound to another tenant than the token's: --key-file FILE names another one"]
+        }
+        return ["-t \(tenant.isEmpty ? "\"\"" : tenant)"]
     }
 
     /// The words of the refused certificate are those of `ClientStream`.
@@ -131,6 +150,11 @@ struct FailureReport {
             hints.append("an admin helps a user who lost them: postern user mfa remove UID --all")
         case .secondFactorEnrollmentRequired:
             hints.append("the user adds a second factor in an application first (docs/client.md)")
+        case .accountExistsWithDifferentCredential: hints += hintsOnLinking
+        case .unauthorizedDomain:
+            hints.append("an admin lists the host: postern tenant update --allowed-continue-domains HOST,…")
+            hints.append("--allow-loopback-continue-url true allows this machine, for trying things out")
+        case .tenantIDMismatch: hints += hintsOnOtherTenant
         case .tenantNotFound: hints.append("postern tenant list shows the tenants there are")
         case .connectionFailed: hints.append(hintOnConnecting)
         default: break

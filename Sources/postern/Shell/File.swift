@@ -49,8 +49,11 @@ enum File {
         return bytes
     }
 
-    /// Nil at the end of the file.
+    /// Nil at the end of the file. A signal ends the waiting for a pipe or a terminal.
     static func readChunk(descriptor: Int32, name: String) throws(CommandError) -> [UInt8]? {
+        guard Interruption.waitForInput(descriptor) else {
+            throw CommandError("\(name): interrupted", exitCode: .interrupted)
+        }
         while true {
             var count = 0
             let chunk = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, initializedCount in

@@ -50,12 +50,13 @@ struct ImportCheckpoint {
 
     /// Refuses a checkpoint of an import to another target.
     private static func check(_ json: JSONValue, of target: Target, path: String) throws(CommandError) {
+        let anew = "remove it, and import the whole file with --on-conflict skip"
         guard let tenant = ServedTenant(in: json), let format = json["format"]?.string else {
             throw .usage(
                 "\(path): does not say into which tenant of which server its import goes: an earlier version wrote it",
-                hint: "remove it, and import the whole file with --on-conflict skip")
+                hint: anew)
         }
-        try tenant.check(is: target.tenant, path: path, work: "an import into")
+        try tenant.check(is: target.tenant, path: path, work: "an import into", anew: anew)
         guard format == target.format.rawValue else {
             throw .usage("\(path): is of an import of \(format), and this one is of \(target.format.rawValue)")
         }

@@ -137,8 +137,8 @@ struct ImportRun {
         } catch {
             // The stream's end gives a better error.
             while unanswered > 0 { try await receive() }
-            _ = try await answers.next()
             tellWhereItStopped()
+            _ = try await answers.next()
             throw error
         }
         progress.noteSending(readByteCount: readByteCount)

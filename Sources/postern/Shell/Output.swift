@@ -35,16 +35,22 @@ struct Output: Sendable {
     let fields: [String]?
     let isQuiet: Bool
     let hasHeaders: Bool
+    /// What is printed is the answer of a change, which cannot be asked for again.
+    let isOfChange: Bool
     let console: Console
     /// The names in --fields that a record does not have.
-    private let unknownFields = UnknownFields()
+    let unknownFields = UnknownFields()
     private let rowsSoFar = RowsSoFar()
 
-    init(format: Format, fields: [String]? = nil, isQuiet: Bool, hasHeaders: Bool, console: Console) {
+    init(
+        format: Format, fields: [String]? = nil, isQuiet: Bool, hasHeaders: Bool, isOfChange: Bool = false,
+        console: Console
+    ) {
         self.format = format
         self.fields = fields
         self.isQuiet = isQuiet
         self.hasHeaders = hasHeaders
+        self.isOfChange = isOfChange
         self.console = console
     }
 
@@ -52,9 +58,6 @@ struct Output: Sendable {
     var isOneDocument: Bool { !isQuiet && (format == .json || format == .csv) }
     /// Whether text for people may be printed as it is.
     var isForPeople: Bool { !isQuiet && format == .table && fields == nil }
-
-    /// The error in --fields, which is known once something was printed.
-    var fieldProblem: CommandError? { unknownFields.problem }
 
     /// One record: a line per field, or a JSON object.
     func print(_ record: some Record) {
@@ -112,80 +115,6 @@ struct Output: Sendable {
         let widths = rowsSoFar.widened(for: headers, cells)
         if isFirst, hasHeaders { printRow(headers, widths) }
         printRow(cells, widths)
-    }
-
-    // Fields
-
-    private func shown(_ record: some Record) -> JSONValue {
-        let json = record.json
-        return shown(json, paths(in: [json]))
-    }
-
-    private func shown<Element: Record>(_ records: [Element]) -> [JSONValue] {
-        let values = records.map(\.json)
-        let paths = paths(in: values)
-        return values.map { shown($0, paths) }
-    }
-
-    /// The record's JSON, or the values at these paths, in that order.
-    private func shown(_ json: JSONValue, _ paths: [String]?) -> JSONValue {
-        guard let paths else { return json }
-        return .object(paths.map { path in .init(Text(path), value(of: json, at: path)) })
-    }
-
-    /// The paths in --fields, as these records have them: the `created_at` of a table is their `created_at_micros`.
-    private func paths(in values: [JSONValue]) -> [String]? {
-        fields?.map { path in
-            let exact = path + "_micros"
-            let isShort = values.contains { Self.find(path, in: $0) == nil && Self.find(exact, in: $0) != nil }
-            return isShort ? exact : path
-        }
-    }
-
-    /// The paths of the columns. With `wide`, the paths of all other fields follow the usual ones.
-    private func columns(of values: [JSONValue], usual: [String]) -> [String] {
-        if let chosen = paths(in: values) {
-            for json in values.prefix(1) { for path in chosen { _ = value(of: json, at: path) } }
-            return chosen
-        }
-        guard format == .wide else { return usual }
-        return usual + Self.leaves(of: values).filter { !usual.contains($0) }
-    }
-
-    private func value(of json: JSONValue, at path: String) -> JSONValue {
-        guard let value = Self.find(path, in: json) else {
-            unknownFields.note(path, known: Self.leaves(of: [json]))
-            return .null
-        }
-        return value
-    }
-
-    /// Nil: there is no such member. Null: an object on the path is absent.
-    private static func find(_ path: String, in json: JSONValue) -> JSONValue? {
-        var value = json
-        for name in path.split(separator: ".") {
-            if value.isNull { return .null }
-            guard let next = value[Text(String(name))] else { return nil }
-            value = next
-        }
-        return value
-    }
-
-    /// The paths of all values that are not objects, in the order in which the records have them.
-    private static func leaves(of values: [JSONValue]) -> [String] {
-        var (paths, seen): ([String], Set<String>) = ([], [])
-        func add(_ json: JSONValue, _ prefix: String) {
-            for member in json.object ?? [] {
-                let path = prefix.isEmpty ? member.name.string : "\(prefix).\(member.name)"
-                if member.value.object?.isEmpty == false, !path.hasSuffix("_json") {
-                    add(member.value, path)
-                } else if seen.insert(path).inserted {
-                    paths.append(path)
-                }
-            }
-        }
-        for json in values { add(json, "") }
-        return paths
     }
 
     // CSV

@@ -17,19 +17,25 @@ final class Session: Sendable {
     private let isAnnounced = Mutex(false)
     private let hasWarnedOfClearText = Mutex(false)
     private let hasAskedForTenant = Mutex(false)
+    private let target: Mutex<ChangeTarget>
 
-    /// `isReadOnly`: the command changes nothing on the server.
-    init(_ arguments: Arguments, console: Console, isReadOnly: Bool, sendsIdempotencyKeys: Bool = false) throws {
+    /// `isReadOnly`: the command changes nothing on the server. `target`: the tenant that it changes.
+    init(
+        _ arguments: Arguments, console: Console, isReadOnly: Bool, sendsIdempotencyKeys: Bool = false,
+        target: ChangeTarget = .usualTenant
+    ) throws {
         self.arguments = arguments
         self.console = console
         self.isReadOnly = isReadOnly
         self.sendsIdempotencyKeys = sendsIdempotencyKeys
+        self.target = Mutex(target)
         self.contexts = try ContextFile(environment: console.environment)
         let formats = Output.Format.allCases.map { ($0.rawValue, $0) }
         self.output = Output(
             format: try arguments.choice("output", of: formats) ?? .table,
             fields: arguments.value("fields")?.split(separator: ",").map(String.init),
-            isQuiet: arguments.isSet("quiet"), hasHeaders: !arguments.isSet("no-headers"), console: console)
+            isQuiet: arguments.isSet("quiet"), hasHeaders: !arguments.isSet("no-headers"), isOfChange: !isReadOnly,
+            console: console)
     }
 
     // Settings
@@ -147,12 +153,17 @@ final class Session: Sendable {
         !output.isQuiet && (!output.format.isForPrograms || console.messagesAreForTerminal)
     }
 
-    /// Advice on a secret that was printed on a standard output that failed.
-    func sayIfOutputFailed(_ advice: String) {
+    /// To be called when a new secret was printed. If standard output has failed, says `advice` on the lost secret, and
+    /// throws.
+    func checkThatSecretWasPrinted(ifLost advice: String) throws(OutputFailed) {
         if console.outputErrorCode() != nil, !isValidatingOnly { console.say(advice) }
+        try console.checkOutput()
     }
 
     // Changes
+
+    /// To be called before the first question and the first call, if only the request says what the command changes.
+    func setTarget(_ target: ChangeTarget) { self.target.withLock { $0 = target } }
 
     /// Names the server, once, before a change or a question. Asks for a confirmation if it is a production server.
     private func announceChange() throws(CommandError) {
@@ -164,7 +175,7 @@ final class Session: Sendable {
         // A program that reads JSON from standard error finds the server in a failure's JSON.
         if saysWhatItDoes {
             let trial = isValidatingOnly ? "dry run: this would be done, and nothing is changed, " : ""
-            console.say(trial + destination.description)
+            console.say(trial + destination.description(of: target.withLock { $0 }))
         }
         isAnnounced.withLock { $0 = true }
     }
@@ -194,13 +205,14 @@ final class Session: Sendable {
     /// Confirms a change that cannot be undone: the name has to be typed, or given with --confirm.
     func confirm(_ consequence: String, byName name: String) throws(CommandError) {
         try announceChange()
-        if isValidatingOnly { return }
+        // A trial tells of a wrong name, as the change would.
         if let given = arguments.value("confirm") {
             guard given == name else {
                 throw CommandError("--confirm says \"\(given)\", not \"\(name)\"", exitCode: .declined)
             }
             return
         }
+        if isValidatingOnly { return }
         guard let answer = console.ask("\(consequence)\nType \(name) to go on: ", false) else {
             let value = name.contains(" ") ? "\"\(name)\"" : name
             throw .usage(

@@ -12,10 +12,7 @@ final class UnknownFields: Sendable {
     func note(_ path: String, known: [String]) {
         found.withLock { problem in
             if problem != nil { return }
-            problem = CommandError(
-                "there is no field \(path)",
-                hint: nearest(to: path, in: known).map { "did you mean \($0)?" }
-                    ?? "fields: \(known.joined(separator: ", "))")
+            problem = CommandError("there is no field \(path)", hint: Output.hint(path, known: known))
         }
     }
 }

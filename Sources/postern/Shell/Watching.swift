@@ -11,6 +11,10 @@ protocol NumberedRecord: Record {
 extension Denial: NumberedRecord {}
 extension AuditEvent: NumberedRecord {}
 
+/// Names the record behind which a watch begins. -1 is the server's word for the beginning of the log.
+let watchAfterFlag = Flag(
+    "after", "SEQUENCE", "start after this one instead of now; -1: before the first one kept")
+
 extension Session {
     /// Prints one of the records that come over time. Throws if standard output takes no more.
     func printNext(_ record: some Record) throws {

@@ -158,6 +158,27 @@ import Tokens
         }
     }
 
+    /// Thousands of batches of a client that is gone may wait one behind the other.
+    @Test func `A cancelled write about many users takes no further turn, and gives back those it has`() async throws {
+        try await withDirectory { directory, _ in
+            let (ada, bob) = (UserKey("acme", "ada"), UserKey("acme", "bob"))
+            let (first, second) = (directory.session(ada), directory.session(bob))
+            await first.takeTurn()
+            await second.takeTurn()
+            let order = Notes()
+            let batch = Task { try await directory.changing([ada, bob]) { order.add("written") } }
+            try await Self.untilOneWaits(for: first)
+            batch.cancel()
+            await first.passTurn()
+            // Bob's turn is not free, and need not be.
+            await #expect(throws: CancellationError.self) { try await batch.value }
+            try await first.write { _ in order.add("after") }
+            #expect(order.entries == ["after"])
+            #expect(await second.waitingCount == 0)
+            await second.passTurn()
+        }
+    }
+
     /// No two writes wait for each other's turns.
     @Test(.timeLimit(.minutes(2)))
     func `Writes about the same users in another order do not lock each other out`() async throws {

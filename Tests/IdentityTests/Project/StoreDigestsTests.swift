@@ -78,7 +78,7 @@ import Testing
         let pool = WorkerPool(name: "digests", workers: 1, queueMax: 8, queueMaxPerTenant: 8)
         let (isBusy, goesOn) = (Gate(), Gate())
         let busy = Task {
-            try await pool.run(deadline: .distantFuture) {
+            try await pool.run(tenant: .empty, deadline: .distantFuture) {
                 isBusy.open()
                 try blockUntil("the worker may go on") { goesOn.isOpen }
             }

@@ -99,6 +99,20 @@ import Wire
         try await expectImport(Self.bcrypt(cost), .bcrypt(BcryptSpec()), areTaken)
     }
 
+    /// (function, bytes of the key, rounds). A key that is longer than the function's digest needs every round twice.
+    @Test(
+        arguments: [
+            (.sha256, 32, 625_000, true), (.sha256, 32, 625_001, false), (.sha1, 20, 625_000, true),
+            (.sha1, 20, 625_001, false), (.sha1, 32, 312_500, true), (.sha1, 32, 312_501, false),
+            (.sha512, 64, 500_000, true), (.sha512, 64, 500_001, false),
+        ] as [(PasswordHashFunction, Int, Int32, Bool)])
+    func imports(
+        ofPBKDF2 function: PasswordHashFunction, keyByteCount: Int, rounds: Int32, areTaken: Bool
+    ) async throws {
+        let hash = Secret([UInt8](repeating: 1, count: keyByteCount))
+        try await expectImport(hash, .pbkdf2(Pbkdf2Spec(function: function, rounds: rounds)), areTaken)
+    }
+
     private func expectImport(_ hash: Secret, _ spec: PasswordHashSpec.Algorithm, _ isTaken: Bool) async throws {
         try await withServer { server in
             let client = try server.connect()

@@ -14,7 +14,7 @@ import Transport
     private static let usersPerBatch = 60
 
     /// Keeps the store's writer from going on until `open` is called.
-    private struct HeldWriter {
+    struct HeldWriter {
         private let entered = Base.Semaphore()
         private let opened = Base.Semaphore()
 

@@ -94,7 +94,7 @@ import Wire
                 let part = Self.part(stream, declared: 60_000, half)
                 #expect(fed.take([RawHTTP2.request(stream), part] + small + [last]) == 0)
             }
-            #expect(fed.session.streams.count == 1 && fed.session.largeWaiting.all.count <= 1)
+            #expect(fed.session.streams.count == 1 && fed.session.largeWaiting.sum { _ in 1 } <= 1)
             #expect(fed.session.waiting.isEmpty)
         }
     }
@@ -110,7 +110,7 @@ import Wire
                 #expect(
                     fed.take([RawHTTP2.request(stream), RawHTTP2.message(stream), reset], mayBegin: false) == 0)
             }
-            #expect(fed.session.streams.isEmpty && fed.session.waiting.all.isEmpty)
+            #expect(fed.session.streams.isEmpty && fed.session.waiting.isEmpty)
             #expect(fed.take([RawHTTP2.request(4_001), RawHTTP2.message(4_001)]) == 1)
         }
     }
@@ -163,7 +163,7 @@ import Wire
             fed.session.releaseIdleMemory()
             #expect(fed.session.spareStreams.isEmpty && fed.session.heldByteCount == 0)
             #expect(fed.session.headersByteCount == 0)
-            #expect(fed.session.notices.elements.capacity + fed.session.waiting.elements.capacity == 0)
+            #expect(fed.session.notices.capacity + fed.session.waiting.capacity == 0)
         }
     }
 

@@ -109,6 +109,23 @@ import Wire
         }
     }
 
+    @Test func `A refused code may have been used before, and the message says so`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let user = try client.appUser()
+            let code = user.code(server)
+            _ = try client.finish(try client.pending(user), user, code)
+            let again = failure { _ = try client.finish(try client.pending(user), user, code) }
+            #expect(again.reason == "INVALID_CODE" && again.message.contains("was used before (also for enrolling)"))
+            _ = try client.finish(try client.pending(user), "", .recoveryCode(user.recoveryCodes[0]))
+            let used = failure {
+                _ = try client.finish(try client.pending(user), "", .recoveryCode(user.recoveryCodes[0]))
+            }
+            #expect(used.reason == "INVALID_CODE" && used.message.contains("was used before"))
+        }
+    }
+
     @Test func `A user with a phone signs in with the code that is sent to it`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

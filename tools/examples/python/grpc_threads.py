@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Many threads that share one client and one verifier: `grpc_threads.py 127.0.0.1:7400 KEY-FILE`.
 
-Needs the package in tools/python. Each thread makes a user, whose token is verified here without a call. Then the
+Needs the package in tools/python, and a key of the role tenant-admin. The users are of the key's tenant, or of the
+default pool if the key is for all tenants, and so are the tokens that the verifier accepts. Each thread makes a user, whose token is verified here without a call. Then the
 user's tokens are revoked, and the verifier refuses the token as soon as it hears of the revocation.
 """
 import sys

@@ -12,9 +12,9 @@ Everything may be used from any thread.
 """
 from .client import TLS, Client
 from .errors import PosternError
-from .jwt import DecodedToken, KeySet, OfflineVerifier
+from .jwt import ANY_TENANT, DecodedToken, KeySet, OfflineVerifier
 from .revocations import Revocation, RevocationFeed
-from .verifier import ANY_TENANT, TokenVerifier
+from .verifier import TokenVerifier
 
 __all__ = [
     "ANY_TENANT", "Client", "DecodedToken", "KeySet", "OfflineVerifier", "PosternError", "Revocation", "RevocationFeed",

@@ -19,13 +19,16 @@ _FILES = (
     "accounts", "audit", "email_configs", "hooks", "outbox", "project", "providers", "sessions", "sms", "tenants", "tokens",
     "users")
 _MESSAGE_BYTES_MAX = 16 << 20
+_METADATA_VALUE = re.compile(r"[ -~]+\Z")
 
 # While calls are in flight, a silent connection is asked whether it is alive; the server allows a hundred PINGs a second.
-# gRPC would stop after two PINGs without data, and after an outage it would wait up to two minutes to connect again.
+# gRPC would stop after two PINGs without data, and after an outage it would wait up to two minutes to connect again, or
+# 20 seconds for an attempt to connect whose packets were lost.
 _CHANNEL_OPTIONS: Sequence[Tuple[str, Any]] = (
     ("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX), ("grpc.enable_retries", 0),
     ("grpc.keepalive_time_ms", 10_000), ("grpc.keepalive_timeout_ms", 15_000),
-    ("grpc.http2.max_pings_without_data", 0), ("grpc.max_reconnect_backoff_ms", 5_000))
+    ("grpc.http2.max_pings_without_data", 0), ("grpc.min_reconnect_backoff_ms", 5_000),
+    ("grpc.max_reconnect_backoff_ms", 5_000))
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,11 @@ class Client:
         reads_own_writes: bool = True
     ) -> None:
         """`authorization`, instead of a key, returns the value of that metadata for each call, such as `Bearer <JWT>`.
-        `timeout`: the seconds for a call that names none. `reads_own_writes`: whether positions are sent."""
+        White space around either is left out, because a file's last line often ends with a line feed. Raises ValueError
+        for a key that cannot be one. `timeout`: the seconds for a call that names none. `reads_own_writes`: whether
+        positions are sent."""
+        if api_key is not None:
+            api_key = _metadata_value("api_key", api_key)
         self._reads_own_writes, self._journal = reads_own_writes, JournalMemory()
         self._authorization = authorization or (None if api_key is None else lambda: f"Bearer {api_key}")
         self.timeout = timeout
@@ -84,6 +91,10 @@ class Client:
             self.channel = grpc.secure_channel(address, tls._credentials(), options)
         else:
             self.channel = grpc.insecure_channel(address, options)
+        if channel is None:
+            # While no call waits, gRPC looks at an attempt to connect every five seconds only, and the attempt would time
+            # out before it is finished. For a channel that somebody watches, it looks all the time.
+            self.channel.subscribe(lambda _: None)
         self._services = {service.name: Service(self, service) for service in _services()}
 
     def close(self) -> None:
@@ -105,9 +116,9 @@ class Client:
     def _metadata(self, idempotency_key: Optional[str], metadata: Metadata) -> Metadata:
         result = list(metadata)
         if self._authorization is not None:
-            result.append(("authorization", self._authorization()))
+            result.append(("authorization", _metadata_value("authorization", self._authorization())))
         if idempotency_key is not None:
-            result.append(("idempotency-key", idempotency_key))
+            result.append(("idempotency-key", _metadata_value("idempotency_key", idempotency_key)))
         return result
 
     def _with_position(self, metadata: Metadata) -> Metadata:
@@ -158,7 +169,8 @@ class Service:
     iterator with `cancel()`. A client-streaming method takes an iterator of requests. A call raises `PosternError`.
 
     A call that is safe to send again, by its method or by an idempotency key, is sent up to four times: when the server is
-    not available, or when it says after which time to retry and that time ends before the timeout.
+    not available, or when it says after which time to retry and that time ends before the timeout. `tokens.refresh` without
+    an `attempt_id` gets one, because its repeat would otherwise end the session.
     """
 
     def __init__(self, client: Client, descriptor: Any) -> None:
@@ -176,6 +188,14 @@ class Service:
         # Found as an attribute from now on.
         setattr(self, name, call)
         return call
+
+
+def _metadata_value(name: str, value: object) -> str:
+    """Raises ValueError for what gRPC cannot send, without the value, which may be a secret."""
+    stripped = value.strip() if isinstance(value, str) else ""
+    if not _METADATA_VALUE.match(stripped):
+        raise ValueError(f"{name} is a text of printable ASCII characters")
+    return stripped
 
 
 def _python_name(method: str) -> str:

@@ -4,6 +4,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, Iterator, List, Optional, Tuple
 
+#: The statuses of the reasons that this package makes itself, as in reasons.proto.
+_STATUSES = {
+    "INVALID_ID_TOKEN": "UNAUTHENTICATED", "INVALID_SESSION_COOKIE": "UNAUTHENTICATED",
+    "PROJECT_DISABLED": "PERMISSION_DENIED", "STREAM_ENDED": "UNAVAILABLE", "TENANT_ID_MISMATCH": "INVALID_ARGUMENT",
+    "TENANT_NOT_FOUND": "NOT_FOUND", "TOKEN_EXPIRED": "UNAUTHENTICATED", "VERIFIER_STALE": "UNAVAILABLE",
+}
+
 _TYPE_PREFIX = "type.googleapis.com/google.rpc."
 
 
@@ -28,6 +35,11 @@ class PosternError(Exception):
 
     def __str__(self) -> str:
         return f"{self.status} {self.reason}: {self.message}"
+
+
+def refusal(reason: str, message: str, metadata: Optional[Dict[str, str]] = None) -> PosternError:
+    """An error that the package makes itself, with the status that the reason has everywhere."""
+    return PosternError(_STATUSES[reason], reason, message, metadata or {})
 
 
 def error_of(status: str, message: str, details: Optional[bytes]) -> PosternError:

@@ -9,14 +9,14 @@ import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from .errors import PosternError
+from .errors import PosternError, refusal
 
 TOKEN_BYTES_MAX = 8 * 1024
 #: A server makes no more.
@@ -25,7 +25,20 @@ _DEPTH_MAX = 64
 _BASE64URL = re.compile(rb"[A-Za-z0-9_-]*\Z")
 _SESSION_ID = re.compile(r"[0-9a-fA-F]{32}\Z")
 _ISSUED_AHEAD_SECONDS = 60
+_ALGORITHMS = ("RS256", "ES256", "EdDSA")
 MICROS = 1_000_000
+
+
+class AnyTenant:
+    """The type of `ANY_TENANT`."""
+
+    def __repr__(self) -> str:
+        return "postern.ANY_TENANT"
+
+
+#: For the `tenants` of a verifier. For a `TokenVerifier` these are the tenants in the credential's scope.
+ANY_TENANT = AnyTenant()
+Tenants = Union[str, AnyTenant]
 
 
 @dataclass(frozen=True)
@@ -78,38 +91,69 @@ class KeySet:
 
 
 class OfflineVerifier:
-    """Verifies signature, issuer, audience and times, but not revocations: see `TokenVerifier` for those.
+    """Verifies signature, issuer, audience, times and tenant, but not revocations: see `TokenVerifier` for those.
 
-        verifier = OfflineVerifier(KeySet(jwks), "https://auth.example.com", "my-project")
+        verifier = OfflineVerifier(KeySet(jwks), "https://auth.example.com", "my-project", tenants="acme")
         token = verifier.verify(id_token, now=time.time())
+
+    `tenants` is the tenant whose tokens are accepted; "" is the default pool. All tenants of a project share its keys,
+    issuer and audience, and a uid is unique within its tenant only: whoever passes `ANY_TENANT` looks at the token's
+    `tenant_id` beside its `uid`.
     """
 
-    def __init__(self, keys: KeySet, issuer: str, audience: str, refused_with: str = "INVALID_ID_TOKEN") -> None:
-        self.keys = keys
+    def __init__(
+        self, keys: KeySet, issuer: str, audience: str, tenants: Tenants, *, refused_with: str = "INVALID_ID_TOKEN"
+    ) -> None:
+        self.keys, self.tenants = keys, checked_tenants(tenants)
         self._issuer, self._audience, self._refused_with = issuer, audience, refused_with
 
     def verify(self, token: str, now: float) -> DecodedToken:
-        """Raises `PosternError` INVALID_ID_TOKEN (or what `refused_with` says), TOKEN_EXPIRED."""
+        """Raises `PosternError` INVALID_ID_TOKEN (or what `refused_with` says), TOKEN_EXPIRED, TENANT_ID_MISMATCH."""
         decoded = self._decoded(token)
         if decoded is None:
-            raise PosternError("INVALID_ARGUMENT", self._refused_with, "The token is not one of this project's.")
+            raise self.invalid(token)
         if now >= decoded.expires_at:
             raise expired("EXPIRED")
         if decoded.issued_at > now + _ISSUED_AHEAD_SECONDS:
-            raise PosternError("INVALID_ARGUMENT", self._refused_with, "The token is not one of this project's.")
+            raise self.invalid(token)
+        if isinstance(self.tenants, str) and decoded.tenant_id != self.tenants:
+            raise tenant_mismatch(decoded, _title(self.tenants))
         return decoded
 
-    def _decoded(self, token: str) -> Optional[DecodedToken]:
-        if not isinstance(token, str):
-            return None
+    def invalid(self, token: object) -> PosternError:
+        """The error for what is not a token of the project."""
+        message = "The token is not one of this project's."
+        if isinstance(token, str) and token[:7].lower() == "bearer ":
+            message += " Pass it without `Bearer `."
+        return refusal(self._refused_with, message)
+
+    def names_unknown_key(self, token: object, now: float) -> bool:
+        """Whether the token might be accepted if its key were known: all is right but the signature, which cannot be checked
+        without the key."""
+        raw = _raw(token)
+        if raw is None or self.keys._entry_of(raw) is not None:
+            return False
+        head, _, rest = raw.partition(b".")
+        body, _, signature = rest.rpartition(b".")
+        header, payload = _decode(head), _decode(body)
+        if header is None or payload is None or _decode(signature) is None:
+            return False
         try:
-            raw = token.encode("ascii")
-        except UnicodeEncodeError:
-            return None
-        if len(raw) > TOKEN_BYTES_MAX:
-            return None
-        entry = self.keys._entry_of(raw)
-        if entry is None:
+            members = _parsed(header)
+        except ValueError:
+            return False
+        if not isinstance(members, dict):
+            return False
+        algorithm, key_id = members.get("alg"), members.get("kid")
+        if algorithm not in _ALGORITHMS or not isinstance(key_id, str) or key_id in self.keys.key_ids:
+            return False
+        decoded = self._claims(payload, key_id) if head + b"." == _prefix(algorithm, key_id) else None
+        return decoded is not None and decoded.issued_at - _ISSUED_AHEAD_SECONDS <= now < decoded.expires_at
+
+    def _decoded(self, token: str) -> Optional[DecodedToken]:
+        raw = _raw(token)
+        entry = None if raw is None else self.keys._entry_of(raw)
+        if raw is None or entry is None:
             return None
         prefix, key_id, algorithm, key = entry
         signed, _, signature = raw.rpartition(b".")
@@ -143,9 +187,41 @@ class OfflineVerifier:
             uid, tenant, session.lower(), provider, auth_time, issued_at, expires_at, generation, key_id, claims)
 
 
+def checked_tenants(tenants: object) -> Tenants:
+    """Raises TypeError for what is neither a tenant's id nor `ANY_TENANT`, such as None or a list."""
+    if isinstance(tenants, (str, AnyTenant)):
+        return tenants
+    raise TypeError('tenants is the id of a tenant ("" is the default pool), or postern.ANY_TENANT')
+
+
 def expired(cause: str) -> PosternError:
-    return PosternError(
-        "UNAUTHENTICATED", "TOKEN_EXPIRED", "The token is no longer valid; sign in again.", {"cause": cause})
+    return refusal("TOKEN_EXPIRED", "The token is no longer valid; sign in again.", {"cause": cause})
+
+
+def tenant_mismatch(token: DecodedToken, accepted: str) -> PosternError:
+    """The token is genuine, so its tenant may be told. `accepted`: the words for the tenant of the verifier."""
+    return refusal(
+        "TENANT_ID_MISMATCH", f"The token is of {_title(token.tenant_id)}; this verifier is for {accepted}.",
+        {"tenant": token.tenant_id})
+
+
+def _title(tenant_id: str) -> str:
+    return f'tenant "{tenant_id}"' if tenant_id else "the default pool"
+
+
+def _raw(token: object) -> Optional[bytes]:
+    """The token's bytes. None: it is too long, or not even ASCII text."""
+    try:
+        raw = token.encode("ascii") if isinstance(token, str) else None
+    except UnicodeEncodeError:
+        return None
+    return None if raw is None or len(raw) > TOKEN_BYTES_MAX else raw
+
+
+def _prefix(algorithm: str, key_id: str) -> bytes:
+    """What every token of the key begins with."""
+    header = json.dumps({"alg": algorithm, "kid": key_id, "typ": "JWT"}, separators=(",", ":"), ensure_ascii=False)
+    return urlsafe_b64encode(header.encode()).rstrip(b"=") + b"."
 
 
 def _entry(jwk: Any) -> Optional[Tuple[bytes, str, str, Any]]:
@@ -158,8 +234,7 @@ def _entry(jwk: Any) -> Optional[Tuple[bytes, str, str, Any]]:
     key_id = jwk.get("kid")
     if key_id is None or jwk.get("alg") != algorithm:
         return None
-    header = json.dumps({"alg": algorithm, "kid": key_id, "typ": "JWT"}, separators=(",", ":"), ensure_ascii=False)
-    return urlsafe_b64encode(header.encode()).rstrip(b"=") + b".", key_id, algorithm, key
+    return _prefix(algorithm, key_id), key_id, algorithm, key
 
 
 def _key(jwk: Dict[str, str]) -> Tuple[str, Any]:

@@ -32,7 +32,7 @@ class RevocationState:
     """The revocations of a feed. They are forgotten a whole generation at a time, after `retention` seconds at least."""
 
     def __init__(self, retention: float, now: float, only_tenant_id: Optional[str] = None) -> None:
-        self._retention, self._only_tenant_id = retention, only_tenant_id
+        self._retention, self.only_tenant_id = retention, only_tenant_id
         self._begun_at = now
         self._current: Tuple[Dict[Tuple[str, str], int], Set[str]] = ({}, set())
         self._previous: Tuple[Dict[Tuple[str, str], int], Set[str]] = ({}, set())
@@ -64,7 +64,7 @@ class RevocationState:
         """Why the token is refused; None if the feed has no reason to."""
         if token.key_id in self._revoked_keys:
             return KEY_REVOKED
-        if self._only_tenant_id is not None and token.tenant_id != self._only_tenant_id:
+        if self.only_tenant_id is not None and token.tenant_id != self.only_tenant_id:
             return OTHER_TENANT
         if token.tenant_id in self._deleted:
             return IS_DELETED
@@ -169,6 +169,12 @@ class RevocationFeed:
     def cursor(self) -> str:
         with self._lock:
             return self._cursor
+
+    @property
+    def only_tenant_id(self) -> Optional[str]:
+        """The only tenant that the newest complete snapshot is about; None if it is about every tenant."""
+        with self._lock:
+            return self._state.only_tenant_id
 
     @property
     def is_complete(self) -> bool:

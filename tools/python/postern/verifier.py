@@ -5,25 +5,25 @@ import logging
 import random
 import threading
 import time
-from typing import Callable, Iterator, Optional, Protocol, Tuple, Union
+from typing import Callable, Iterator, Optional, Protocol, Tuple
 
 from . import revocations
-from .errors import PosternError
-from .jwt import MICROS, DecodedToken, KeySet, OfflineVerifier, expired
+from .errors import PosternError, refusal
+from .jwt import (
+    MICROS, DecodedToken, KeySet, OfflineVerifier, Tenants, checked_tenants, expired, tenant_mismatch)
 from .revocations import FeedPauses, Revocation, RevocationFeed
-
-#: For `TokenVerifier(tenants=…)`: every tenant in the credential's scope.
-ANY_TENANT = object()
 
 _log = logging.getLogger("postern")
 
 ID_TOKEN, SESSION_COOKIE = "id_token", "session_cookie"
 REFUSE, ACCEPT, ASK_SERVER = "refuse", "accept", "ask_server"
 
-#: How long a thread waits for the keys that another one fetches: longer than a node of a cluster asks the others. Forged
-#: tokens must not hold up all threads of a service while the server does not answer.
+#: How long threads wait for a fetch of the keys: longer than a node of a cluster asks the others. Forged tokens must not
+#: hold up all threads of a service while the server does not answer.
 _FETCH_WAIT_MAX = 3.0
 
+#: The statuses of a feed that the server is away for, or that nobody wants any more.
+_ABSENCES = ("UNAVAILABLE", "CANCELLED", "DEADLINE_EXCEEDED")
 #: The statuses of a feed that nobody gets later without doing something, such as another credential.
 _REFUSALS = ("UNAUTHENTICATED", "PERMISSION_DENIED", "NOT_FOUND", "FAILED_PRECONDITION", "INVALID_ARGUMENT", "UNIMPLEMENTED")
 
@@ -56,6 +56,9 @@ class TokenVerifier:
         with postern.TokenVerifier(client, tenants="acme") as verifier:
             token = verifier.verify(bearer_token)
 
+    `tenants` is the id of the tenant whose tokens are accepted, or `ANY_TENANT`. Without it, this is the credential's
+    tenant if the credential is bound to one, and else the default pool.
+
     The credential needs the role `verifier` and nothing more. One verifier serves a process; any thread may use it. Times
     are the server's, continued by a local clock that also counts sleep, so a wrong wall clock here changes nothing.
 
@@ -64,7 +67,7 @@ class TokenVerifier:
     """
 
     def __init__(
-        self, source: Source, tenants: Union[str, object] = "", token_kind: str = ID_TOKEN, when_stale: str = REFUSE,
+        self, source: Source, tenants: Tenants = "", token_kind: str = ID_TOKEN, when_stale: str = REFUSE,
         stale_after: float = 30.0, heartbeat: int = 10, key_refresh_interval: float = 300.0,
         key_refresh_floor: float = 10.0
     ) -> None:
@@ -72,27 +75,29 @@ class TokenVerifier:
         if when_stale not in (REFUSE, ACCEPT, ASK_SERVER) or token_kind not in (ID_TOKEN, SESSION_COOKIE):
             raise ValueError("when_stale is refuse, accept or ask_server; token_kind is id_token or session_cookie")
         self._source, self._kind, self._when_stale, self._stale_after = source, token_kind, when_stale, stale_after
-        self._any_tenant = tenants is ANY_TENANT
-        self._tenant_id = tenants if isinstance(tenants, str) else ""
+        self._tenants = checked_tenants(tenants)
         self._heartbeat = min(300, max(1, heartbeat))
         self._interval, self._floor = key_refresh_interval, key_refresh_floor
         is_cookie = token_kind == SESSION_COOKIE
-        self._refused_with = "INVALID_SESSION_COOKIE" if is_cookie else "INVALID_ID_TOKEN"
         issuer, audience = source.issuer_and_audience()
         self._tokens = OfflineVerifier(
             KeySet(source.published_keys(token_kind)), f"{issuer}/session-cookie" if is_cookie else issuer, audience,
-            self._refused_with)
+            self._tenants, refused_with="INVALID_SESSION_COOKIE" if is_cookie else "INVALID_ID_TOKEN")
         self._keys_lock = threading.Lock()
         # How many fetches of the keys have begun, and the number of the one whose keys are used.
         self._begun_fetches = self._used_fetch = 0
         self._fetched_at = boot_time()
-        # Set when the fetch ends for which an unknown key was the reason. None: no such fetch is under way.
+        # Set to wake the thread that fetches the keys.
+        self._fetch_wanted = threading.Event()
+        # Set when the fetch ends for which an unknown key was the reason, and the time until which threads wait for that.
+        # None: no such fetch is under way.
         self._fetching: Optional[threading.Event] = None
+        self._fetching_until = 0.0
         retention = (14 * 24 + 1) * 3600.0 if is_cookie else 2 * 3600.0
         self._feed = RevocationFeed(retention, boot_time())
         self._stopped = threading.Event()
         self._stream: Optional[Feed] = None
-        # The refusal with which the newest stream ended. None: a message came since, or the server is away.
+        # The error with which the newest stream ended, if it says why. None: a message came since, or the server is away.
         self._feed_refusal: Optional[PosternError] = None
         # When the feed was opened, or a message came.
         self._moved_at = boot_time()
@@ -112,6 +117,7 @@ class TokenVerifier:
     def close(self) -> None:
         """Stops following the feed; the verifier goes stale."""
         self._stopped.set()
+        self._fetch_wanted.set()
         if self._stream is not None:
             self._stream.cancel()
 
@@ -129,12 +135,12 @@ class TokenVerifier:
         return heard[0] if heard else 0.0
 
     def verify(self, token: str) -> DecodedToken:
-        """The token's contents. For a token of an unknown key, the keys are fetched first, every 10 s at most; threads
-        that come with such tokens meanwhile wait for the same fetch, 3 s at most.
+        """The token's contents. If the token is of an unknown key and all but its signature is right, the keys are fetched
+        first, 10 s after the end of the last such fetch at the earliest. Threads wait for it, 3 s at most.
 
         Raises `PosternError`: INVALID_ID_TOKEN or INVALID_SESSION_COOKIE, TOKEN_EXPIRED (metadata `cause` EXPIRED or
-        REVOKED), TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE (metadata `cause`: the reason why the
-        server refuses the feed, if it does).
+        REVOKED), TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE (metadata `cause`: the reason for
+        which the server does not give the feed, if it told one).
         """
         if isinstance(token, str):
             self._learn_key(token)
@@ -142,7 +148,7 @@ class TokenVerifier:
         if not is_stale or self._when_stale == ACCEPT:
             return decoded
         if self._when_stale == ASK_SERVER:
-            self._source.verify_token(token, self._kind, self._tenant_id, self._any_tenant)
+            self._source.verify_token(token, self._kind, *self._asked_tenants())
             return decoded
         raise self._stale()
 
@@ -161,58 +167,52 @@ class TokenVerifier:
             raise self._stale()
         staleness, now = heard
         decoded = self._tokens.verify(token, now)
-        if not self._any_tenant and decoded.tenant_id != self._tenant_id:
-            raise _tenant_mismatch()
-        refusal = self._feed.refusal(decoded)
-        if refusal == revocations.REVOKED:
+        cause = self._feed.refusal(decoded)
+        if cause == revocations.REVOKED:
             raise expired("REVOKED")
-        if refusal == revocations.KEY_REVOKED:
-            raise PosternError("INVALID_ARGUMENT", self._refused_with, "The token is not one of this project's.")
-        if refusal == revocations.OTHER_TENANT:
-            raise _tenant_mismatch()
-        if refusal == revocations.IS_DISABLED:
-            raise PosternError("FAILED_PRECONDITION", "PROJECT_DISABLED", "Authentication is off for this tenant.")
-        if refusal == revocations.IS_DELETED:
-            raise PosternError("NOT_FOUND", "TENANT_NOT_FOUND", "The token's tenant was deleted.")
+        if cause == revocations.KEY_REVOKED:
+            raise self._tokens.invalid(token)
+        if cause == revocations.OTHER_TENANT:
+            raise tenant_mismatch(decoded, "the tenant of its own key")
+        if cause == revocations.IS_DISABLED:
+            raise refusal("PROJECT_DISABLED", "Authentication is switched off for this tenant (disable_auth).")
+        if cause == revocations.IS_DELETED:
+            raise refusal("TENANT_NOT_FOUND", "The token's tenant was deleted.")
         return decoded, staleness >= self._stale_after
 
     def _stale(self) -> PosternError:
-        refusal = self._feed_refusal
-        if refusal is not None:
-            # Waiting does not help.
-            return PosternError(
-                "UNAVAILABLE", "VERIFIER_STALE",
-                f"The server does not tell this verifier what was revoked: {refusal.message}",
-                {"cause": refusal.reason})
-        return PosternError(
-            "UNAVAILABLE", "VERIFIER_STALE",
+        refused = self._feed_refusal
+        if refused is not None:
+            # Waiting alone rarely helps.
+            return refusal(
+                "VERIFIER_STALE", f"The server does not tell this verifier what was revoked: {refused.message}",
+                {"cause": refused.reason})
+        return refusal(
+            "VERIFIER_STALE",
             "The server was not heard of for too long to know what was revoked; try again when it is back.")
 
     # Keys
 
     def _learn_key(self, token: str) -> None:
-        """Fetches the keys if this token's is unknown, at most once per floor, so that forged tokens cost the server
-        nothing. All who come during such a fetch wait for it, and for no other one."""
+        """Has the keys fetched if the token might be valid and its key is unknown, at most once per floor, so that forged
+        tokens cost the server nothing. All who come during such a fetch wait for it, and for no other one; nobody waits
+        any more once it has taken 3 s."""
         if self._tokens.keys.knows(token):
             return
-        mine = threading.Event()
-        with self._keys_lock:
-            others = self._fetching
-            if others is None:
-                # A fetch may have ended since the look above.
-                if self._tokens.keys.knows(token) or boot_time() - self._fetched_at < self._floor:
-                    return
-                self._fetched_at = boot_time()
-                self._fetching = mine
-        if others is not None:
-            others.wait(_FETCH_WAIT_MAX)
+        heard = self._feed.heard(boot_time())
+        if heard is None or not self._tokens.names_unknown_key(token, heard[1]):
             return
-        try:
-            self._refresh()
-        finally:
-            with self._keys_lock:
-                self._fetching = None
-            mine.set()
+        with self._keys_lock:
+            now = boot_time()
+            if self._fetching is None:
+                # A fetch may have ended since the look above.
+                if self._tokens.keys.knows(token) or now - self._fetched_at < self._floor or self._stopped.is_set():
+                    return
+                self._fetching, self._fetching_until = threading.Event(), now + _FETCH_WAIT_MAX
+                self._fetch_wanted.set()
+            fetching, left = self._fetching, self._fetching_until - now
+        if left > 0:
+            fetching.wait(left)
 
     def _refresh(self) -> None:
         """Fetches the keys. The present ones stay if that fails, for whatever reason, and if they are of a later fetch: a
@@ -231,15 +231,32 @@ class TokenVerifier:
                 self._used_fetch, self._tokens.keys = fetch, keys
 
     def _keep_keys_fresh(self) -> None:
-        while not self._stopped.wait(self._interval):
+        """Fetches the keys regularly, and when a token names an unknown one."""
+        while True:
+            self._fetch_wanted.wait(self._interval)
+            if self._stopped.is_set():
+                return
+            with self._keys_lock:
+                self._fetch_wanted.clear()
+                asked = self._fetching
             self._refresh()
+            if asked is None:
+                continue
+            with self._keys_lock:
+                # The floor counts from here: a server that answers slowly is not asked again at once.
+                self._fetched_at, self._fetching = boot_time(), None
+            asked.set()
 
     # The feed
+
+    def _asked_tenants(self) -> Tuple[str, bool]:
+        """The tenant that calls to the server name, and whether they are about any tenant."""
+        return (self._tenants, False) if isinstance(self._tenants, str) else ("", True)
 
     def _open(self) -> Iterator[object]:
         self._moved_at = boot_time()
         self._stream = self._source.watch_revocations(
-            self._tenant_id, self._any_tenant, self._feed.cursor, self._heartbeat, self._kind == SESSION_COOKIE)
+            *self._asked_tenants(), self._feed.cursor, self._heartbeat, self._kind == SESSION_COOKIE)
         if self._stopped.is_set():
             self._stream.cancel()
         return iter(self._stream)
@@ -251,7 +268,10 @@ class TokenVerifier:
             try:
                 self._take(next(messages))
             except StopIteration:
-                raise PosternError("UNAVAILABLE", "STREAM_ENDED", "The server ended the feed.") from None
+                raise refusal("STREAM_ENDED", "The server ended the feed.") from None
+        if self._tenants == "":
+            # The credential's tenant if it is bound to one. It stays, also if the credential gets another scope.
+            self._tenants = self._tokens.tenants = self._feed.only_tenant_id or ""
         return messages
 
     def _watch(self) -> None:
@@ -289,7 +309,7 @@ class TokenVerifier:
         pauses = FeedPauses()
         pauses.heard(boot_time())
         while not self._stopped.is_set():
-            refusal: Optional[PosternError] = None
+            refused: Optional[PosternError] = None
             try:
                 if messages is None:
                     messages = self._open()
@@ -298,17 +318,13 @@ class TokenVerifier:
                     self._take(message)
             except Exception as error:
                 self._note(error, "the feed of revocations was cut")
-                if isinstance(error, PosternError) and error.status in _REFUSALS:
-                    refusal = error
+                if isinstance(error, PosternError) and (
+                        error.status in _REFUSALS or error.reason and error.status not in _ABSENCES):
+                    refused = error
                 if self._stream is not None:
                     self._stream.cancel()
             messages = None
-            self._feed_refusal = refusal
+            self._feed_refusal = refused
             self._feed.stream_ended()
             longest = pauses.ended(boot_time())
             self._stopped.wait(random.uniform(longest / 2, longest))
-
-
-def _tenant_mismatch() -> PosternError:
-    return PosternError(
-        "PERMISSION_DENIED", "TENANT_ID_MISMATCH", "The token belongs to another tenant than this verifier is for.")

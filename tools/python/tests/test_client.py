@@ -103,6 +103,47 @@ class ClientTests(unittest.TestCase):
         self.assertIn("watch_events", dir(self.client.audit))
         self.assertIn("update", dir(self.client.hook_configs))
 
+    def test_a_key_may_come_from_a_file_with_a_line_feed(self):
+        self.server.script["Get"] = [self.ada]
+        address = f"127.0.0.1:{self.server.port}"
+        for options in ({"api_key": " pk_1\r\n"}, {"authorization": lambda: "Bearer pk_1\n"}):
+            with postern.Client(address, **options) as client:
+                client.users.get(uid="ada", idempotency_key="one\n")
+            metadata = self.server.calls[-1][1]
+            self.assertEqual((metadata["authorization"], metadata["idempotency-key"]), ("Bearer pk_1", "one"))
+        for key in ("", "\n", "pk_1\npk_2", "pk_é", b"pk_1"):
+            with self.assertRaises(ValueError) as caught:
+                postern.Client(address, api_key=key)
+            self.assertNotIn("pk", str(caught.exception).replace("api_key", ""))
+        with postern.Client(address, authorization=lambda: None) as client:
+            self.assertRaises(ValueError, client.users.get, uid="ada")
+        self.assertRaises(ValueError, self.client.users.get, uid="ada", idempotency_key="é")
+
+    def test_a_request_of_a_wrong_type_is_a_type_error(self):
+        for request in ({"uid": "x"}, "x", users_pb2.UsersListRequest()):
+            with self.assertRaisesRegex(TypeError, "^Get takes the fields of a UsersGetRequest, or one such message"):
+                self.client.users.get(request)
+        with self.assertRaisesRegex(TypeError, "does not take str as custom_claims_json: it is bytes"):
+            self.client.users.set_custom_claims(uid="x", custom_claims_json="{}")
+        with self.assertRaisesRegex(TypeError, "does not take int as uid: "):
+            self.client.users.get(tenant_id="acme", uid=7)
+        self.assertRaises(ValueError, self.client.users.get, nobody="x")
+        self.assertEqual(self.server.calls, [])
+
+    def test_an_error_of_the_requests_iterator_is_the_callers(self):
+        self.server.script["Import"] = [lambda requests, _: (b"" for _ in requests)]
+        for request in ({"users": []}, users_pb2.UsersGetRequest()):
+            with self.assertRaisesRegex(TypeError, "^Import takes the fields of a UsersImportRequest"):
+                list(self.client.users.import_([request]))
+
+        def rows():
+            yield users_pb2.UsersImportRequest()
+            raise KeyError("a row")
+        self.assertRaises(KeyError, list, self.client.users.import_(rows()))
+        for requests in (None, users_pb2.UsersImportRequest()):
+            with self.assertRaisesRegex(TypeError, "takes an iterator"):
+                self.client.users.import_(requests)
+
     def sent_position(self, index=-1):
         return self.server.calls[index][1].get("x-postern-position")
 
@@ -204,6 +245,24 @@ class ClientTests(unittest.TestCase):
         self.server.script["Get"] = [fails(grpc.StatusCode.NOT_FOUND, "USER_NOT_FOUND"), self.ada]
         self.assertRaises(postern.PosternError, self.client.users.get, uid="ada")
 
+    def test_a_refresh_that_is_sent_again_has_the_same_attempt(self):
+        away, done = fails(grpc.StatusCode.UNAVAILABLE), answers(tokens_pb2.TokensRefreshResponse(uid="ada"))
+
+        def attempts(*arguments, **fields):
+            self.server.calls.clear()
+            self.server.script["Refresh"] = [away, done]
+            self.assertEqual(self.client.tokens.refresh(*arguments, **fields).uid, "ada")
+            return [tokens_pb2.TokensRefreshRequest.FromString(call[2]).attempt_id for call in self.server.calls]
+
+        first = attempts(refresh_token="r")
+        self.assertEqual((len(first), len(set(first)), len(first[0])), (2, 1, 16))
+        request = tokens_pb2.TokensRefreshRequest(refresh_token="r")
+        second = attempts(request)
+        self.assertEqual((len(second), len(set(second)), len(second[0])), (2, 1, 16))
+        self.assertNotEqual(first[0], second[0])
+        self.assertEqual(request.attempt_id, b"")
+        self.assertEqual(attempts(refresh_token="r", attempt_id=b"7" * 16), [b"7" * 16] * 2)
+
     def test_a_change_that_may_have_been_made_outranks_a_later_refusal(self):
         unknown = fails(grpc.StatusCode.UNAVAILABLE, "STORE_UNAVAILABLE", 1_000_000)
         # As after a connection that was lost.
@@ -257,6 +316,7 @@ class ClientTests(unittest.TestCase):
         dead_after = options["grpc.keepalive_time_ms"] + options["grpc.keepalive_timeout_ms"]
         self.assertLess(dead_after, 30_000)
         self.assertLess(options["grpc.max_reconnect_backoff_ms"], 10_000)
+        self.assertLess(options["grpc.min_reconnect_backoff_ms"], 10_000)
 
     def test_after_an_outage_the_client_is_back_within_seconds(self):
         self.server.script["Get"] = [self.ada]

@@ -2,24 +2,28 @@
 import json
 import logging
 import random
+import re
 import threading
 import time
 import unittest
 from base64 import urlsafe_b64encode
+from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 import postern
-from postern import revocations
+from postern import errors, revocations
 from postern.jwt import KeySet, OfflineVerifier
 from postern.revocations import FeedClock, FeedPauses, Revocation, RevocationState
 from postern.verifier import TokenVerifier
 
 ISSUER, AUDIENCE, NOW = "https://issuer.test/test", "test", 1_800_000_000
 SESSION = "0123456789abcdef" * 2
+REASONS = Path(__file__).resolve().parents[3] / "proto" / "public" / "postern" / "v1" / "reasons.proto"
 
 
 def b64(raw):
@@ -78,24 +82,50 @@ def jwks(*signers):
 class TokenTests(unittest.TestCase):
     def setUp(self):
         self.signer = Signer("ES256")
-        self.verifier = OfflineVerifier(KeySet(jwks(self.signer)), ISSUER, AUDIENCE)
+        self.verifier = OfflineVerifier(KeySet(jwks(self.signer)), ISSUER, AUDIENCE, postern.ANY_TENANT)
 
     def refused(self, token, reason="INVALID_ID_TOKEN", now=NOW + 1):
         with self.assertRaises(postern.PosternError) as caught:
             self.verifier.verify(token, now)
-        self.assertEqual(caught.exception.reason, reason, token)
+        self.assertEqual((caught.exception.reason, caught.exception.status), (reason, errors._STATUSES[reason]), token)
         return caught.exception
 
     def test_each_algorithm_is_verified_and_a_changed_token_refused(self):
         for algorithm in ("RS256", "ES256", "EdDSA"):
             signer = Signer(algorithm)
-            self.verifier = OfflineVerifier(KeySet(jwks(signer)), ISSUER, AUDIENCE)
+            self.verifier = OfflineVerifier(KeySet(jwks(signer)), ISSUER, AUDIENCE, "acme")
             token = signer.token()
             decoded = self.verifier.verify(token, NOW + 1)
             self.assertEqual((decoded.uid, decoded.tenant_id, decoded.claims["plan"]), ("ada", "acme", "pro"))
             for place in range(0, len(token), 7):
                 changed = token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1:]
                 self.refused(changed)
+
+    def test_the_tenant_is_compared(self):
+        tokens = {tenant: self.signer.token(firebase={"sign_in_provider": "password", **claims})
+                  for tenant, claims in (("acme", {"tenant": "acme"}), ("other", {"tenant": "other"}), ("", {}))}
+        keys = KeySet(jwks(self.signer))
+        for own in tokens:
+            self.verifier = OfflineVerifier(keys, ISSUER, AUDIENCE, tenants=own)
+            for tenant, token in tokens.items():
+                if tenant == own:
+                    self.assertEqual(self.verifier.verify(token, NOW).tenant_id, tenant)
+                else:
+                    self.assertEqual(self.refused(token, "TENANT_ID_MISMATCH").metadata, {"tenant": tenant})
+        self.assertRaises(TypeError, OfflineVerifier, keys, ISSUER, AUDIENCE)
+        for tenants in (None, ["acme"], object()):
+            self.assertRaises(TypeError, OfflineVerifier, keys, ISSUER, AUDIENCE, tenants)
+
+    def test_a_token_with_its_scheme_is_refused_with_advice(self):
+        for scheme in ("Bearer ", "bearer "):
+            self.assertIn("without `Bearer `", self.refused(scheme + self.signer.token()).message)
+        self.assertNotIn("Bearer", self.refused("x").message)
+
+    @unittest.skipUnless(REASONS.is_file(), "not in a checkout")
+    def test_the_statuses_are_those_of_the_protocol(self):
+        told = re.findall(r"// Status: (\w+).*\n  (\w+) = ", REASONS.read_text())
+        for reason, status in errors._STATUSES.items():
+            self.assertIn((status, reason), told)
 
     def test_the_algorithm_is_the_keys_own(self):
         signer = self.signer
@@ -271,14 +301,17 @@ class FeedPausesTests(unittest.TestCase):
 class FakeSource:
     """A server whose feed sends its first message, and then the messages that the test gives it."""
 
-    def __init__(self, signer, time):
+    def __init__(self, signer, time, bound_to=None):
+        # The tenant that the credential is for; None: all tenants.
+        self.bound_to = bound_to
         self.signer, self.time, self.asked, self.fetched, self.opened = signer, time, [], 0, 0
         # What goes wrong in the application itself, as in a function `authorization`.
         self.trouble, self.is_silent = None, False
         self.messages = [self.message(snapshot_reason=1)]
 
     def message(self, told=(), **changes):
-        scope = SimpleNamespace(tenant_id="", WhichOneof=lambda _: "all")
+        kind = "all" if self.bound_to is None else "tenant_id"
+        scope = SimpleNamespace(tenant_id=self.bound_to or "", WhichOneof=lambda _: kind)
         fields = {"revocations": list(told), "cursor": "c", "time_micros": int(self.time * 1e6), "snapshot_reason": 0,
                   "continues": False, "scope": scope}
         return SimpleNamespace(**{**fields, **changes})
@@ -295,8 +328,9 @@ class FakeSource:
     def verify_token(self, token, *_):
         self.asked.append(token)
 
-    def watch_revocations(self, *_):
+    def watch_revocations(self, tenant_id, any_tenant, *_):
         self.opened += 1
+        self.watched = (tenant_id, any_tenant)
         if self.trouble:
             raise self.trouble
         if self.is_silent:
@@ -358,9 +392,46 @@ class VerifierTests(unittest.TestCase):
         other = {"sign_in_provider": "password", "tenant": "other"}
         with self.assertRaises(postern.PosternError) as caught:
             verifier.verify(self.signer.token(firebase=other))
-        self.assertEqual(caught.exception.reason, "TENANT_ID_MISMATCH")
+        self.assertEqual(
+            (caught.exception.reason, caught.exception.status), ("TENANT_ID_MISMATCH", "INVALID_ARGUMENT"))
+        self.assertEqual(caught.exception.message, 'The token is of tenant "other"; this verifier is for tenant "acme".')
+        self.assertEqual(caught.exception.metadata, {"tenant": "other"})
         anybodys, _ = self.verifier(tenants=postern.ANY_TENANT)
         self.assertEqual(anybodys.verify(self.signer.token(firebase=other)).tenant_id, "other")
+
+    def test_without_a_name_the_tenant_is_that_of_the_credential_or_the_default_pool(self):
+        for bound_to, accepted in ((None, ""), ("", ""), ("acme", "acme")):
+            source = FakeSource(self.signer, NOW, bound_to)
+            verifier = TokenVerifier(source)
+            self.addCleanup(verifier.close)
+            self.assertEqual(source.watched, ("", False))
+            for tenant in ("", "acme", "other"):
+                token = self.signer.token(firebase={"sign_in_provider": "password", **({"tenant": tenant} if tenant else {})})
+                if tenant == accepted:
+                    self.assertEqual(verifier.verify(token).tenant_id, tenant)
+                    continue
+                with self.assertRaises(postern.PosternError) as caught:
+                    verifier.verify(token)
+                self.assertEqual(caught.exception.reason, "TENANT_ID_MISMATCH")
+            # Later the tenant is named, so that a credential with another scope is refused.
+            source.messages = [source.message()]
+            self.becomes(lambda: source.opened > 1 and source.watched == (accepted, False))
+        for tenants in (None, ["acme"]):
+            self.assertRaises(TypeError, TokenVerifier, FakeSource(self.signer, NOW), tenants)
+
+    def test_a_tenant_that_is_off_or_gone_has_the_statuses_of_the_protocol(self):
+        for kind, reason, status in (
+                (revocations.TENANT_DISABLED, "PROJECT_DISABLED", "PERMISSION_DENIED"),
+                (revocations.TENANT_DELETED, "TENANT_NOT_FOUND", "NOT_FOUND")):
+            verifier, source = self.verifier()
+            source.messages = [source.message([Revocation(kind, "acme")])]
+
+            def is_refused():
+                try:
+                    verifier.verify_now(self.signer.token())
+                except postern.PosternError as error:
+                    return (error.reason, error.status) == (reason, status)
+            self.becomes(is_refused)
 
     def test_stale_refuses_accepts_or_asks(self):
         for policy in ("refuse", "accept", "ask_server"):
@@ -390,6 +461,8 @@ class VerifierTests(unittest.TestCase):
 
         source.trouble = postern.PosternError("UNAUTHENTICATED", "CALLER_UNAUTHENTICATED", "The key was revoked.")
         self.becomes(lambda: cause() == "CALLER_UNAUTHENTICATED")
+        source.trouble = postern.PosternError("RESOURCE_EXHAUSTED", "TOO_MANY_STREAMS", "Later.")
+        self.becomes(lambda: cause() == "TOO_MANY_STREAMS")
         source.trouble = postern.PosternError("UNAVAILABLE", "", "away")
         self.becomes(lambda: cause() is None)
 
@@ -452,6 +525,37 @@ class VerifierTests(unittest.TestCase):
         for _ in range(5):
             self.assertRaises(postern.PosternError, slow.verify, Signer("EdDSA", "k3").token())
         self.assertEqual(source.fetched, 1)
+
+    def test_what_cannot_be_a_good_token_causes_no_fetch(self):
+        verifier, source = self.verifier(key_refresh_floor=0.0)
+        other = Signer("EdDSA", "k2")
+        source.signer = other
+        foreign = [other.token(aud="another"), other.token(iss="https://other.example"), other.token(exp=NOW - 1),
+                   other.token(iat=NOW + 3600), other.token(header='{"kid":"k2","alg":"EdDSA","typ":"JWT"}')]
+        for token in ["", "x", "a.b.c", "Bearer " + other.token(), *foreign]:
+            with self.assertRaises(postern.PosternError) as caught:
+                verifier.verify(token)
+            self.assertEqual(caught.exception.reason, "INVALID_ID_TOKEN")
+        self.assertEqual(source.fetched, 1)
+        self.assertEqual(verifier.verify(other.token()).key_id, "k2")
+
+    def test_no_thread_waits_long_for_a_server_that_does_not_answer(self):
+        verifier, source = self.verifier(key_refresh_floor=0.0)
+        may_answer, fetch = threading.Event(), source.published_keys
+
+        def slow(kind):
+            may_answer.wait(20)
+            return fetch(kind)
+
+        source.published_keys = slow
+        with mock.patch("postern.verifier._FETCH_WAIT_MAX", 0.01):
+            for _ in range(3):
+                self.assertRaises(postern.PosternError, verifier.verify, Signer("EdDSA", "k2").token())
+                self.assertIsNotNone(verifier._fetching)
+        may_answer.set()
+        self.becomes(lambda: verifier._fetching is None)
+        # All of them asked for the same fetch.
+        self.assertEqual(source.fetched, 2)
 
     def test_threads_with_a_key_that_is_new_share_one_fetch_and_wait_for_it(self):
         verifier, source = self.verifier(key_refresh_floor=0.0)

@@ -1816,7 +1816,7 @@ const ProtobufCMessageDescriptor postern__v1__project_server_info_request__descr
   (ProtobufCMessageInit) postern__v1__project_server_info_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__project_server_info_response__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__v1__project_server_info_response__field_descriptors[8] =
 {
   {
     "version",
@@ -1902,9 +1902,22 @@ static const ProtobufCFieldDescriptor postern__v1__project_server_info_response_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "history_id",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectServerInfoResponse, history_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__project_server_info_response__field_indices_by_name[] = {
   4,   /* field[4] = frame_bytes_max */
+  7,   /* field[7] = history_id */
   3,   /* field[3] = issuer */
   2,   /* field[2] = project_id */
   1,   /* field[1] = protocol_version */
@@ -1915,7 +1928,7 @@ static const unsigned postern__v1__project_server_info_response__field_indices_b
 static const ProtobufCIntRange postern__v1__project_server_info_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__v1__project_server_info_response__descriptor =
 {
@@ -1925,7 +1938,7 @@ const ProtobufCMessageDescriptor postern__v1__project_server_info_response__desc
   "Postern__V1__ProjectServerInfoResponse",
   "postern.v1",
   sizeof(Postern__V1__ProjectServerInfoResponse),
-  7,
+  8,
   postern__v1__project_server_info_response__field_descriptors,
   postern__v1__project_server_info_response__field_indices_by_name,
   1,  postern__v1__project_server_info_response__number_ranges,

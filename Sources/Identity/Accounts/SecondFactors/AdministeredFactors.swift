@@ -70,10 +70,15 @@ extension SecondFactorEnrollments {
     public func endSessionsWithoutFactor(_ settings: TenantSettings, origin: Origin) async throws -> Int64 {
         // The change of the settings has the record under the request's key.
         let step = origin.inStep("end sessions without a factor")
-        let ended = try await resources.answeringRepeat(ofSeveralWrites: step, for: .removal) {
-            try await StoredCount(count: endEachWithoutFactor(settings, origin: origin))
+        do {
+            let ended = try await resources.answeringRepeat(ofSeveralWrites: step, for: .removal) {
+                try await StoredCount(count: endEachWithoutFactor(settings, origin: origin))
+            }
+            return ended.count
+        } catch let error as StoreError {
+            // The settings were changed before, and some of the sessions may have been ended.
+            throw error.afterEarlierWrites
         }
-        return ended.count
     }
 
     private func endEachWithoutFactor(_ settings: TenantSettings, origin: Origin) async throws -> Int64 {

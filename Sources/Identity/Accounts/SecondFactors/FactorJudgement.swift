@@ -86,10 +86,29 @@ struct FactorClaim: Sendable {
         }
     }
 
+    /// INVALID_CODE for a claim that was judged to be wrong. It does not say whether the code was used before: only the
+    /// factor's user can know that.
+    var refusal: Failure {
+        switch kind {
+        case .totp: .usedOrWrongTOTP
+        case .recoveryCode: .usedOrWrongRecoveryCode
+        case .phone: .invalidVerificationCode
+        }
+    }
+
     /// Whether judging the claim counts a try. The try of an SMS was counted before its code was judged.
     var countsTry: Bool {
         if case .phone = kind { false } else { true }
     }
+}
+
+extension Failure {
+    fileprivate static let usedOrWrongTOTP = Failure(
+        .invalidCode,
+        "The code is wrong, or was used before (also for enrolling): wait for the next one. Five wrong ones end the "
+            + "sign-in.")
+    fileprivate static let usedOrWrongRecoveryCode = Failure(
+        .invalidCode, "The recovery code is wrong, or was used before; five wrong ones end the sign-in.")
 }
 
 extension WriteTransaction {

@@ -211,7 +211,7 @@ extension WriteTransaction {
         begun.wrongTries += 1  // Proof: what was begun ends at triesMax.
         stored.enrollment = begun.wrongTries < FactorGuesses.triesMax ? begun : nil
         try put(Tables.secondFactors, key, stored)
-        return .failure(.invalidVerificationCode)
+        return .failure(Failure(.invalidCode, "The code is wrong; five wrong ones end the enrolment."))
     }
 
     /// Goes on with the session in which the factor was enrolled, which has shown it. All other sessions end: they

@@ -153,7 +153,7 @@ extension UserSession {
                 return try transaction.issuingUnlessRepeated(session: sessionID, origin, now: now) {
                     guard let proved = try transaction.judge(claim, of: &account, secrets: secrets, now: now) else {
                         try transaction.noteWrong(pending, id: id, budget, request, now: now)
-                        return .refused(.invalidVerificationCode)
+                        return .refused(claim.refusal)
                     }
                     try transaction.removePendingSignIn(id, pending, tenantID: tenantID)
                     return .tokens(

@@ -79,7 +79,9 @@ public struct RepeatedChanges: Sendable {
         let repeated = RepeatedSession(record)
         try repeated.requireAnswerable(now: resources.clock.now())
         let token = try tokenCheck.verify(idToken, at: repeated.madeAt)
-        guard token.tenantID == settings.tenantID else { throw Failure.tenantMismatch }
+        guard token.tenantID == settings.tenantID else {
+            throw Failure.tenantMismatch(tokenOf: token.tenantID, request: settings.tenantID)
+        }
         return token
     }
 }

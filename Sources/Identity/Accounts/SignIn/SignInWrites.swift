@@ -23,15 +23,6 @@ struct DecidedSignIn {
         return changed != current
     }
 
-    /// This sign-in of a user whom the tenant's hooks disable, as it is written. Where the user has a second factor to
-    /// show, the proof of the first one changes nothing: the account is disabled, and otherwise stays as it is.
-    func disabling(at step: SecondFactorStep.Decision) -> DecidedSignIn {
-        guard case .waits(.factor) = step, let current else { return self }
-        var onlyDisabled = HookAnswer()
-        onlyDisabled.isDisabled = true
-        return DecidedSignIn(key: key, current: current, effect: AccountEffect(current).changed(by: onlyDisabled))
-    }
-
     /// The address that becomes known by a sign-in without a second factor; nil where the user has one, because
     /// somebody who has only the password must not get a budget of guesses at it for each address (decision 0058).
     func newlyKnownAddress(_ device: Origin.Device) -> UInt64? {
@@ -131,6 +122,40 @@ extension WriteTransaction {
         if current.hasNoWayIn { try delete(Tables.anonymousUsers, signIn.key) }
         effect.account.user.lastSignInAtMicros = now.microseconds
         return try apply(effect, to: current, keeping: nil, origin: origin, now: now)
+    }
+
+    /// Writes a sign-in that is refused because the tenant's hooks disable the user. Nobody is signed in by it, so the
+    /// time of the last sign-in stays, and the event log says that a hook disabled the account.
+    ///
+    /// Where the user has a second factor to show, the proof of the first one changes nothing: the account is disabled,
+    /// and otherwise stays as it is. Elsewhere what was proved, and the hooks' other changes, take effect.
+    func disable(_ signIn: DecidedSignIn, at step: SecondFactorStep.Decision, origin: Origin, now: Timestamp) throws {
+        var effect = signIn.effect
+        guard let current = signIn.current else {
+            countsAsGrowth()
+            effect.account.user.lastSignInAtMicros = 0
+            _ = try insertUnderChosenUID(effect.account, origin: origin, now: now)
+            return try noteDisabledByHook(signIn.key, origin: origin, now: now)
+        }
+        if case .waits(.factor) = step {
+            var onlyDisabled = HookAnswer()
+            onlyDisabled.isDisabled = true
+            effect = AccountEffect(current).changed(by: onlyDisabled)
+        } else if current.hasNoWayIn {
+            try delete(Tables.anonymousUsers, signIn.key)
+        }
+        // What else the sign-in did, such as linking an identity, has an event of its own.
+        let changesMore = effect.kind != .signedIn
+        if !changesMore { (effect.kind, effect.detail) = (.userUpdated, AccountEffect.disabledByHook) }
+        _ = try apply(effect, to: current, keeping: nil, origin: origin, now: now)
+        if changesMore { try noteDisabledByHook(signIn.key, origin: origin, now: now) }
+    }
+
+    /// The event of a user whom a hook disabled together with another change, which has an event of its own.
+    func noteDisabledByHook(_ key: UserKey, origin: Origin, now: Timestamp) throws {
+        try appendEvent(
+            .userUpdated, tenantID: key.tenant, uid: key.uid, origin: origin, detail: AccountEffect.disabledByHook,
+            now: now)
     }
 
     func apply(

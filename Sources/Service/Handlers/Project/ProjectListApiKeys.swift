@@ -33,7 +33,7 @@ enum ProjectListApiKeys: PageMethod {
     /// Nil for a key that the caller does not see.
     private static func item(_ record: UnsafeRawBufferPointer, for caller: Caller) throws -> PagedRow? {
         guard let bytes = firstField(StoredApiKey.FieldNumber.apiKey, in: record),
-            try caller.mayManage(ApiKey(decoding: bytes))
+            try caller.mayManage(ApiKey(stored: bytes))
         else { return nil }
         return .item(bytes)
     }
@@ -41,7 +41,7 @@ enum ProjectListApiKeys: PageMethod {
     private static func reply(
         _ items: [UnsafeRawBufferPointer], _ token: Text, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProjectListApiKeysResponse> {
-        let keys = try items.map { try transaction.withLastUse(ApiKey(decoding: $0)) }
+        let keys = try items.map { try transaction.withLastUse(ApiKey(stored: $0)) }
         return .message(ProjectListApiKeysResponse(apiKeys: keys, nextPageToken: token))
     }
 }

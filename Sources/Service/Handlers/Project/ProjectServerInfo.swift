@@ -13,6 +13,7 @@ enum ProjectServerInfo: FastMethod {
             ProjectServerInfoResponse(
                 version: call.version, protocolVersion: 1, projectID: configuration.projectID,
                 issuer: configuration.issuer, frameBytesMax: Int64(call.limits.framePayloadMax),
-                streamsMax: Int32(call.limits.streamsMax), startedAtMicros: call.startedAt.microseconds))
+                streamsMax: Int32(call.limits.streamsMax), startedAtMicros: call.startedAt.microseconds,
+                historyID: Hex.encode(try transaction.historyID())))
     }
 }

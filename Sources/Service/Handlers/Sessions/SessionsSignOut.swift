@@ -27,7 +27,9 @@ enum SessionsSignOut: SlowMethod {
     private static func session(_ request: SessionsSignOutRequest, _ call: Call) throws -> (Text, [UInt8])? {
         guard request.idToken.isEmpty else {
             let token = try call.project.tokenCheck.verifyExpired(request.idToken)
-            guard token.tenantID == call.tenantID else { throw Failure.tenantMismatch }
+            guard token.tenantID == call.tenantID else {
+                throw Failure.tenantMismatch(tokenOf: token.tenantID, request: call.tenantID)
+            }
             return (token.uid, token.sessionID)
         }
         guard !request.refreshToken.isEmpty else {
@@ -38,7 +40,9 @@ enum SessionsSignOut: SlowMethod {
         }
         guard let session = try call.project.store.read({ try $0.get(Tables.sessions, SessionKey(token.sessionID)) })
         else { return nil }
-        guard session.tenantID == call.tenantID else { throw Failure.tenantMismatch }
+        guard session.tenantID == call.tenantID else {
+            throw Failure.tenantMismatch(tokenOf: session.tenantID, request: call.tenantID)
+        }
         return (session.uid, token.sessionID)
     }
 }

@@ -16,6 +16,8 @@ enum SessionsWatchAuthState: ServerStreamMethod {
         _ replies: ReplyStream<SessionsWatchAuthStateResponse>
     ) async throws {
         let (key, sessionID) = try session(of: request.idToken, call)
+        try call.service.sessionWatches.begin(key, sessionID)
+        defer { call.service.sessionWatches.end(key, sessionID) }
         let watch = call.watch([.user(key), .tenant(key.tenant)], on: replies.loop)
         defer { watch.end() }
         // The token was checked before the watch began. The first look sees the changes between the two.

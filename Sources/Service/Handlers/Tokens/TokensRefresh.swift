@@ -17,7 +17,9 @@ enum TokensRefresh: SlowMethod {
         }
         guard let session = try call.project.store.read({ try $0.get(Tables.sessions, SessionKey(token.sessionID)) })
         else { throw Failure.sessionGone(token.sessionID, settings: call.settings, now: call.now) }
-        guard session.tenantID == call.tenantID else { throw Failure.tenantMismatch }
+        guard session.tenantID == call.tenantID else {
+            throw Failure.tenantMismatch(tokenOf: session.tenantID, request: call.tenantID)
+        }
         let (signedIn, outcome) = try await call.userSession(session.uid).refresh(
             token, attemptID: request.attemptID, settings: call.settings, deadline: call.deadline)
         return TokensRefreshResponse(uid: signedIn.user.uid, tokens: signedIn.tokens, outcome: outcome)

@@ -13,6 +13,9 @@ enum UsersBatchDelete: SlowMethod {
             throw Failure.invalid(
                 .tooManyItems, field: "uids", "must have at most \(call.limits.administration.batchDeleteMax) items")
         }
+        // What a batch takes while it runs is counted nowhere.
+        let place = try await call.project.imports.places.take(call.settings.tenantID)
+        defer { place.leave() }
         return try await call.project.users.delete(
             request.uids, tenantID: call.tenantID, force: request.force, validateOnly: request.validateOnly,
             origin: call.origin)

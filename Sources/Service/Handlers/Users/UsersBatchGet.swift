@@ -4,8 +4,8 @@ import Messages
 import Rules
 import Store
 
-/// postern.v1.Users/BatchGet
-enum UsersBatchGet: FastMethod {
+/// postern.v1.Users/BatchGet: to look for 400 names takes as long as a page of a list.
+enum UsersBatchGet: PageMethod {
     static func handle(
         _ request: UsersBatchGetRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<UsersBatchGetResponse> {

@@ -34,7 +34,11 @@ enum UsersImport: BidirectionalMethod {
         let settings = try call.stillAdmitted()
         var present = if let begun { begun } else { try await begin(request, call) }
         present.importer.settings = settings
-        guard request.tenantID.isEmpty || request.tenantID == present.tenantID else { throw Failure.tenantMismatch }
+        guard request.tenantID.isEmpty || request.tenantID == present.tenantID else {
+            throw Failure(
+                .tenantIDMismatch,
+                "This batch names another tenant than the first one; leave tenant_id empty, or open another stream.")
+        }
         guard request.users.count <= call.limits.importBatchMax else {
             throw Failure.invalid(
                 .importBatchTooLarge, field: "users", "must hold at most \(call.limits.importBatchMax) users")

@@ -37,6 +37,8 @@ enum UsersUpdateMany: SlowMethod {
         let patch = try UserPatch(request, limits: limits)
         let page = try call.page(request)
         let countMax = request.pageSize == 0 ? limits.pageSizeDefault : Int(request.pageSize)
+        let place = try await call.project.imports.places.take(call.settings.tenantID)
+        defer { place.leave() }
         return try await call.project.users.update(
             query, by: patch, tenantID: call.tenantID, after: page.last, countMax: countMax,
             validateOnly: request.validateOnly, origin: call.origin, pageToken: page.token(behind:))

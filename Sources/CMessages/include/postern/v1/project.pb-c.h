@@ -383,10 +383,11 @@ struct  Postern__V1__ProjectServerInfoResponse
   int64_t frame_bytes_max;
   int32_t streams_max;
   int64_t started_at_micros;
+  ProtobufCBinaryData history_id;
 };
 #define POSTERN__V1__PROJECT_SERVER_INFO_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_server_info_response__descriptor) \
-    , {0,NULL}, 0, {0,NULL}, {0,NULL}, 0, 0, 0 }
+    , {0,NULL}, 0, {0,NULL}, {0,NULL}, 0, 0, 0, {0,NULL} }
 
 
 struct  Postern__V1__ProjectStatsRequest

@@ -1,0 +1,98 @@
+import Base
+import Glibc
+import TestSupport
+import Testing
+
+@testable import postern
+
+/// Commands that are cut short by a signal, or whose output nobody reads any more.
+@Suite struct InterruptionTests {
+    /// Runs `body` with the address of a server that takes connections and never answers.
+    private func withSilentServer(_ body: (String) async throws -> Void) async throws {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let port = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                bind(descriptor, generic, length)
+                listen(descriptor, 16)
+                getsockname(descriptor, generic, &length)
+            }
+            return UInt16(bigEndian: pointer.pointee.sin_port)
+        }
+        try await body("127.0.0.1:\(port)")
+    }
+
+    /// A command line for the silent server, with a key that it never looks at.
+    private func words(_ words: [String], _ address: String, in directory: String) -> [String] {
+        writeFile("\(directory)/key", [UInt8]("pk_a_b\n".utf8))
+        return words + ["--server", address, "--key-file", "\(directory)/key", "--timeout", "60s"]
+    }
+
+    @Test func `A rotation that is cancelled says that its answer is lost, and leaves no file`() async throws {
+        try await withTemporaryDirectory { directory in
+            try await withSilentServer { address in
+                let (file, test) = ("\(directory)/new.key", TestConsole())
+                let line = words(["apikey", "rotate", "k1", "--key-out", file], address, in: directory)
+                let console = test.console
+                let command = Task { await CommandLineTool.run(line, in: console) }
+                try await until { File.exists(file) }
+                command.cancel()
+                let code = await command.value
+                #expect(code == .interrupted && !File.exists(file), "\(test.said)")
+                #expect(test.said.contains("hint: a change may have been made all the same"), "\(test.said)")
+                #expect(test.said.contains("hint: do not rotate again"), "\(test.said)")
+            }
+        }
+    }
+
+    @Test(arguments: [["audit", "watch", "--after", "1"], ["user", "export", "users.ndjson"]])
+    func `A command that only reads ends without a word, and leaves no file`(command: [String]) async throws {
+        try await withTemporaryDirectory { directory in
+            try await withSilentServer { address in
+                let test = TestConsole()
+                let file = "\(directory)/users.ndjson"
+                let named = command.map { $0 == "users.ndjson" ? file : $0 }
+                let (line, console) = (words(named, address, in: directory), test.console)
+                let running = Task { await CommandLineTool.run(line, in: console) }
+                try await Task.sleep(for: .milliseconds(50))
+                running.cancel()
+                let code = await running.value
+                #expect(code == .interrupted && test.said.isEmpty && !File.exists(file), "\(test.said)")
+            }
+        }
+    }
+
+    @Test func `A signal ends the process after the command has told what it leaves`() async throws {
+        try await withTemporaryDirectory { directory in
+            try await withSilentServer { address in
+                let (file, said) = ("\(directory)/new.key", "\(directory)/said")
+                let line = words(["apikey", "rotate", "k1", "--key-out", file], address, in: directory)
+                let process = try ChildProcess(ChildProcess.built("postern"), line, output: said)
+                try await until { File.exists(file) }
+                // The file is made after the signals are listened to.
+                process.send(signal: SIGTERM)
+                let status = process.wait(seconds: 60)
+                let text = String(decoding: readFile(said) ?? [], as: UTF8.self)
+                // The status of a process that a signal ended, for a shell 143.
+                #expect(status == -1 && !File.exists(file), "\(text)")
+                #expect(text.contains("hint: do not rotate again"), "\(text)")
+            }
+        }
+    }
+
+    @Test func `A command whose reader has left goes on, and fails at its end`() throws {
+        try withTemporaryDirectory { directory in
+            // The reader has left before the program writes.
+            let script = "{ sleep 0.3; \"$0\" help reference; echo \"status $?\" >&2; } | true; wait"
+            let said = "\(directory)/said"
+            let process = try ChildProcess(
+                "bash", ["-c", script, ChildProcess.built("postern")], output: said)
+            _ = process.wait(seconds: 60)
+            #expect(readFile(said) == [UInt8]("status 1\n".utf8))
+        }
+    }
+}
