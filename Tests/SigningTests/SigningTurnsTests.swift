@@ -1,9 +1,11 @@
 import Base
 import Crypto
+import Messages
 import Reactor
 import Synchronization
 import TestSupport
 import Testing
+import Tokens
 
 @testable import Signing
 
