@@ -35,6 +35,8 @@ final class Call: @unchecked Sendable {
     let deadline: Instant
     /// How often the call may be sent while the server says each time that it did not process it.
     let sendingsMax: Int
+    /// Whether the channel repeats the call if its connection is lost.
+    let isRepeatable: Bool
     let answer: Answer
 
     var placement = Placement.new
@@ -53,7 +55,7 @@ final class Call: @unchecked Sendable {
 
     init(
         service: Text, method: Text, kind: StreamKind, request: (any Message)?, options: CallOptions,
-        deadline: Instant, sendingsMax: Int, answer: Answer
+        deadline: Instant, sendingsMax: Int, isRepeatable: Bool = false, answer: Answer
     ) {
         self.service = service
         self.method = method
@@ -62,6 +64,7 @@ final class Call: @unchecked Sendable {
         self.options = options
         self.deadline = deadline
         self.sendingsMax = sendingsMax
+        self.isRepeatable = isRepeatable
         self.answer = answer
     }
 }
@@ -117,4 +120,50 @@ extension Failure {
     static let channelClosed = Failure(.channelClosed, "The channel was shut down.")
     static let messageTooLarge = Failure(
         .messageTooLarge, "The message is above the frame size the server takes.")
+}
+
+/// The calls that are open on a connection, by stream. Knows whether, and since when, the connection has to prove soon
+/// that it lives.
+struct OpenCalls {
+    private var byStream: [UInt32: Call] = [:]
+    private var repeatableCount = 0
+    private var unrepeatableCount = 0
+    /// When the first of the repeatable calls was opened that are open now without a gap.
+    private var repeatableSince: Instant?
+
+    var isEmpty: Bool { byStream.isEmpty }
+    var count: Int { byStream.count }
+    var all: some Collection<Call> { byStream.values }
+
+    /// The time from which on the connection must be found dead early, so that unary calls are repeated on another one
+    /// before their callers give up. Nil: there is no such call, or also a call that cannot be repeated, for which the
+    /// end of a slow connection is worse than waiting.
+    var impatientSince: Instant? { unrepeatableCount == 0 ? repeatableSince : nil }
+
+    subscript(stream: UInt32) -> Call? { byStream[stream] }
+
+    mutating func insert(_ call: Call, _ stream: UInt32, now: Instant) {
+        byStream[stream] = call
+        guard call.kind == .unary else { return }
+        if !call.isRepeatable {
+            unrepeatableCount += 1
+        } else {
+            repeatableCount += 1
+            repeatableSince = repeatableSince ?? now
+        }
+    }
+
+    mutating func remove(_ stream: UInt32) -> Call? {
+        guard let call = byStream.removeValue(forKey: stream) else { return nil }
+        guard call.kind == .unary else { return call }
+        if !call.isRepeatable {
+            unrepeatableCount -= 1
+        } else {
+            repeatableCount -= 1
+            if repeatableCount == 0 { repeatableSince = nil }
+        }
+        return call
+    }
+
+    mutating func removeAll() { self = OpenCalls() }
 }

@@ -92,7 +92,7 @@ public final class Channel: Sendable {
             do throws(Failure) {
                 let payload = try await answer(
                     to: request, service, method, options: options, deadline: deadline,
-                    sendingsMax: retry.sendings(inAttempt: attempt))
+                    sendingsMax: retry.sendings(inAttempt: attempt), isRepeatable: isRepeatable)
                 retryBudget.withLock { $0.succeeded() }
                 return try decodeResponse(payload, limits: self.options.limits.messages)
             } catch {
@@ -147,13 +147,13 @@ public final class Channel: Sendable {
 
     private func answer(
         to request: any Message, _ service: String, _ method: String, options: CallOptions, deadline: Instant,
-        sendingsMax: Int
+        sendingsMax: Int, isRepeatable: Bool
     ) async throws(Failure) -> [UInt8] {
         if Task.isCancelled { throw .callCancelled }
         let promise = Promise<[UInt8]>()
         let call = Call(
             service: Text(service), method: Text(method), kind: .unary, request: request, options: options,
-            deadline: deadline, sendingsMax: sendingsMax, answer: .unary(promise))
+            deadline: deadline, sendingsMax: sendingsMax, isRepeatable: isRepeatable, answer: .unary(promise))
         guard mailbox.post(.start(call)) else { throw .channelClosed }
         do {
             return try await withTaskCancellationHandler {

@@ -69,8 +69,9 @@ public struct ChannelOptions: Sendable {
     /// The silence after which the channel sends a PING, while calls are in flight. Nil: never; TCP then finds a dead
     /// connection after a quarter of an hour.
     ///
-    /// While a unary call is in flight, this and `keepaliveTimeout` are cut to a third of `timeout`, or to a second if
-    /// that is longer. So a dead connection is found while there is time to repeat the call on another one.
+    /// While unary calls are in flight that may all be repeated, this and `keepaliveTimeout` are cut to a third of
+    /// `timeout`, or to a second if that is longer. So a dead connection is found while there is time to repeat the
+    /// calls on another one. A call that cannot be repeated gains nothing by an early end of a slow connection.
     public var keepalive: Duration? = .seconds(10)
     /// Sends these PINGs also while no call is in flight, so that a connection which died meanwhile is replaced before
     /// the next call needs it.
@@ -83,7 +84,8 @@ public struct ChannelOptions: Sendable {
     /// Creates the defaults.
     public init() {}
 
-    /// The longest silence of a server, and the longest wait for its answer to a PING, while a unary call is in flight.
+    /// The longest silence of a server, and the longest wait for its answer to a PING, while unary calls are in flight
+    /// that may all be repeated.
     var callPatience: Duration { max(.seconds(1), timeout / 3) }
 
     /// Above the server's limits: a page of users holds far more than any request, and the server is a known peer.

@@ -8,15 +8,16 @@ extension ClientConnection {
     /// The silence after which the connection is tried with a PING. Nil: it is not tried.
     var silenceMax: Duration? {
         guard let keepalive = options.keepalive, options.keepaliveWithoutCalls || !calls.isEmpty else { return nil }
-        return hasUnaryCalls ? min(keepalive, options.callPatience) : keepalive
+        return calls.impatientSince == nil ? keepalive : min(keepalive, options.callPatience)
     }
 
-    /// The longest wait for the answer to a PING.
-    var pingTimeout: Duration {
-        hasUnaryCalls ? min(options.keepaliveTimeout, options.callPatience) : options.keepaliveTimeout
+    /// The time until which the PING that was sent then must be answered. A call that began later gives the server time
+    /// from its own beginning on.
+    func pingDeadline(sent: Instant) -> Instant {
+        let usual = sent.advanced(by: options.keepaliveTimeout)
+        guard let since = calls.impatientSince else { return usual }
+        return min(usual, max(sent, since).advanced(by: options.callPatience))
     }
-
-    private var hasUnaryCalls: Bool { calls.values.contains { $0.kind == .unary } }
 
     /// Whether `open` would find room.
     func hasRoom(for kind: StreamKind) -> Bool {
@@ -26,7 +27,7 @@ extension ClientConnection {
 
     /// Whether no further stream may be opened here. Streams may stay for as long as the application runs, so a quarter
     /// of the places, 64 at most, is kept for calls that end by themselves.
-    var isFullOfStreams: Bool { calls.values.count { $0.kind != .unary } >= placesMax - min(placesMax / 4, 64) }
+    var isFullOfStreams: Bool { calls.all.count { $0.kind != .unary } >= placesMax - min(placesMax / 4, 64) }
 
     private var placesMax: Int { min(state.streamsMax, learnedPlaces.count) }
 
@@ -66,7 +67,7 @@ extension ClientConnection {
             if isWelcomed { call.fail(.messageTooLarge) }
             return isWelcomed
         }
-        calls[stream] = call
+        calls.insert(call, stream, now: now)
         call.placement = .open(self, stream: stream)
         call.requestSent?.succeed(())
         call.requestSent = nil
@@ -88,7 +89,7 @@ extension ClientConnection {
     /// Gives up a call: tells the server, and fails the call.
     func cancel(stream: UInt32, _ code: WireCode, _ failure: Failure) {
         state.cancel(stream: stream, code)?.append(to: &queued)
-        calls.removeValue(forKey: stream)?.fail(failure)
+        calls.remove(stream)?.fail(failure)
     }
 
     func consumed(stream: UInt32, payloadByteCount: Int) {
@@ -128,7 +129,7 @@ extension ClientConnection {
     /// Sends messages that wait for the server to read. Called after `flush`.
     func resumeOutboxes() {
         guard isOpen, hasSpace else { return }
-        for call in calls.values where !call.outbox.isEmpty { drainOutbox(of: call) }
+        for call in calls.all where !call.outbox.isEmpty { drainOutbox(of: call) }
     }
 
     private func withOptionalBytes<Result>(

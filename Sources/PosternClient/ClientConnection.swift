@@ -54,7 +54,7 @@ final class ClientConnection {
     /// two.
     var sending = ByteBuffer()
     var queued = ByteBuffer()
-    var calls: [UInt32: Call] = [:]
+    var calls = OpenCalls()
     /// Calls that the server gave back without having processed them.
     private(set) var unprocessed: [Call] = []
     /// The server's first frame came: its limits are known, and connecting to it again is worth the try.
@@ -93,7 +93,7 @@ final class ClientConnection {
     var isDone: Bool { isLeaving && calls.isEmpty }
 
     /// The calls that have no answer yet, with those that the server gave back in this turn.
-    var unanswered: [Call] { calls.values + unprocessed }
+    var unanswered: [Call] { calls.all + unprocessed }
 
     func takeUnprocessed() -> [Call] {
         defer { unprocessed = [] }
@@ -114,8 +114,8 @@ final class ClientConnection {
         end(.connectionLost("The connection was closed."))
         _ = state.connectionLost()
         stream.close()
-        defer { calls = [:] }
-        return calls.values + takeUnprocessed()
+        defer { calls.removeAll() }
+        return calls.all + takeUnprocessed()
     }
 
     // Readiness
@@ -157,7 +157,7 @@ final class ClientConnection {
         case .ended: return .distantFuture
         case .open:
             if !isWelcomed { return connectDeadline }
-            if let pingSent { return pingSent.advanced(by: pingTimeout) }
+            if let pingSent { return pingDeadline(sent: pingSent) }
             return silenceMax.map { lastReceived.advanced(by: $0) } ?? .distantFuture
         }
     }
@@ -227,7 +227,7 @@ final class ClientConnection {
                 // A server whose first frame breaks the protocol is no better than one that cannot be reached.
                 if !isWelcomed, isOpen {
                     isWelcomed = true
-                    for call in calls.values { drainOutbox(of: call) }
+                    for call in calls.all { drainOutbox(of: call) }
                 }
             case .oversized, .violation: return end(.connectionLost(CloseReason.frameAboveHardCap.text))
             }
@@ -240,16 +240,16 @@ final class ClientConnection {
         case .response(let stream): settle(stream, byResponse: payload)
         case .data(let stream, let isLast):
             if isLast {
-                calls.removeValue(forKey: stream)?.succeed([UInt8](payload))
+                calls.remove(stream)?.succeed([UInt8](payload))
             } else if case .stream(let inbox)? = calls[stream]?.answer {
                 inbox.append([UInt8](payload))
             }
-        case .ended(let stream): calls.removeValue(forKey: stream)?.succeed(nil)
+        case .ended(let stream): calls.remove(stream)?.succeed(nil)
         case .cancelled(let stream, .refused):
             learnedPlaces.refused(beside: calls.count - 1, least: options.limits.streamsMaxUnauthenticated, now: now)
             giveBack([stream])
         case .cancelled(let stream, let code):
-            let call = calls.removeValue(forKey: stream)
+            let call = calls.remove(stream)
             call?.fail(code == .deadlineExceeded ? .deadlinePassed : .callCancelled)
         case .sendWindowOpened(let stream): if let call = calls[stream] { drainOutbox(of: call) }
         case .pong(let opaque):
@@ -267,7 +267,7 @@ final class ClientConnection {
 
     private func giveBack(_ streams: [UInt32]) {
         for stream in streams {
-            guard let call = calls.removeValue(forKey: stream) else { continue }
+            guard let call = calls.remove(stream) else { continue }
             call.placement = .waiting
             // The next stream needs an end of its own.
             call.hasSentEnd = false
@@ -276,7 +276,7 @@ final class ClientConnection {
     }
 
     private func settle(_ stream: UInt32, byResponse payload: UnsafeRawBufferPointer) {
-        guard let call = calls.removeValue(forKey: stream) else { return }
+        guard let call = calls.remove(stream) else { return }
         guard let envelope = try? ResponseEnvelope(reading: payload, limits: options.limits.messages),
             let status = try? envelope.status.map({ try GoogleStatus(decoding: $0, limits: options.limits.messages) })
                 ?? GoogleStatus()

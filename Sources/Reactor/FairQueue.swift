@@ -5,8 +5,8 @@ package import Base
 /// Each tenant has an account of the time that its elements took. The expected cost is charged when an element begins,
 /// so that a tenant gets no second turn while its first element runs; `ended` replaces it by the real cost. A tenant
 /// that comes back starts level with the tenant that has had least: idle time earns no credit, and debts stay. Every
-/// element counts as `costMin` at least, so that tenants with short elements take turns. This is start-time fair
-/// queueing (Goyal, Vin, Cheng, SIGCOMM 1996).
+/// element that begins counts as `costMin` at least, so that tenants with short elements take turns. This is start-time
+/// fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996).
 ///
 /// An owner may also charge elements when they have ended, by `charge` alone. An owner that charges nothing lets the
 /// tenants take turns, whatever their elements cost.

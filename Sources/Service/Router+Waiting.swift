@@ -20,7 +20,8 @@ extension Router {
         /// A bidirectional stream whose request holds no message: its first message passes the gate.
         case unopenedStream(PrepareStream)
 
-        /// The memory of the decoded request, which the work keeps. It may be a dozen times the request's bytes.
+        /// The memory of the decoded request, with its content, which the work keeps: it may be a dozen times the
+        /// request's bytes. 0: the work keeps these bytes themselves, or its first message.
         var memoryByteCount: Int {
             switch self {
             case .page(let page, _): page.memoryByteCount
@@ -29,6 +30,13 @@ extension Router {
             case .read, .unopenedStream: 0
             }
         }
+
+        /// The memory that work which begins at once keeps of a request of so many bytes.
+        func heldByteCount(of requestByteCount: Int) -> Int {
+            if memoryByteCount == 0 { return requestByteCount }
+            if case .page(_, .some) = self { return requestByteCount + memoryByteCount }
+            return memoryByteCount
+        }
     }
 
     private enum Start: Sendable {
@@ -36,7 +44,9 @@ extension Router {
         /// Starts once this node is at the end of the cluster's journal.
         case atEnd(OwnedRequest)
 
-        var memoryByteCount: Int { if case .now(let work) = self { work.memoryByteCount } else { 0 } }
+        func heldByteCount(of requestByteCount: Int) -> Int {
+            if case .now(let work) = self { work.heldByteCount(of: requestByteCount) } else { requestByteCount }
+        }
     }
 
     /// Starts a call's task. Refusals that are possible at once are thrown before there is a task.
@@ -133,7 +143,7 @@ extension Router {
         defer { carrier.connectionContext.resumeSharing() }
         carrier.run(
             stream: exchange.stream, kind: method.kind, deadline: exchange.deadline, credential: streamOwner,
-            requestID: exchange.requestID, requestByteCount: exchange.requestByteCount + start.memoryByteCount
+            requestID: exchange.requestID, requestByteCount: start.heldByteCount(of: exchange.requestByteCount)
         ) { [self] carrier in
             do {
                 switch start {
@@ -244,9 +254,13 @@ extension Router {
         var exchange = exchange
         let work: Work
         (work, exchange.caller) = try request.withEnvelope { try workAtEnd($0, request, exchange, on: carrier) }
-        carrier.holds(stream: exchange.stream, byteCount: work.memoryByteCount)
         if case .page = work { carrier.awaitsPage() }
-        if case .stream = work { request.release() }
+        var more = work.memoryByteCount
+        if case .stream = work {
+            request.release()
+            more -= exchange.requestByteCount
+        }
+        carrier.holds(stream: exchange.stream, byteCount: max(0, more))
         try await traced(work, exchange, on: carrier)
     }
 

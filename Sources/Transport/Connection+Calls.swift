@@ -38,17 +38,18 @@ extension Connection {
     /// the connection; the call counts against the connection's limit until it has really ended. `operation` answers
     /// with `respond` or `fail`, or, on a stream, with `send` and `endStream`. It may begin before this function
     /// returns, and so within the dispatcher's batch. `endCalls` asks about `credential` later.
-    /// `requestID` is named in the failure if the connection ends the call. `requestByteCount` counts the bytes of its
+    /// `requestID` is named in the failure if the connection ends the call. `requestByteCount` counts the memory of its
     /// request, which the call keeps until it ends, or, if the client sends further messages, until the handler
-    /// asks for the next one.
+    /// asks for the next one. The request of a stream does not keep the connection from being read: a stream may last
+    /// as long as the connection.
     public func run(
         stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject? = nil, requestID: Text = .empty,
         requestByteCount: Int, _ operation: @escaping @Sendable (isolated Connection) async -> Void
     ) {
-        let isTaken = kind == .remoteOpen
+        let isTaken = kind != .unary
         calls[stream] = ActiveCall(
             kind: kind, credential: credential, requestID: requestID, deadline: deadline,
-            requestByteCount: isTaken ? 0 : requestByteCount, isRemoteClosed: !isTaken)
+            requestByteCount: isTaken ? 0 : requestByteCount, isRemoteClosed: kind != .remoteOpen)
         if isTaken { note(stream: stream, taken: requestByteCount) } else { self.requestByteCount += requestByteCount }
         // With the preference, the task resumes on this loop after a wait, and not on Swift's pool first.
         let task = Task.immediate(executorPreference: loop) { [self] in
@@ -65,9 +66,13 @@ extension Connection {
 
     /// Counts memory that a call holds beside the bytes of its request, until it ends: the request that was decoded.
     public func holds(stream: UInt32, byteCount: Int) {
-        guard byteCount > 0, calls[stream] != nil else { return }
-        calls[stream]?.requestByteCount += byteCount
-        requestByteCount += byteCount
+        guard byteCount > 0, let call = calls[stream] else { return }
+        if call.kind == .unary {
+            calls[stream]?.requestByteCount += byteCount
+            requestByteCount += byteCount
+        } else {
+            note(stream: stream, taken: call.takenByteCount + byteCount)
+        }
         account()
     }
 

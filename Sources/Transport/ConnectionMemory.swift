@@ -96,7 +96,8 @@ public final class ConnectionMemory: @unchecked Sendable {
         }
     }
 
-    /// The lines of which a connection that is open holds much, has held much, or was there while memory was short.
+    /// The lines of which a connection that is open, or whose calls have not ended, holds much, has held much, or was
+    /// there while memory was short.
     var lineCount: Int { lines.withLock { $0.count } }
 
     /// Whether there is room for a page of a list. The page counts before it is made.

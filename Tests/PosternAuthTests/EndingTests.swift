@@ -101,7 +101,12 @@ import Testing
             proxy.hold()
             let deletion = Task { try await user.delete() }
             try await until("the server has deleted the account") {
-                (try? await UsersClient(channel: application.admin).get(UsersGetRequest(uid: Text(user.uid)))) == nil
+                do {
+                    _ = try await UsersClient(channel: application.admin).get(UsersGetRequest(uid: Text(user.uid)))
+                    return false
+                } catch let failure as Failure where failure.is(.userNotFound) {
+                    return true
+                }
             }
             deletion.cancel()
             let outcome = await deletion.result

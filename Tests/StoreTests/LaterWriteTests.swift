@@ -19,7 +19,7 @@ import Testing
     @Test func `The deadline passes between two writes`() async throws {
         try await withJournaledNodes(1, { $0.limits.sliceItemsMax = 1 }) { cluster in
             let store = cluster.nodes[0].store
-            let deadline = Instant.now.advanced(by: .seconds(1))
+            let deadline = Instant.now.advanced(by: .seconds(4))
             await #expect(throws: StoreError.overdueAfterEarlierWrites) {
                 try await WriteMeter.$current.withValue(WriteMeter(deadline: deadline)) {
                     _ = try await store.write(each: Self.items) { transaction, item -> Void in

@@ -5,9 +5,9 @@ import Synchronization
 /// Places for the batches of imports that are decoded at the same time, and for batches that delete or change users, on
 /// all loops together.
 ///
-/// A batch waits for its place undecoded: its bytes count as memory of their connection (`Connection.nextMessage`). The
-/// decoded users are counted nowhere, and take many times as much memory: 500 users with nothing but an identifier are
-/// three kilobytes undecoded.
+/// A batch of an import waits for its place undecoded: its bytes count as memory of their connection
+/// (`Connection.nextMessage`). The decoded users are counted nowhere, and take many times as much memory: 500 users
+/// with nothing but an identifier are three kilobytes undecoded.
 ///
 /// The places are shared by tenants as `SharedPlaces` says. Any thread.
 ///
@@ -46,7 +46,7 @@ public final class ImportPlaces: Sendable {
     /// The batches that wait for a place.
     public var waitingCount: Int { state.withLock { $0.waiters.count } }
 
-    /// Returns when a batch of the tenant may be decoded. Throws `CancellationError`.
+    /// Returns when a batch of the tenant may be decoded, or may begin. Throws `CancellationError`.
     public func take(_ tenantID: Text) async throws -> ImportPlace {
         let waiter = state.withLock { state -> Waiter? in
             // Nobody of the tenant is overtaken: while one waits, there is no room for another.

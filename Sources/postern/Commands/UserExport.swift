@@ -76,6 +76,7 @@ struct ExportRun {
                 hint: "--format ndjson holds all")
         }
         writer = UserFileWriter(format: format, algorithm: algorithm)
+        if path != "-", !arguments.isSet("resume") { try Self.checkAbsent(path) }
         let tenant = try await path == "-" ? ServedTenant(of: session) : ServedTenant(askingServerOf: session)
         place = Place(tenant: tenant, format: format.rawValue, algorithm: algorithm?.name ?? "")
         let isResuming = arguments.isSet("resume")

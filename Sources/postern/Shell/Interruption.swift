@@ -12,9 +12,18 @@ enum Interruption {
     /// The number of the first signal; 0: none came.
     private static let first = Atomic<Int32>(0)
     private static let arrivals = Semaphore()
+    /// What standard error says if the process ends before the command could say it.
+    private static let lastWords = Mutex<[UInt8]>([])
 
     /// True once a signal came.
     static var isAsked: Bool { first.load(ordering: .sequentiallyConsistent) != 0 }
+
+    /// From now on a change may have been made. A command that blocks, because nobody reads what it prints, cannot say
+    /// so.
+    static func noteChange() {
+        let words = "postern was interrupted: a change may have been made, or a part of it\n"
+        lastWords.withLock { $0 = [UInt8](words.utf8) }
+    }
 
     /// Listens from now on. `cancel` is called when the first signal comes.
     static func listen(_ cancel: @escaping @Sendable () -> Void) {
@@ -38,6 +47,8 @@ enum Interruption {
             Interruption.arrivals.wait()
             cancel()
             _ = Interruption.arrivals.wait(for: Interruption.patience)
+            let words = Interruption.lastWords.withLock { $0 }
+            _ = write(STDERR_FILENO, words, words.count)
             Interruption.endProcess()
         }
     }

@@ -12,10 +12,12 @@ enum LocalProgram {
         return access(sibling, X_OK) == 0 ? sibling : name
     }
 
-    /// Runs a program to its end, and returns its standard output. It shares this program's standard error.
+    /// Runs a program to its end, and returns its standard output. It shares this program's standard error. A signal
+    /// that ends this program ends the other one, too; after a signal, none is begun.
     static func run(
         _ program: String, _ arguments: [String]
     ) throws(CommandError) -> (status: Int32, output: String) {
+        guard !Interruption.isAsked else { throw interrupted(program) }
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw CommandError("pipe: \(text(of: errno))") }
         defer { close(ends[0]) }
@@ -23,6 +25,10 @@ enum LocalProgram {
         var output: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4_096)
         while true {
+            guard Interruption.waitForInput(ends[0]) else {
+                kill(child, SIGTERM)
+                break
+            }
             let count = read(ends[0], &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { break }
@@ -30,8 +36,13 @@ enum LocalProgram {
         }
         var status: Int32 = 0
         while waitpid(child, &status, 0) < 0 && errno == EINTR {}
+        guard !Interruption.isAsked else { throw interrupted(program) }
         let isEnded = status & 0x7F == 0
         return (isEnded ? status >> 8 & 0xFF : -1, String(decoding: output, as: UTF8.self))
+    }
+
+    private static func interrupted(_ program: String) -> CommandError {
+        CommandError("\(program): interrupted", exitCode: .interrupted)
     }
 
     /// `pipe`: the end to read from, and the end to write to. Only the child keeps the second end, as its standard

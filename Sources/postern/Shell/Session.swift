@@ -178,6 +178,7 @@ final class Session: Sendable {
             console.say(trial + destination.description(of: target.withLock { $0 }))
         }
         isAnnounced.withLock { $0 = true }
+        if !isValidatingOnly { Interruption.noteChange() }
     }
 
     /// --yes does not answer this question: scripts and fingers add it by habit.

@@ -4,6 +4,7 @@ from __future__ import annotations
 import importlib
 import keyword
 import re
+import threading
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -91,14 +92,26 @@ class Client:
             self.channel = grpc.secure_channel(address, tls._credentials(), options)
         else:
             self.channel = grpc.insecure_channel(address, options)
-        if channel is None:
-            # While no call waits, gRPC looks at an attempt to connect every five seconds only, and the attempt would time
-            # out before it is finished. For a channel that somebody watches, it looks all the time.
-            self.channel.subscribe(lambda _: None)
+        self._owns_channel, self._is_watched, self._watching = channel is None, False, threading.Lock()
         self._services = {service.name: Service(self, service) for service in _services()}
 
     def close(self) -> None:
+        with self._watching:
+            self._owns_channel = False
+            if self._is_watched:
+                self.channel.unsubscribe(_ignore)
         self.channel.close()
+
+    def _watch(self) -> None:
+        """While no call waits, gRPC looks at an attempt to connect every five seconds only, and the attempt would time
+        out before it is finished. For a channel that somebody watches, it looks all the time. Not before the first
+        call: gRPC's thread fails if the channel is closed before the thread has begun."""
+        if self._is_watched or not self._owns_channel:
+            return
+        with self._watching:
+            if self._owns_channel and not self._is_watched:
+                self.channel.subscribe(_ignore)
+                self._is_watched = True
 
     def __enter__(self) -> "Client":
         return self
@@ -119,6 +132,7 @@ class Client:
             result.append(("authorization", _metadata_value("authorization", self._authorization())))
         if idempotency_key is not None:
             result.append(("idempotency-key", _metadata_value("idempotency_key", idempotency_key)))
+        self._watch()
         return result
 
     def _with_position(self, metadata: Metadata) -> Metadata:
@@ -188,6 +202,10 @@ class Service:
         # Found as an attribute from now on.
         setattr(self, name, call)
         return call
+
+
+def _ignore(_: object) -> None:
+    pass
 
 
 def _metadata_value(name: str, value: object) -> str:

@@ -234,11 +234,12 @@ class TokenVerifier:
         """Fetches the keys regularly, and when a token names an unknown one."""
         while True:
             self._fetch_wanted.wait(self._interval)
-            if self._stopped.is_set():
-                return
             with self._keys_lock:
                 self._fetch_wanted.clear()
                 asked = self._fetching
+            # After clearing: close() sets both, in the other order.
+            if self._stopped.is_set():
+                return
             self._refresh()
             if asked is None:
                 continue
