@@ -1,9 +1,11 @@
 import Base
+import Crypto
 import Messages
 import Reactor
 import Signing
 import Store
 import Synchronization
+import TestSupport
 import Tokens
 
 /// The events of changes of the keys, as a signer tells them.
@@ -28,6 +30,20 @@ func idTokenClaims(at now: Timestamp) -> IDTokenClaims {
     claims.sessionID = [UInt8](repeating: 1, count: 16)
     claims.signInProvider = "password"
     return claims
+}
+
+/// Runs `body` with a fresh signer over the store in `directory`, whose pool has one worker.
+func withSigner<Result>(
+    at directory: String, sealing: SealingKey, clock: Clock, _ body: (TokenSigner, WorkerPool) async throws -> Result
+) async throws -> Result {
+    let loop = EventLoop(name: "signer")
+    loop.start()
+    let pool = WorkerPool(name: "sign", workers: 1, queueMax: 64, queueMaxPerTenant: 64)
+    let store = try openTestStore(at: directory, tables: SigningTables.all)
+    defer { end(loop, pool, store) }
+    let signer = TokenSigner(
+        use: .idToken, store: store, sealing: sealing, pool: pool, loop: loop, clock: clock, random: .system)
+    return try await body(signer, pool)
 }
 
 /// Closing may block a test's thread for a moment.

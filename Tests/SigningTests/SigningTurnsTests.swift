@@ -19,41 +19,36 @@ import Tokens
     @Test func tenantsTakeTurns() async throws {
         try await withTemporaryDirectory { directory in
             let clock = ManualClock(startingAt: Timestamp(seconds: 1_800_000_000))
-            let loop = EventLoop(name: "signer")
-            loop.start()
-            let pool = WorkerPool(name: "sign", workers: 1, queueMax: 64, queueMaxPerTenant: 64)
-            let store = try openTestStore(at: directory, tables: SigningTables.all)
-            defer { end(loop, pool, store) }
-            let signer = TokenSigner(
-                use: .idToken, store: store, sealing: SealingKey(Secret([UInt8](repeating: 7, count: 32))), pool: pool,
-                loop: loop, clock: clock.clock, random: .system)
-            try await signer.start(algorithm: .rs256, record: KeyEvents().record)
-            let gate = Semaphore()
-            let blocker = Task {
-                try await pool.run(tenant: WorkerPool.ownWork, deadline: .distantFuture) { gate.wait() }
+            let sealing = SealingKey(Secret([UInt8](repeating: 7, count: 32)))
+            try await withSigner(at: directory, sealing: sealing, clock: clock.clock) { signer, pool in
+                try await signer.start(algorithm: .rs256, record: KeyEvents().record)
+                let gate = Semaphore()
+                let blocker = Task {
+                    try await pool.run(tenant: WorkerPool.ownWork, deadline: .distantFuture) { gate.wait() }
+                }
+                try await until { pool.counts.running == 1 }
+                let order = SigningOrder()
+                let now = clock.clock.now()
+                var tasks: [Task<Void, any Error>] = []
+                for tenantID in [Text](repeating: "loud", count: 40) + ["calm"] {
+                    var claims = idTokenClaims(at: now)
+                    claims.tenantID = tenantID
+                    let wanted = claims
+                    tasks.append(
+                        Task {
+                            _ = try await signer.sign(wanted, deadline: .distantFuture)
+                            order.tenantIDs.withLock { $0.append(wanted.tenantID) }
+                        })
+                    let waiting = tasks.count
+                    try await until { pool.counts.queued == waiting }
+                }
+                gate.signal()
+                try await blocker.value
+                for task in tasks { try await task.value }
+                // Answers are given by up to eight together.
+                let place = order.tenantIDs.withLock { $0.firstIndex(of: "calm") }
+                #expect(try #require(place) < 17)
             }
-            try await until { pool.counts.running == 1 }
-            let order = SigningOrder()
-            let now = clock.clock.now()
-            var tasks: [Task<Void, any Error>] = []
-            for tenantID in [Text](repeating: "loud", count: 40) + ["calm"] {
-                var claims = idTokenClaims(at: now)
-                claims.tenantID = tenantID
-                let wanted = claims
-                tasks.append(
-                    Task {
-                        _ = try await signer.sign(wanted, deadline: .distantFuture)
-                        order.tenantIDs.withLock { $0.append(wanted.tenantID) }
-                    })
-                let waiting = tasks.count
-                try await until { pool.counts.queued == waiting }
-            }
-            gate.signal()
-            try await blocker.value
-            for task in tasks { try await task.value }
-            // Answers are given by up to eight together.
-            let place = order.tenantIDs.withLock { $0.firstIndex(of: "calm") }
-            #expect(try #require(place) < 17)
         }
     }
 }

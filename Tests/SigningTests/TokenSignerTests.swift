@@ -20,15 +20,10 @@ import Testing
     private func withSigner<Result>(
         at directory: String, sealing: SealingKey? = nil, _ body: (TokenSigner) async throws -> Result
     ) async throws -> Result {
-        let loop = EventLoop(name: "signer")
-        loop.start()
-        let pool = WorkerPool(name: "sign", workers: 1, queueMax: 64, queueMaxPerTenant: 64)
-        let store = try openTestStore(at: directory, tables: SigningTables.all)
-        defer { end(loop, pool, store) }
-        let signer = TokenSigner(
-            use: .idToken, store: store, sealing: sealing ?? self.sealing, pool: pool, loop: loop, clock: clock.clock,
-            random: .system)
-        return try await body(signer)
+        try await SigningTests.withSigner(at: directory, sealing: sealing ?? self.sealing, clock: clock.clock) {
+            signer, _ in
+            try await body(signer)
+        }
     }
 
     private func withSigner<Result>(_ body: (TokenSigner) async throws -> Result) async throws -> Result {

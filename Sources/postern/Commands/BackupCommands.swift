@@ -70,7 +70,15 @@ enum BackupCommands {
         try session.confirm(
             "This puts \(session.arguments.operands[0]) in the place of the store, and signs every user out.",
             byName: "restore")
-        var report = try run("--restore-backup", session)
+        var report: ServerReport
+        do throws(CommandError) {
+            report = try run("--restore-backup", session)
+        } catch {
+            if error.exitCode == .interrupted {
+                session.say("the restore was ended: the store is the former one or the backup's; run the command again")
+            }
+            throw error
+        }
         let news = report.lines.filter { !verdict.lines.contains($0) }
         report.lines = session.output.isForPeople ? news : verdict.lines + news
         session.output.printLines(of: report)

@@ -87,7 +87,6 @@ struct ExportRun {
             return
         }
         guard isResuming else {
-            try Self.checkAbsent(path)
             // The file is for its owner alone, because it holds users' data. An earlier export is not overwritten.
             descriptor = try File.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
             return
