@@ -100,13 +100,7 @@ public struct ByteBuffer: ~Copyable {
     public mutating func releaseSpare(above byteCountMax: Int) {
         let used = readableByteCount
         guard capacity > byteCountMax, used <= capacity / 4 else { return }
-        let fresh = Self.allocate(used)
-        fresh.copyMemory(from: storage + readIndex, byteCount: used)
-        free()
-        storage = fresh
-        capacity = used
-        readIndex = 0
-        writeIndex = used
+        move(to: used)
     }
 
     public borrowing func copyBytes() -> [UInt8] { [UInt8](readable) }
@@ -116,13 +110,20 @@ public struct ByteBuffer: ~Copyable {
         if capacity - used >= byteCount, readIndex >= capacity / 2 {
             storage.copyMemory(from: storage + readIndex, byteCount: used)
         } else {
-            let grown = max(capacity * 2, used + byteCount, 256)
-            let fresh = Self.allocate(grown)
-            fresh.copyMemory(from: storage + readIndex, byteCount: used)
-            free()
-            storage = fresh
-            capacity = grown
+            return move(to: max(capacity * 2, used + byteCount, 256))
         }
+        readIndex = 0
+        writeIndex = used
+    }
+
+    /// Moves the readable bytes into memory of this size, which they fit into.
+    private mutating func move(to byteCount: Int) {
+        let used = readableByteCount
+        let fresh = Self.allocate(byteCount)
+        fresh.copyMemory(from: storage + readIndex, byteCount: used)
+        free()
+        storage = fresh
+        capacity = byteCount
         readIndex = 0
         writeIndex = used
     }

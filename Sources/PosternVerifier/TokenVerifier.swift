@@ -131,7 +131,7 @@ public final class TokenVerifier: Sendable {
             throw options.invalidToken
         }
         if case .one(let tenantID) = options.tenants, verified.tenantID != tenantID {
-            throw Self.tenantMismatch(verified, accepted: Self.title(tenantID))
+            throw Self.tenantMismatch(verified, accepted: TenantTitle.of(tenantID))
         }
         switch followed.refusal(of: verified) {
         case nil: break
@@ -161,12 +161,8 @@ extension TokenVerifier {
     /// The token is genuine, so its tenant may be told. `accepted`: the words for the tenant of the verifier.
     private static func tenantMismatch(_ token: VerifiedToken, accepted: String) -> Failure {
         Failure(
-            .tenantIDMismatch, "The token is of \(title(token.tenantID)); this verifier is for \(accepted).",
+            .tenantIDMismatch, "The token is of \(TenantTitle.of(token.tenantID)); this verifier is for \(accepted).",
             metadata: [.init("tenant", token.tenantID.string)])
-    }
-
-    private static func title(_ tenantID: Text) -> String {
-        tenantID.isEmpty ? "the default pool" : "tenant \"\(tenantID)\""
     }
 
     private static let projectDisabled = Failure(

@@ -90,12 +90,9 @@ extension Failure {
     /// `tenant`, tell the token's tenant. Nothing is told of a token that was not proved.
     public static func tenantMismatch(tokenOf tokenTenantID: Text, request tenantID: Text) -> Failure {
         Failure(
-            .tenantIDMismatch, "The token is of \(title(tokenTenantID)); the request is for \(title(tenantID)).",
+            .tenantIDMismatch,
+            "The token is of \(TenantTitle.of(tokenTenantID)); the request is for \(TenantTitle.of(tenantID)).",
             metadata: [Entry("tenant", tokenTenantID.string)])
-    }
-
-    private static func title(_ tenantID: Text) -> String {
-        tenantID.isEmpty ? "the default pool" : "tenant \"\(tenantID)\""
     }
 
     public static let recentLoginRequired = Failure(

@@ -7,23 +7,8 @@ import Testing
 
 /// Commands that are cut short by a signal, or whose output nobody reads any more.
 @Suite struct InterruptionTests {
-    /// Runs `body` with the address of a server that takes connections and never answers.
     private func withSilentServer(_ body: (String) async throws -> Void) async throws {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let port = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                bind(descriptor, generic, length)
-                listen(descriptor, 16)
-                getsockname(descriptor, generic, &length)
-            }
-            return UInt16(bigEndian: pointer.pointee.sin_port)
-        }
-        try await body("127.0.0.1:\(port)")
+        try await TestSupport.withSilentServer { try await body("127.0.0.1:\($0)") }
     }
 
     /// A command line for the silent server, with a key that it never looks at.
