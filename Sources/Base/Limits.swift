@@ -1,6 +1,6 @@
 /// Every bound of the server in one place: each has a test at the limit and one past it.
 ///
-/// Sizes are bytes. A test may shrink any of them; an operator sets the ones docs/operations.md lists.
+/// Sizes are bytes. A test may shrink any of them; docs/limits.md says which of them an operator sets.
 public struct Limits: Sendable {
     // Wire
     /// A frame above this ends the connection: the length field's first byte is always zero.
@@ -123,10 +123,11 @@ public struct Limits: Sendable {
     public var signingQueueMax = 4_096
     public var signingQueuePerTenantMax = 1_024
     /// The threads that call other servers; how many names are looked up at a time; how many requests and mails one
-    /// tenant may have running or waiting for a thread; and how long one may wait for it.
+    /// tenant may have running, and waiting for a thread; and how long one may wait for it.
     public var outboundWorkers = 32
     public var outboundLookupsMax = 64
     public var outboundRequestsPerTenantMax = 8
+    public var outboundWaitingPerTenantMax = 32
     public var outboundWaitMax = Duration.seconds(3)
     /// The processor time, per ten seconds, for what the identity providers of one tenant publish and answer.
     public var providerKeyTimePerTenantMax = Duration.milliseconds(100)
@@ -187,7 +188,7 @@ public struct Limits: Sendable {
     public var strangersSendsPerMailboxAndHour = 10  // asked for by all accounts that have another address
     public var sendsPerAddressAndHour = 30
     public var testMailsPerTenantAndHour = 10  // EmailConfigs.Test
-    // Strangers can have SMS sent, which cost money and wake people: docs/operations.md, "SMS".
+    // Strangers can have SMS sent, which cost money and wake people: docs/mail.md, "SMS".
     public var smsPerNumberAndHour = 5
     public var smsPerNumberAndDay = 15
     /// Codes that are for one user, or for one sign-in that waits for its second factor.

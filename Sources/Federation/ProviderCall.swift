@@ -6,11 +6,14 @@ struct ProviderCall: Sendable {
     let configuration: ProviderConfiguration
     let now: Timestamp
     let deadline: Instant
+    /// Whom the call is for, among those who share the tenant's turns (`OutboundPool`).
+    let source: Text
 
-    init(_ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant) {
+    init(_ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant, source: Text = .empty) {
         self.configuration = configuration
         self.now = now
         self.deadline = deadline
+        self.source = source
     }
 
     var tenantID: Text { configuration.tenantID }

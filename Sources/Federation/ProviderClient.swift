@@ -45,12 +45,14 @@ public final class ProviderClient: Sendable {
 
     /// Returns the user's profile as the provider reports it, and whether its email is to be trusted.
     ///
-    /// If there is a `nonce`, only an ID token that carries it is accepted. Throws `FederationError`,
-    /// `CancellationError`, and the `Failure` of a full or closing pool.
+    /// If there is a `nonce`, only an ID token that carries it is accepted. `source`: whom the proof is for, among
+    /// those who share the tenant's turns. Throws `FederationError`, `CancellationError`, and the `Failure` of a full
+    /// or closing pool.
     public func prove(
-        _ proof: ProviderProof, nonce: Text, _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
+        _ proof: ProviderProof, nonce: Text, _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant,
+        source: Text = .empty
     ) async throws -> (profile: ProviderProfile, isEmailTrusted: Bool) {
-        let call = ProviderCall(configuration, now: now, deadline: deadline)
+        let call = ProviderCall(configuration, now: now, deadline: deadline, source: source)
         let profile = try await profile(proof, nonce, call)
         return (profile, configuration.trust.isTrusted(profile))
     }

@@ -44,7 +44,9 @@ struct ProviderRequests: Sendable {
         try time.require(tenant, now: now)
         let start = Instant.now
         do {
-            let value = try await client.send(request, tenant: tenant, deadline: call.deadline) { [time] answer in
+            let value = try await client.send(
+                request, tenant: tenant, source: call.source, deadline: call.deadline
+            ) { [time] answer in
                 try time.spend(tenant, now: now) { try read(answer) }
             }
             counts.note(.success(()), nanoseconds: Instant.now.nanoseconds(since: start))
@@ -61,7 +63,7 @@ struct ProviderRequests: Sendable {
         let (tenant, now) = (call.tenantID, call.now)
         try time.require(tenant, now: now)
         do {
-            try await client.compute(tenant: tenant, deadline: call.deadline) { [time] in
+            try await client.compute(tenant: tenant, source: call.source, deadline: call.deadline) { [time] in
                 time.spend(tenant, now: now, work)
             }
         } catch let error as OutboundError {

@@ -39,6 +39,13 @@ public struct Origin: Sendable {
         self.peerAddress = peerAddress
     }
 
+    /// Those who share the turns that the tenant has at the workers: the end user's network if its address is known,
+    /// otherwise the caller's own.
+    func source(_ endUser: EndUserAddress?) -> Text {
+        guard let address = endUser ?? EndUserAddress(peerAddress) else { return peerAddress }
+        return Hex.encode(address.network)
+    }
+
     /// The origin of the same request, for a session that begins on `device`.
     func on(_ device: Device) -> Origin {
         var origin = self

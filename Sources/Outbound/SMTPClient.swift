@@ -1,6 +1,5 @@
 public import Base
 import CCurl
-public import Reactor
 
 /// A mail server and how to connect to it.
 public struct SMTPServer: Sendable {
@@ -47,8 +46,7 @@ public enum SMTPError: Error, Sendable, Equatable {
 
 /// Sends mail to a server over SMTP (RFC 5321), on the pool's threads. Any thread.
 public final class SMTPClient: Sendable {
-    private let pool: WorkerPool
-    private let places: TenantPlaces
+    private let pool: OutboundPool
     private let lookups: NameLookups
     private let certificateFile: String?
 
@@ -59,12 +57,11 @@ public final class SMTPClient: Sendable {
     /// The longest time for looking up the server's name, and again for connecting.
     static let connectTimeout = Duration.seconds(10)
 
-    /// `places` and `lookups`: shared by all clients of the pool.
+    /// `lookups`: shared by all clients of the pool.
     public init(
-        pool: WorkerPool, places: TenantPlaces, lookups: NameLookups = NameLookups(), certificateFile: String? = nil
+        pool: OutboundPool, lookups: NameLookups = NameLookups(), certificateFile: String? = nil
     ) {
         self.pool = pool
-        self.places = places
         self.lookups = lookups
         self.certificateFile = certificateFile
     }
@@ -77,7 +74,7 @@ public final class SMTPClient: Sendable {
         _ message: Secret, from sender: Text, to recipient: Text, through server: SMTPServer, tenant: Text,
         deadline: Instant
     ) async throws {
-        try await places.run(on: pool, tenant: tenant, deadline: deadline, isPatient: true) { [self] in
+        try await pool.run(tenant: tenant, deadline: deadline, isPatient: true) { [self] in
             try SMTPExchange(message, from: sender, to: recipient, server).perform(
                 certificateFile: certificateFile, deadline: deadline
             ) { try addresses(of: server.host, tenant: tenant, within: $0) }

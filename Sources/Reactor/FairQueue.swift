@@ -2,6 +2,9 @@ package import Base
 
 /// A queue with one line per tenant, first in, first out. The tenant that has had the least time goes next.
 ///
+/// If the queue `sharesBySource`, a tenant's line is no longer first in, first out: the sources that its elements come
+/// from share the tenant's turns (`SourceOrder`).
+///
 /// Each tenant has an account of the time that its elements took. The expected cost is charged when an element begins,
 /// so that a tenant gets no second turn while its first element runs; `ended` replaces it by the real cost. A tenant
 /// that comes back starts level with the tenant that has had least: idle time earns no credit, and debts stay. Every
@@ -13,12 +16,32 @@ package import Base
 package struct FairQueue<Element> {
     fileprivate struct Line {
         var elements: [Element] = []
+        /// Nil: first in, first out.
+        var order: SourceOrder?
         /// The sum of costs in nanoseconds, on the queue's own time scale.
         var spent: Int64
         /// The number of its turn in `turns`, where it stands while it has elements.
         var turnNumber: UInt64 = 0
         /// The tenant's elements that began and did not end.
         var runningCount = 0
+
+        mutating func append(_ element: Element, source: Text, cost: Int64) {
+            elements.insert(element, at: order?.insert(source, cost: cost) ?? elements.endIndex)
+        }
+
+        /// Takes out the element at `index`, which begins, or leaves without having begun.
+        mutating func remove(at index: Int, begins: Bool) -> Element {
+            if begins { order?.begin(at: index) } else { order?.leave(at: index) }
+            return elements.remove(at: index)
+        }
+
+        mutating func removeAll(where matches: (Element) -> Bool) -> [Element] {
+            var removed: [Element] = []
+            for index in elements.indices.reversed() where matches(elements[index]) {
+                removed.append(remove(at: index, begins: false))
+            }
+            return removed.reversed()
+        }
     }
 
     private struct Turn {
@@ -30,6 +53,7 @@ package struct FairQueue<Element> {
 
     static var costMin: Int64 { 1_000_000 }
 
+    private let sharesBySource: Bool
     private var lines: [Text: Line] = [:]
     /// Tenants with elements, the next one last.
     private var turns: [Turn] = []
@@ -45,24 +69,26 @@ package struct FairQueue<Element> {
     private var linesMax = 1_024
     package private(set) var count = 0
 
-    package init() {}
+    package init(sharesBySource: Bool = false) { self.sharesBySource = sharesBySource }
 
     func count(of tenant: Text) -> Int { lines[tenant]?.elements.count ?? 0 }
+    func count(of tenant: Text, source: Text) -> Int { lines[tenant]?.order?.count(of: source) ?? 0 }
     /// The number of tenants that have a line or an account.
     var tenantCount: Int { lines.count }
 
-    package mutating func append(_ element: Element, tenant: Text) {
+    /// `source` and `cost`, the nanoseconds that the element is expected to take, matter if the queue `sharesBySource`.
+    package mutating func append(_ element: Element, tenant: Text, source: Text = .empty, cost: Int64 = 0) {
         if lines.count >= linesMax { forgetIdleLines() }
         count += 1
         let wasWaiting = count(of: tenant) > 0
-        let newLine = Line(spent: least)
-        lines[tenant, default: newLine].elements.append(element)
+        let newLine = newLine
+        lines[tenant, default: newLine].append(element, source: source, cost: cost)
         guard !wasWaiting else { return }
         lines[tenant]!.spent = max(lines[tenant]!.spent, newLine.spent)
         enterTurns(tenant)
     }
 
-    /// Takes out the oldest element that `mayBegin` accepts, from the first tenant that has one and that `mayServe`
+    /// Takes out the first element that `mayBegin` accepts, from the first tenant that has one and that `mayServe`
     /// accepts. `runningCount` is the number of the tenant's running elements. The tenant then goes behind the tenants
     /// that have had as much time.
     ///
@@ -82,7 +108,7 @@ package struct FairQueue<Element> {
         guard let index, let place else { return nil }
         let turn = turns.remove(at: index)
         time = max(time, turn.spent)
-        let element = lines[turn.tenant]!.elements.remove(at: place)
+        let element = lines[turn.tenant]!.remove(at: place, begins: true)
         count -= 1
         if !lines[turn.tenant]!.elements.isEmpty { enterTurns(turn.tenant) }
         return element
@@ -91,7 +117,7 @@ package struct FairQueue<Element> {
     /// Charges `cost` nanoseconds for an element that was taken out and begins now.
     package mutating func began(tenant: Text, cost: Int64) {
         runningCount += 1
-        let newLine = Line(spent: least)
+        let newLine = newLine
         lines[tenant, default: newLine].runningCount += 1
         charge(tenant, max(Self.costMin, cost))
     }
@@ -108,7 +134,7 @@ package struct FairQueue<Element> {
     /// Charges `nanoseconds` for work of the tenant that is done, whether it stood in the queue or not.
     package mutating func charge(tenant: Text, nanoseconds: Int64) {
         if lines.count >= linesMax { forgetIdleLines() }
-        let newLine = Line(spent: least)
+        let newLine = newLine
         // A tenant that comes back starts level here, too: otherwise it would lose the charge when it waits.
         if count(of: tenant) == 0, lines[tenant, default: newLine].runningCount == 0 {
             lines[tenant, default: newLine].spent = max(lines[tenant, default: newLine].spent, newLine.spent)
@@ -124,21 +150,29 @@ package struct FairQueue<Element> {
     /// Takes out the tenant's first element that matches.
     package mutating func remove(tenant: Text, where matches: (Element) -> Bool) -> Element? {
         guard let index = lines[tenant]?.elements.firstIndex(where: matches) else { return nil }
+        return remove(at: index, of: tenant)
+    }
+
+    /// Takes out the last element of the source that has most elements in the tenant's line, if these are at least
+    /// `countMin`. Needs `sharesBySource`.
+    mutating func removeLast(ofLongestSourceIn tenant: Text, countMin: Int) -> Element? {
+        guard let index = lines[tenant]?.order?.lastOfLongest(countMin: countMin) else { return nil }
+        return remove(at: index, of: tenant)
+    }
+
+    /// The tenant with most elements.
+    var longestTenant: Text? { turns.max { count(of: $0.tenant) < count(of: $1.tenant) }?.tenant }
+
+    private mutating func remove(at index: Int, of tenant: Text) -> Element {
         if lines[tenant]!.elements.count == 1 { leaveTurns(tenant) }
         count -= 1
-        return lines[tenant]!.elements.remove(at: index)
+        return lines[tenant]!.remove(at: index, begins: false)
     }
 
     /// Takes out every element that matches.
     mutating func removeAll(where matches: (Element) -> Bool) -> [Element] {
         var removed: [Element] = []
-        for turn in turns.reversed() {
-            lines[turn.tenant]!.elements.removeAll { element in
-                guard matches(element) else { return false }
-                removed.append(element)
-                return true
-            }
-        }
+        for turn in turns.reversed() { removed += lines[turn.tenant]!.removeAll(where: matches) }
         turns.removeAll { lines[$0.tenant]!.elements.isEmpty }
         count -= removed.count
         return removed
@@ -148,6 +182,8 @@ package struct FairQueue<Element> {
 
     /// The spent time at which a tenant starts if it is new or comes back.
     private var least: Int64 { min(time, turns.last?.spent ?? time) }
+
+    private var newLine: Line { Line(order: sharesBySource ? SourceOrder() : nil, spent: least) }
 
     private mutating func charge(_ tenant: Text, _ difference: Int64) {
         guard difference != 0 else { return }

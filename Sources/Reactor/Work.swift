@@ -5,6 +5,8 @@ import Base
 /// Either `execute` or `fail` is called. `execute` may be called twice, on two threads: the first answer counts.
 final class Work: Sendable {
     let tenant: Text
+    /// Whom it is for, among those who share the tenant's turns (`SourceOrder`).
+    let source: Text
     let deadline: Instant
     /// Whether it takes less than a millisecond, so that its answer may wait for that of the next work.
     let isShort: Bool
@@ -19,10 +21,12 @@ final class Work: Sendable {
     var isLong: Bool { cost.time > WorkAdmission.longWork }
 
     init(
-        tenant: Text, deadline: Instant, isShort: Bool = false, isPatient: Bool = false, cost: WorkCost = .none,
-        execute: @escaping @Sendable () -> @Sendable () -> Void, fail: @escaping @Sendable (any Error) -> Void
+        tenant: Text, source: Text = .empty, deadline: Instant, isShort: Bool = false, isPatient: Bool = false,
+        cost: WorkCost = .none, execute: @escaping @Sendable () -> @Sendable () -> Void,
+        fail: @escaping @Sendable (any Error) -> Void
     ) {
         self.tenant = tenant
+        self.source = source
         self.deadline = deadline
         self.isShort = isShort
         self.isPatient = isPatient
@@ -38,7 +42,7 @@ public struct WorkerPoolCounts: Sendable, Equatable {
     public var running = 0
     /// Work that ran to its end, with a result or an error.
     public var done: UInt64 = 0
-    /// Work that was refused because a queue was full.
+    /// Work that was refused because a queue was full, at once or when it gave its place to another work.
     public var refused: UInt64 = 0
     /// Work that never ran because its deadline passed before its turn came.
     public var expired: UInt64 = 0
@@ -49,4 +53,9 @@ public struct WorkerPoolCounts: Sendable, Equatable {
     /// The memory that the running work may hold, and the highest value of that so far.
     public var memoryByteCount = 0
     public var memoryPeakByteCount = 0
+}
+
+extension Failure {
+    static let workExpired = Failure(.deadlineExceeded, "the deadline passed before the work began")
+    static let poolClosed = Failure(.serverShuttingDown, "the server is shutting down")
 }

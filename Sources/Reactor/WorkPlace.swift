@@ -54,11 +54,11 @@ extension WorkerPool {
     /// caller that no longer waits does not give the place back, because the work still holds its thread. When the
     /// answer comes, the place is free again. Otherwise as `run` without a place.
     public func run<Value: Sendable>(
-        in place: WorkPlace, tenant: Text, deadline: Instant, isPatient: Bool = false,
+        in place: WorkPlace, tenant: Text, source: Text = .empty, deadline: Instant, isPatient: Bool = false,
         _ work: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
         defer { place.leave() }
-        return try await run(tenant: tenant, deadline: deadline, isPatient: isPatient) {
+        return try await run(tenant: tenant, source: source, deadline: deadline, isPatient: isPatient) {
             // The caller went away just when the work's turn came.
             guard place.begin() else { throw CancellationError() }
             defer { place.end() }

@@ -10,13 +10,16 @@ struct WorkQueue: Sendable {
         var memoryMax = Int.max
         /// While work waits, the answers of this many works are given together at most.
         var answersTogetherMax = 1
-        /// Whether the tenants share the workers as `WorkerShares` says, and pay for the time that their works have a
-        /// worker instead of the processor time.
-        var sharesWorkers = false
+        /// If set, the tenants share the workers as `WorkerShares` says, each with this many at most, and pay for the
+        /// time that their works have a worker instead of the processor time.
+        var workersPerTenantMax: Int?
     }
 
-    /// Calling it answers the caller of a work.
-    typealias Answer = @Sendable () -> Void
+    /// A work that gave its place to another one, and what to tell its caller.
+    struct Displaced {
+        let work: Work
+        let failure: Failure
+    }
 
     /// The result of `take`: work to run, and work to fail with `Failure.workExpired`.
     struct Batch {
@@ -28,9 +31,9 @@ struct WorkQueue: Sendable {
 
     private let name: String
     private let limits: Limits
-    private var queue = FairQueue<Work>()
+    private var queue = FairQueue<Work>(sharesBySource: true)
     private var admission: WorkAdmission
-    /// Nil unless `Limits.sharesWorkers`.
+    /// Nil without `Limits.workersPerTenantMax`.
     private var shares: WorkerShares?
     /// Workers that came for work and found none that may begin beside the running works.
     private var turnedAwayCount = 0
@@ -38,13 +41,7 @@ struct WorkQueue: Sendable {
     private(set) var isClosed = false
     private var stalls = StallWatch()
     private var demand = ProcessorDemand()
-    /// Answers of ended works, while they wait for the answers of the next works.
-    private var heldAnswers: [Answer] = []
-    /// The earliest deadline of the held answers' works.
-    private var heldDeadline = Instant.distantFuture
-    /// Answers to give now. They stay here until a worker takes them one by one: a worker that gets only spare time may
-    /// lose its processor after the first one, and others then give the rest.
-    private var dueAnswers: [Answer] = []
+    private var answers = HeldAnswers()
     /// Moving average of one work's run time. Each new time counts an eighth.
     private var averageNanoseconds: Int64 = 0
     /// The same average of short work only: the time of a long work says nothing about how long short works wait.
@@ -56,26 +53,50 @@ struct WorkQueue: Sendable {
         self.name = name
         self.limits = limits
         self.admission = WorkAdmission(workers: limits.workers, memoryMax: limits.memoryMax)
-        self.shares = limits.sharesWorkers ? WorkerShares(workers: limits.workers) : nil
+        self.shares = limits.workersPerTenantMax.map { WorkerShares(workers: limits.workers, perTenant: $0) }
     }
 
-    /// Queues `work`, or throws the reason against it. `expired` gets work that left to make room; the caller fails it.
-    mutating func submit(_ work: Work, now: Instant, expired: inout [Work]) throws(Failure) {
+    /// Queues `work`, or throws the reason against it. `expired` gets works that left because their deadline passed,
+    /// and the result is the work that left to make room; the caller fails them.
+    @discardableResult
+    mutating func submit(_ work: Work, now: Instant, expired: inout [Work]) throws(Failure) -> Displaced? {
         guard !isClosed else { throw .poolClosed }
         guard now < work.deadline else {
             counts.expired += 1
             throw .workExpired
         }
         if isFull(for: work.tenant) && earliestDeadline <= now { expired = removeExpired(now: now) }
-        guard !isFull(for: work.tenant) else {
+        var displaced: Work?
+        if isFull(for: work.tenant) {
             counts.refused += 1
-            throw Failure(
-                .serverOverloaded, "too much \(name) work is waiting; try again later",
-                retryAfter: retryAfter)
+            displaced = workToDisplace(for: work)
+            guard displaced != nil else { throw overloaded }
         }
-        queue.append(work, tenant: work.tenant)
+        queue.append(work, tenant: work.tenant, source: work.source, cost: work.cost.nanoseconds)
         updateCounts()
         earliestDeadline = min(earliestDeadline, work.deadline)
+        return displaced.map { Displaced(work: $0, failure: overloaded) }
+    }
+
+    /// Takes out the last work of whoever has most works waiting, so that `work`, of somebody who has fewer, finds a
+    /// place: of the source with most works if the tenant has all its places, otherwise of the tenant with most. Nil if
+    /// the two would only change places.
+    private mutating func workToDisplace(for work: Work) -> Work? {
+        let displaced: Work?
+        if isWithoutPlace(work.tenant) {
+            let countMin = queue.count(of: work.tenant, source: work.source) + 2
+            displaced = queue.removeLast(ofLongestSourceIn: work.tenant, countMin: countMin)
+        } else if let longest = queue.longestTenant, queue.count(of: longest) >= queue.count(of: work.tenant) + 2 {
+            displaced = queue.removeLast(ofLongestSourceIn: longest, countMin: 1)
+        } else {
+            displaced = nil
+        }
+        if let displaced { admission.left(displaced) }
+        return displaced
+    }
+
+    private var overloaded: Failure {
+        Failure(.serverOverloaded, "too much \(name) work is waiting; try again later", retryAfter: retryAfter)
     }
 
     /// The next work of `lane` that is still in time and may begin beside the running works. It counts as running.
@@ -95,7 +116,7 @@ struct WorkQueue: Sendable {
             batch.givesWayUntil = demand.givingWay(work, lane, now: now)
             counts.running += 1
             if lane == .short { stalls.began(work, now: now) }
-            releaseAnswersThatCannotWait(for: work, now: now)
+            answers.releaseIfTheyCannotWait(for: work, now: now)
             break
         }
         if batch.next == nil && queue.count > 0 { turnedAwayCount += 1 }
@@ -123,12 +144,20 @@ struct WorkQueue: Sendable {
             if passedOver == nil && !admission.hasMemory(for: work) { passedOver = work }
             return false
         }
+        let countMax = limits.workersPerTenantMax ?? .max
         let fair = queue.popFirst {
             mayBegin($0, runningCount: $1)
         } from: {
-            admission.isWithinShare(runningCount: $0)
+            admission.isWithinShare(runningCount: $0) && $0 < countMax
         }
-        guard let work = fair ?? queue.popFirst(where: { mayBegin($0, runningCount: $1) }) else { return nil }
+        let work =
+            fair
+            ?? queue.popFirst {
+                mayBegin($0, runningCount: $1)
+            } from: {
+                $0 < countMax
+            }
+        guard let work else { return nil }
         return (work, passedOver)
     }
 
@@ -142,7 +171,7 @@ struct WorkQueue: Sendable {
         }
         admission.beganAgain(work)
         queue.began(tenant: work.tenant, cost: work.cost.nanoseconds)
-        releaseAnswersThatCannotWait(for: work, now: now)
+        answers.releaseIfTheyCannotWait(for: work, now: now)
         counts.running += 1
         counts.repeated += 1
         updateCounts()
@@ -181,30 +210,19 @@ struct WorkQueue: Sendable {
     /// while the machine is not crowded: at most as many as works now wait for each worker. Where others want the
     /// processors, two answers at once are enough: more would hold them up. What a worker begins next releases answers
     /// that cannot wait for it.
-    mutating func group(_ answer: @escaping Answer, of work: Work) {
-        heldAnswers.append(answer)
-        heldDeadline = min(heldDeadline, work.deadline)
+    mutating func group(_ answer: @escaping HeldAnswers.Answer, of work: Work) {
+        answers.hold(answer, of: work)
         let groupMax = min(limits.answersTogetherMax, demand.isShared ? 2 : .max, 1 + queue.count / limits.workers)
-        if counts.running == 0 || demand.isCrowded || heldAnswers.count >= groupMax { releaseAnswers() }
-    }
-
-    /// Before a work that is long, or that may last until the deadline of a held answer.
-    private mutating func releaseAnswersThatCannotWait(for work: Work, now: Instant) {
-        guard !heldAnswers.isEmpty else { return }
-        if work.isLong || now.advanced(by: ProcessorDemand.timeMax(of: work)) >= heldDeadline { releaseAnswers() }
+        if counts.running == 0 || demand.isCrowded || answers.count >= groupMax { answers.release() }
     }
 
     /// Makes the held answers due. A worker that finds no more work calls it.
-    mutating func releaseAnswers() {
-        dueAnswers += heldAnswers
-        heldAnswers.removeAll(keepingCapacity: true)
-        heldDeadline = .distantFuture
-    }
+    mutating func releaseAnswers() { answers.release() }
 
-    var hasDueAnswers: Bool { !dueAnswers.isEmpty }
+    var hasDueAnswers: Bool { answers.hasDue }
 
     /// The next answer to give, for any worker.
-    mutating func takeDueAnswer() -> Answer? { dueAnswers.isEmpty ? nil : dueAnswers.removeFirst() }
+    mutating func takeDueAnswer() -> HeldAnswers.Answer? { answers.takeDue() }
 
     /// Takes `work` out if it still waits.
     mutating func cancel(_ work: Work) {
@@ -248,15 +266,20 @@ struct WorkQueue: Sendable {
     }
 
     private func isFull(for tenant: Text) -> Bool {
+        queue.count >= limits.queueMax || isWithoutPlace(tenant)
+    }
+
+    /// Whether the tenant has all the places that it may have.
+    private func isWithoutPlace(_ tenant: Text) -> Bool {
         let waitingCount = queue.count(of: tenant)
-        if queue.count >= limits.queueMax || waitingCount >= limits.queueMaxPerTenant { return true }
+        if waitingCount >= limits.queueMaxPerTenant { return true }
         // The places of the queue are shared as the workers are, so that those who come late find one.
-        return limits.sharesWorkers && waitingCount > 0 && 2 * waitingCount >= limits.queueMax - queue.count
+        return shares != nil && waitingCount > 0 && 2 * waitingCount >= limits.queueMax - queue.count
     }
 
     /// When an idle worker should take out works whose deadline has passed. Nil: nothing waits, or the works that wait
     /// are begun as soon as a worker is idle.
-    var nextExpiry: Instant? { limits.sharesWorkers && queue.count > 0 ? earliestDeadline : nil }
+    var nextExpiry: Instant? { shares != nil && queue.count > 0 ? earliestDeadline : nil }
 
     /// Takes out the works whose deadline has passed; the caller fails them.
     mutating func removeExpired(now: Instant) -> [Work] {
@@ -273,10 +296,4 @@ struct WorkQueue: Sendable {
         updateCounts()
         return expired
     }
-}
-
-extension Failure {
-    static let workExpired = Failure(
-        .deadlineExceeded, "the deadline passed before the work began")
-    static let poolClosed = Failure(.serverShuttingDown, "the server is shutting down")
 }

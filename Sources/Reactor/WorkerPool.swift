@@ -3,9 +3,10 @@ import Synchronization
 
 /// A bounded pool of threads for work that blocks or takes long: password hashes, RSA, files, libcurl.
 ///
-/// The tenant whose work took the least processor time goes next, so that expensive work delays its own tenant. See
-/// `WorkAdmission` for the works that may run together. Work whose deadline passes while it waits is never run. Close
-/// the pool before it is dropped.
+/// The tenant whose work took the least processor time goes next, so that expensive work delays its own tenant. Within
+/// a tenant, sources share the turns. If a queue is full, whoever has most works in it gives a place to one who has
+/// fewer. See `WorkAdmission` for the works that may run together. Work whose deadline passes while it waits is never
+/// run. Close the pool before it is dropped.
 ///
 /// Waking a caller that waits for an answer costs some microseconds, which is much beside a short work. So while work
 /// has to wait longer than `longBacklog`, a worker gives up to `answersTogetherMax` answers of short works at once.
@@ -51,17 +52,18 @@ public final class WorkerPool: Sendable {
     private let threads: Mutex<[OSThread]>
 
     /// `queueMax` counts waiting work, not running work; `memoryMax` bounds the memory of running work, in bytes.
-    /// `sharesWorkers`: for works that wait for servers which the tenants name. Such a tenant has only a share of the
-    /// workers, which shrinks as other tenants want some (`WorkerShares`); its other works wait, also while workers are
-    /// idle.
+    /// `workersPerTenantMax`: for works that wait for servers which the tenants name. Such a tenant has only a share of
+    /// the workers, at most this many, which shrinks as other tenants want some (`WorkerShares`); its other works wait,
+    /// also while workers are idle.
     public init(
         name: String, workers: Int, queueMax: Int, queueMaxPerTenant: Int, memoryMax: Int = .max,
-        sharesWorkers: Bool = false, priority: WorkerPriority = .lowered(by: 0), idling: WorkerIdling? = nil
+        workersPerTenantMax: Int? = nil, priority: WorkerPriority = .lowered(by: 0), idling: WorkerIdling? = nil
     ) {
         precondition(workers > 0 && queueMax > 0 && queueMaxPerTenant > 0, "a pool needs workers and room")
         let limits = WorkQueue.Limits(
             workers: workers, queueMax: queueMax, queueMaxPerTenant: queueMaxPerTenant, memoryMax: memoryMax,
-            answersTogetherMax: priority.getsSpareTime ? Self.answersTogetherMax : 1, sharesWorkers: sharesWorkers)
+            answersTogetherMax: priority.getsSpareTime ? Self.answersTogetherMax : 1,
+            workersPerTenantMax: workersPerTenantMax)
         let roles = priority.roles(workers: workers)
         let shared = Shared(WorkQueue(name: name, limits: limits), roles)
         self.shared = shared
@@ -84,24 +86,23 @@ public final class WorkerPool: Sendable {
     public var backlog: Duration { shared.queue.withLock { $0.backlog } }
 
     /// Runs `work` on one of the threads and returns or throws what it does. `tenant`: whose work it is; `ownWork` for
-    /// the server's own. `isShort`: it takes less than a millisecond. `isPatient`: nobody waits for it, and it may take
-    /// long (a pool that shares its workers looks at that). `cost`: the time that it is expected to take, and the
-    /// memory that it holds.
+    /// the server's own. `source`: whom it is for, among those who share the tenant's turns. `isShort`: it takes less
+    /// than a millisecond. `isPatient`: nobody waits for it, and it may take long (a pool that shares its workers looks
+    /// at that). `cost`: the time that it is expected to take, and the memory that it holds.
     ///
-    /// - Throws: `Failure` RESOURCE_EXHAUSTED `SERVER_OVERLOADED` with `retryAfter` if a queue is full,
-    ///   DEADLINE_EXCEEDED if `deadline` passed before the work began, UNAVAILABLE after the pool is closed;
-    ///   `CancellationError` if the task is cancelled: waiting work is taken out, running work goes on, and its result
-    ///   is dropped.
+    /// - Throws: `Failure` RESOURCE_EXHAUSTED `SERVER_OVERLOADED` with `retryAfter` if a queue is full, at once or when
+    ///   this work gives its place to another one, DEADLINE_EXCEEDED if `deadline` passed before the work began,
+    ///   UNAVAILABLE after the pool is closed; `CancellationError` if the task is cancelled: waiting work is taken out,
+    ///   running work goes on, and its result is dropped.
     public func run<T: Sendable>(
-        tenant: Text, deadline: Instant, isShort: Bool = false, isPatient: Bool = false,
-        cost: WorkCost = .none,
-        _ work: @escaping @Sendable () throws -> T
+        tenant: Text, source: Text = .empty, deadline: Instant, isShort: Bool = false, isPatient: Bool = false,
+        cost: WorkCost = .none, _ work: @escaping @Sendable () throws -> T
     ) async throws -> T {
         try Task.checkCancellation()
         let promise = Promise<T>()
         let work = timed(work)
         let item = Work(
-            tenant: tenant, deadline: deadline, isShort: isShort, isPatient: isPatient, cost: cost,
+            tenant: tenant, source: source, deadline: deadline, isShort: isShort, isPatient: isPatient, cost: cost,
             execute: {
                 let result = Result { try work() }
                 return { promise.complete(with: result) }
@@ -146,9 +147,10 @@ public final class WorkerPool: Sendable {
     private func submit(_ work: Work) throws(Failure) {
         var expired: [Work] = []
         defer { for work in expired { work.fail(Failure.workExpired) } }
-        try shared.queue.withLock { queue throws(Failure) in
+        let displaced = try shared.queue.withLock { queue throws(Failure) in
             try queue.submit(work, now: .now, expired: &expired)
         }
+        if let displaced { displaced.work.fail(displaced.failure) }
         shared.call(for: work)
     }
 
@@ -157,7 +159,7 @@ public final class WorkerPool: Sendable {
     /// thread passes on.
     private static func workUntilClosed(_ shared: Shared, _ lane: WorkLane, _ idling: WorkerIdling?) {
         let wakeup = shared.wakeup(of: lane)
-        var answers: [WorkQueue.Answer] = []
+        var answers: [HeldAnswers.Answer] = []
         var meter = ThreadMeter()
         while true {
             waitForWork(shared, lane, idling)
@@ -227,7 +229,7 @@ public final class WorkerPool: Sendable {
         while let answer = shared.queue.withLock({ $0.takeDueAnswer() }) { answer() }
     }
 
-    private static func give(_ answers: inout [WorkQueue.Answer]) {
+    private static func give(_ answers: inout [HeldAnswers.Answer]) {
         for answer in answers { answer() }
         answers.removeAll(keepingCapacity: true)
     }

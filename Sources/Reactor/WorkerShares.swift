@@ -21,6 +21,8 @@ package import Base
 ///
 /// A tenant's patient works and its other works are judged apart: they go to different servers.
 ///
+/// A tenant also has at most `perTenant` workers, of which its patient works have half.
+///
 /// The server's own work (`WorkLine.server`) takes any worker that is free.
 package struct WorkerShares: Sendable {
     /// The works of a tenant that are judged together.
@@ -52,6 +54,7 @@ package struct WorkerShares: Sendable {
     static let slowLinesMax = 4_096
 
     private let workers: Int
+    private let perTenantMax: Int
     /// The workers that slow tenants may have, and also those that patient works may have.
     private let halfOfWorkers: Int
     /// The workers that patient works of slow tenants may have.
@@ -61,8 +64,9 @@ package struct WorkerShares: Sendable {
 
     package var runningCount: Int { running.count }
 
-    package init(workers: Int) {
+    package init(workers: Int, perTenant perTenantMax: Int = .max) {
         self.workers = workers
+        self.perTenantMax = perTenantMax
         self.halfOfWorkers = max(1, workers / 2)
         self.quarterOfWorkers = max(1, workers / 4)
     }
@@ -84,16 +88,22 @@ package struct WorkerShares: Sendable {
         fileprivate let slow: Room
         fileprivate let patient: Room
         fileprivate let slowPatient: Room
-        fileprivate let isRunning: (Line) -> Bool
+        fileprivate let perTenantMax: Int
+        fileprivate let runningCount: (Line) -> Int
         fileprivate let isSlow: (Line) -> Bool
 
         /// `runningCount`: how many workers the tenant has already.
         func admits(_ tenant: Text, isPatient: Bool = false, runningCount: Int) -> Bool {
             if tenant == WorkLine.server { return true }
             let line = Line(tenant: tenant, isPatient: isPatient)
-            let isFirst = !isRunning(line)
-            guard 2 * runningCount < all.freeCount, all.admits(isFirst: isFirst) else { return false }
-            if isPatient && !patient.admits(isFirst: isFirst) { return false }
+            let lineCount = self.runningCount(line)
+            let isFirst = lineCount == 0
+            guard runningCount < perTenantMax, 2 * runningCount < all.freeCount, all.admits(isFirst: isFirst) else {
+                return false
+            }
+            if isPatient {
+                guard isFirst || lineCount < perTenantMax / 2, patient.admits(isFirst: isFirst) else { return false }
+            }
             let hasRoomIfSlow =
                 slow.admits(isFirst: isFirst) && (!isPatient || slowPatient.admits(isFirst: isFirst))
             return hasRoomIfSlow || !isSlow(line)
@@ -115,7 +125,7 @@ package struct WorkerShares: Sendable {
             all: Room(of: workers, taken: works.count), slow: Room(of: halfOfWorkers, taken: slow.count),
             patient: Room(of: halfOfWorkers, taken: works.count { $0.line.isPatient }),
             slowPatient: Room(of: quarterOfWorkers, taken: slow.count { $0.line.isPatient }),
-            isRunning: { line in works.contains { $0.line == line } }, isSlow: isSlow)
+            perTenantMax: perTenantMax, runningCount: { line in works.count { $0.line == line } }, isSlow: isSlow)
     }
 
     private static func isOverdue(_ begun: Instant, _ now: Instant) -> Bool { now > begun.advanced(by: timeFree) }

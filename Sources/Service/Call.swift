@@ -169,6 +169,11 @@ extension Call {
         return request
     }
 
+    /// The turn of a password that is hashed for this call. `address`: the end user's, if it is known.
+    func passwordTurn(address: EndUserAddress? = nil) -> PasswordTurn {
+        PasswordTurn(settings: settings, address: address, origin: origin, deadline: deadline)
+    }
+
     /// The answer to an earlier change of the signed-in user with the same idempotency key; nil for the first one.
     /// Called before anything else, because a change may end the token it is made with.
     func repeatedChange(idToken: Text) async throws -> SignedIn? {

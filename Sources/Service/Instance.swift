@@ -176,13 +176,12 @@ extension Instance.Configuration {
     /// A number whose upper half no other start of a server has, except by chance.
     fileprivate func drawnConnectionID() -> UInt64 { random.bytes(4).bigEndianNumber << 32 }
 
-    /// A tenant's requests and mails share its places and lookups, because they share the threads.
+    /// A tenant's requests and mails share its lookups, because they share the threads.
     fileprivate func makeClients(_ pool: WorkerPool, _ lookups: NameLookups) -> (HTTPClient, SMTPClient) {
-        let places = TenantPlaces(
-            perTenant: limits.outboundRequestsPerTenantMax, waitMax: limits.outboundWaitMax)
+        let pool = OutboundPool(pool, waitMax: limits.outboundWaitMax)
         return (
-            HTTPClient(pool: pool, places: places, lookups: lookups, certificateFile: certificateFile),
-            SMTPClient(pool: pool, places: places, lookups: lookups, certificateFile: certificateFile)
+            HTTPClient(pool: pool, lookups: lookups, certificateFile: certificateFile),
+            SMTPClient(pool: pool, lookups: lookups, certificateFile: certificateFile)
         )
     }
 
@@ -199,7 +198,8 @@ extension Instance.Configuration {
     fileprivate func makeOutboundPool() -> WorkerPool {
         WorkerPool(
             name: "outbound", workers: limits.outboundWorkers, queueMax: limits.blockingQueueMax,
-            queueMaxPerTenant: limits.outboundRequestsPerTenantMax, sharesWorkers: true, priority: .lowered(by: 5))
+            queueMaxPerTenant: limits.outboundWaitingPerTenantMax,
+            workersPerTenantMax: limits.outboundRequestsPerTenantMax, priority: .lowered(by: 5))
     }
 
     /// Hashes give way to the loops: a hash takes 5 ms, a lookup 10 µs.

@@ -126,7 +126,7 @@ public actor TokenSigner {
         let signature =
             switch entry.publicKey.algorithm {
             case .rs256:
-                try await pool.run(tenant: claims.tenantID, deadline: deadline, isShort: true) {
+                try await pool.run(tenant: claims.tenantID, source: claims.uid, deadline: deadline, isShort: true) {
                     key.sign(signedBytes)
                 }
             case .es256, .edDSA: key.sign(signedBytes)

@@ -5,7 +5,7 @@ enum CommandReference {
         # The command line
 
         Made by `postern help reference`; a test holds this page to the program. Tasks, not commands, are in
-        [users.md](users.md), [operations.md](operations.md) and [audit.md](audit.md).
+        [users.md](users.md), [scripts.md](scripts.md), [operations.md](operations.md) and [audit.md](audit.md).
 
         ## For every command
 
@@ -28,15 +28,22 @@ enum CommandReference {
         `service-account key create --key-out -` print JSON, `user export -` prints users in the form of `--format`, and
         `audit export -`, `audit key -` and `backup create -` print the file that they would make.
 
+        A flag that would mean nothing is refused (status 2): `--tenant` by a command that is not about one tenant, such
+        as `apikey list`, and beside an operand, `--where`, `--all-tenants` or `--any-tenant` that names others;
+        `--fields`, and `-o` with `wide`, `csv` or `name`, by a command that prints no records; both by `help` and
+        `completion`; `--fields` beside `-q`; `--confirm` by a command that asks for no name; `--context` by the
+        `context` commands. A tenant of POSTERN_TENANT or of a context is not refused: such a command does not use it.
+
         | exit status | |
         |---|---|
         \(ExitCode.allCases.map { "| \($0.rawValue) | \($0.meaning) |" }.joined(separator: "\n"))
 
         Ctrl-C and SIGTERM cancel the call: the command says if a change may have been made or how to go on, removes a
-        file that nothing was written to, and ends by the signal. A second signal ends it at once. If the reader of
-        standard output leaves, as in `postern user list | head`, the status is 1; changes of many tenants are made to
-        the last one. `apikey create` and `apikey rotate` refuse `--fields` that leave the new secret out. Other
-        changes print their whole answer if a name in `--fields` is misspelt.
+        file that nothing was written to, and ends by the signal. A second signal ends it at once. The file of
+        `--key-out` appears when the whole key is in it, whatever ends the command. If the reader of standard output
+        leaves, as in `postern user list | head`, the status is 1; changes of many tenants are made to the last one.
+        `apikey create` and `apikey rotate` refuse `--fields` that leave the new secret out. Other changes print their
+        whole answer if a name in `--fields` is misspelt.
 
         \(groups)
         ## Methods

@@ -160,6 +160,7 @@ enum CommandTree {
         guard command.isValidatable || !arguments.isSet("dry-run") else {
             throw .usage("postern \(command.name) cannot --dry-run")
         }
+        try command.checkUse(of: arguments)
     }
 
     /// The commands of a group, or all groups.

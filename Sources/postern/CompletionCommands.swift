@@ -8,7 +8,7 @@ enum CompletionCommands {
 
     static let bash: Command = Command(
         path: ["completion", "bash"], summary: "Prints what makes bash complete commands, flags and values.",
-        example: "completion bash > ~/.local/share/bash-completion/completions/postern", isReadOnly: true
+        example: "completion bash > ~/.local/share/bash-completion/completions/postern", isReadOnly: true, prints: .text
     ) { session in
         session.console.print(
             """
@@ -22,7 +22,7 @@ enum CompletionCommands {
 
     static let zsh: Command = Command(
         path: ["completion", "zsh"], summary: "Prints what makes zsh complete commands, flags and values.",
-        example: "completion zsh > ~/.zsh/functions/_postern", isReadOnly: true
+        example: "completion zsh > ~/.zsh/functions/_postern", isReadOnly: true, prints: .text
     ) { session in
         session.console.print(
             """
@@ -38,7 +38,7 @@ enum CompletionCommands {
 
     static let fish: Command = Command(
         path: ["completion", "fish"], summary: "Prints what makes fish complete commands, flags and values.",
-        example: "completion fish > ~/.config/fish/completions/postern.fish", isReadOnly: true
+        example: "completion fish > ~/.config/fish/completions/postern.fish", isReadOnly: true, prints: .text
     ) { session in
         session.console.print(
             """
@@ -54,7 +54,7 @@ enum CompletionCommands {
     static let words: Command = Command(
         path: ["completion", "words"],
         summary: "Prints what may stand for the last of these words; what shells call.",
-        example: "completion words -- tenant get ac", operands: [.optional("word…")], isReadOnly: true
+        example: "completion words -- tenant get ac", operands: [.optional("word…")], isReadOnly: true, prints: .text
     ) { session in
         let completion = Completion(of: session.arguments.operands)
         var candidates = completion.candidates(contexts: session.contexts.contexts.map(\.name))

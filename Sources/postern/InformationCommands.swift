@@ -14,7 +14,7 @@ enum InformationCommands {
 
     static let exitCodes = Command(
         path: ["help", "exit-codes"], summary: "Explains what the exit codes mean.", example: "help exit-codes",
-        isReadOnly: true
+        isReadOnly: true, prints: .text
     ) { session in
         let rows = ExitCode.allCases.map { (String($0.rawValue), $0.meaning) }
         session.console.write([UInt8](describe(rows).utf8))
@@ -22,21 +22,21 @@ enum InformationCommands {
 
     static let flags = Command(
         path: ["help", "flags"], summary: "Explains the flags that every command takes.", example: "help flags",
-        isReadOnly: true
+        isReadOnly: true, prints: .text
     ) { session in
         session.console.write([UInt8](describe(GlobalFlags.all).utf8))
     }
 
     static let commands: Command = Command(
         path: ["help", "commands"], summary: "Lists every command, one a line, as manual pages are made of it.",
-        example: "help commands", isReadOnly: true
+        example: "help commands", isReadOnly: true, prints: .text
     ) { session in
         for command in CommandTree.commands { session.console.print(command.name) }
     }
 
     static let reference: Command = Command(
         path: ["help", "reference"], summary: "Prints every command with its flags as one page.",
-        example: "help reference", isReadOnly: true
+        example: "help reference", isReadOnly: true, prints: .text
     ) { session in
         session.console.print(CommandReference.markdown)
     }

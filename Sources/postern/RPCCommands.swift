@@ -32,23 +32,40 @@ enum RPCCommands {
         path: ["rpc", "call"],
         summary: "Calls a method with a request in JSON, from a file or standard input; prints the answer's JSON.",
         example: "-t acme rpc call Users/Count", operands: [.required("method"), .optional("file|-")],
-        isValidatable: true,
+        isValidatable: true, prints: .noRecords, takesTenant: true,
         note: """
             Asks before it calls a method that can change something. Where there is no terminal to ask on, add --yes.
             """
     ) { session in
         let method = try ProtocolSchema.shared.method(session.arguments.operands[0])
         let requests = try requests(session, of: method)
+        try checkTenant(of: requests, to: method, session.arguments)
         session.setTarget(target(of: requests, to: method))
         if changesSomething(method) { try session.confirm("Call \(method.fullName) with this request?") }
         var call = MethodCall(session, method)
         try await call.run(requests: requests)
     }
 
-    /// The tenant that the requests name goes before --tenant. Methods without `tenant_id` are for no one tenant.
+    /// Refuses --tenant if the method is not about one tenant, or if a request names another one.
+    private static func checkTenant(
+        of requests: [JSONValue], to method: ProtocolSchema.Method, _ arguments: Arguments
+    ) throws(CommandError) {
+        guard let tenant = arguments.text("tenant"), !tenant.isEmpty else { return }
+        guard method.namesTenant else {
+            throw .usage("\(method.fullName) is not about one tenant, and takes no --tenant")
+        }
+        guard let other = requests.lazy.compactMap({ $0["tenant_id"]?.text }).first(where: { $0 != tenant }) else {
+            return
+        }
+        throw .usage(
+            "--tenant \(tenant) is another one than the request's, \(TenantCommands.title(other))",
+            hint: "leave one of them out")
+    }
+
+    /// The tenant that the requests name goes before one of the environment or of a context. Methods without
+    /// `tenant_id` are for no one tenant.
     private static func target(of requests: [JSONValue], to method: ProtocolSchema.Method) -> ChangeTarget {
-        let fields = ProtocolSchema.shared.messages[method.request]?.fields ?? []
-        guard fields.contains(where: { $0.name == "tenant_id" }) else { return .project }
+        guard method.namesTenant else { return .project }
         var titles: [String] = []
         for request in requests {
             guard let id = request["tenant_id"]?.text else { continue }
@@ -124,7 +141,7 @@ private struct MethodCall {
         guard var members = json.object else { return json }
         let fields = Set((ProtocolSchema.shared.messages[method.request]?.fields ?? []).map(\.name))
         let tenantID = try session.tenantID()
-        if fields.contains("tenant_id"), json["tenant_id"] == nil, !tenantID.isEmpty {
+        if method.namesTenant, json["tenant_id"] == nil, !tenantID.isEmpty {
             members.append(.init("tenant_id", .string(tenantID)))
         }
         if session.isValidatingOnly {

@@ -48,7 +48,7 @@ enum Maintenance {
             try await WritePurpose.$current.withValue(.removal) { _ = try await instance.project.start() }
         }
         print("Accepted, and written to the event log: \(rollback).")
-        print("Tokens and keys that were revoked since may be good again: docs/operations.md, \"After a rollback\".")
+        print("Tokens and keys that were revoked since may be good again: docs/store.md, \"After a rollback\".")
     }
 
     /// Reads the whole store and prints its faults.

@@ -62,7 +62,7 @@ func withFederation<Result>(
     defer { end(pool, provider) }
     var limits = Limits()
     limits.providerKeyTimePerTenantMax = keyTime
-    let client = ProviderClient(client: HTTPClient(pool: pool, places: TenantPlaces(perTenant: 8)), limits: limits)
+    let client = ProviderClient(client: HTTPClient(pool: OutboundPool(pool)), limits: limits)
     return try await body(FederationFixture(client: client, provider: provider, clock: clock))
 }
 

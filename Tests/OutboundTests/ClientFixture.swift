@@ -12,8 +12,7 @@ func withClient<Result>(
     let pool = WorkerPool(name: "http", workers: 4, queueMax: 16, queueMaxPerTenant: 16)
     let server = FakeHTTPServer(handler)
     defer { end(pool, server) }
-    let client = HTTPClient(
-        pool: pool, places: TenantPlaces(perTenant: 8), certificateFile: certificateFile)
+    let client = HTTPClient(pool: OutboundPool(pool), certificateFile: certificateFile)
     return try await body(client, server)
 }
 

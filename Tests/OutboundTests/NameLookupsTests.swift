@@ -39,11 +39,11 @@ import Testing
         let server: FakeHTTPServer
 
         init(countMax: Int, placeWaitMax: Duration, pool: WorkerPool, server: FakeHTTPServer) {
-            let (places, resolver) = (TenantPlaces(perTenant: 8), Resolver())
+            let (pool, resolver) = (OutboundPool(pool), Resolver())
             self.resolver = resolver
             lookups = NameLookups(countMax: countMax, placeWaitMax: placeWaitMax) { resolver.lookUp($0) }
-            http = HTTPClient(pool: pool, places: places, lookups: lookups)
-            smtp = SMTPClient(pool: pool, places: places, lookups: lookups)
+            http = HTTPClient(pool: pool, lookups: lookups)
+            smtp = SMTPClient(pool: pool, lookups: lookups)
             self.server = server
         }
 

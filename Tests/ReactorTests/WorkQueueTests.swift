@@ -12,9 +12,9 @@ import Testing
     }
 
     private func makeWork(
-        _ tenant: Text = "a", deadline: Instant = .distantFuture, isShort: Bool = false
+        _ tenant: Text = "a", source: Text = .empty, deadline: Instant = .distantFuture, isShort: Bool = false
     ) -> Work {
-        Work(tenant: tenant, deadline: deadline, isShort: isShort, execute: { {} }, fail: { _ in })
+        Work(tenant: tenant, source: source, deadline: deadline, isShort: isShort, execute: { {} }, fail: { _ in })
     }
 
     /// Submits the work, and returns the failure if it was refused.
@@ -44,6 +44,45 @@ import Testing
         #expect(refusal(&queue, makeWork("a"), at: start) == nil)
         #expect(refusal(&queue, makeWork("a"), at: start)?.reason == "SERVER_OVERLOADED")
         #expect(refusal(&queue, makeWork("b"), at: start) == nil)
+    }
+
+    /// Submits the work to a queue that has no place left, and returns the works that the queue gave up for it.
+    private func displaced(_ queue: inout WorkQueue, by work: Work) -> Work? {
+        var expired: [Work] = []
+        let displaced = try? queue.submit(work, now: start, expired: &expired)
+        #expect(expired.isEmpty)
+        if let displaced {
+            #expect(displaced.failure.reason == "SERVER_OVERLOADED" && displaced.failure.retryAfter != nil)
+        }
+        return displaced?.work
+    }
+
+    /// Two tenants that fill the queue keep no third one out, as long as they have more works in it.
+    @Test func theTenantWithMostGivesAPlaceToOneWithFewer() {
+        var queue = makeQueue(queueMax: 6, queueMaxPerTenant: 4)
+        let many = (0..<4).map { _ in makeWork("many") }
+        for work in many + [makeWork("some"), makeWork("some")] { #expect(refusal(&queue, work, at: start) == nil) }
+        #expect(displaced(&queue, by: makeWork("late")) === many[3])
+        #expect(displaced(&queue, by: makeWork("late")) === many[2])
+        // Now each has two, and none has two more than another.
+        for tenant in ["late", "many", "some"] as [Text] {
+            #expect(refusal(&queue, makeWork(tenant), at: start)?.reason == "SERVER_OVERLOADED")
+        }
+        #expect(queue.counts == WorkerPoolCounts(queued: 6, refused: 5))
+        #expect(displaced(&queue, by: makeWork("later")) != nil)
+    }
+
+    @Test func theSourceWithMostGivesAPlaceToOneWithFewer() {
+        var queue = makeQueue(queueMax: 100, queueMaxPerTenant: 4)
+        let flood = (0..<4).map { _ in makeWork(source: "flood") }
+        for work in flood { #expect(refusal(&queue, work, at: start) == nil) }
+        #expect(refusal(&queue, makeWork(source: "flood"), at: start)?.reason == "SERVER_OVERLOADED")
+        #expect(displaced(&queue, by: makeWork(source: "calm")) === flood[3])
+        #expect(displaced(&queue, by: makeWork(source: "calm")) === flood[2])
+        #expect(refusal(&queue, makeWork(source: "calm"), at: start)?.reason == "SERVER_OVERLOADED")
+        // Another tenant has places of its own.
+        #expect(refusal(&queue, makeWork("b", source: "flood"), at: start) == nil)
+        #expect(queue.counts == WorkerPoolCounts(queued: 5, refused: 4))
     }
 
     @Test func retryAfterFollowsTheQueueAndTheMovingAverage() throws {

@@ -10,10 +10,14 @@ import Testing
 
     /// A pool of 16 workers without threads: works begin as soon as the rules let them.
     private struct Scene {
-        var queue = WorkQueue(
-            name: "test",
-            limits: .init(workers: 16, queueMax: 64, queueMaxPerTenant: 16, sharesWorkers: true))
+        var queue: WorkQueue
         private(set) var running: [Work] = []
+
+        init(perTenant: Int = 16) {
+            let limits = WorkQueue.Limits(
+                workers: 16, queueMax: 64, queueMaxPerTenant: 16, workersPerTenantMax: perTenant)
+            queue = WorkQueue(name: "test", limits: limits)
+        }
 
         func count(of tenant: Text) -> Int { running.count { $0.tenant == tenant } }
 
@@ -215,6 +219,25 @@ import Testing
         #expect(scene.count(of: WorkerPool.ownWork) == 2)
     }
 
+    @Test func `A tenant has its number of workers at most, and mails half of them`() {
+        var scene = Scene(perTenant: 4)
+        scene.submit("a", 10, isPatient: true, at: start)
+        #expect(scene.count(of: "a") == 2)
+        scene.submit("a", 10, at: start)
+        #expect(scene.count(of: "a") == 4)
+        scene.submit("b", 10, at: start)
+        #expect(scene.count(of: "b") == 4)
+        scene.end("a", afterSeconds: 0)
+        scene.begin(at: start)
+        #expect(scene.count(of: "a") == 4)
+    }
+
+    @Test func `A tenant that may have one worker sends its mails all the same`() {
+        var scene = Scene(perTenant: 1)
+        scene.submit("a", 2, isPatient: true, at: start)
+        #expect(scene.count(of: "a") == 1)
+    }
+
     @Test func `The waiting places are shared as well`() {
         var scene = Scene()
         for number in 0..<8 { #expect(scene.submit(Self.tenant(number), at: start) < 16) }
@@ -223,7 +246,7 @@ import Testing
 
     @Test func `Work that waits in vain is taken out at its deadline, also while workers are idle`() async throws {
         let pool = WorkerPool(
-            name: "test", workers: 4, queueMax: 16, queueMaxPerTenant: 16, sharesWorkers: true)
+            name: "test", workers: 4, queueMax: 16, queueMaxPerTenant: 16, workersPerTenantMax: 16)
         let gate = Semaphore()
         let holding = (0..<3).map { _ in
             Task { try await pool.run(tenant: "a", deadline: .distantFuture) { gate.wait() } }

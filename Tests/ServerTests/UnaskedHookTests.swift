@@ -88,7 +88,7 @@ import Testing
 
         init(_ scene: Scene) {
             pool = WorkerPool(name: "outbound", workers: 1, queueMax: 16, queueMaxPerTenant: 16)
-            http = HTTPClient(pool: pool, places: TenantPlaces(perTenant: 8))
+            http = HTTPClient(pool: OutboundPool(pool))
             hooks = BlockingHooks(scene.client.server.project.hookConfigs, http)
         }
 

@@ -12,6 +12,8 @@ public final class CuttingProxy: Sendable {
         /// The server seems to be an older one, without this method.
         var hidden: String?
         var isHolding = false
+        /// The answer to the next request of this method is held behind so many of its frames.
+        var held: (method: String, frameCount: Int)?
         /// New connections are closed at once.
         var isDown = false
         var goesDownAtCut = false
@@ -24,6 +26,10 @@ public final class CuttingProxy: Sendable {
     private final class Link: Sendable {
         /// The call whose answer is lost; 0 = none.
         let lostStream = Atomic<UInt32>(0)
+        /// The call whose answer is held; 0 = none.
+        let heldStream = Atomic<UInt32>(0)
+        /// How many frames of that answer get through before it is held.
+        let framesBeforeHold = Atomic<Int>(0)
     }
 
     private static let headerByteCount = 10
@@ -72,6 +78,13 @@ public final class CuttingProxy: Sendable {
 
     /// Keeps answers back until `release`.
     public func hold() { state.withLock { $0.isHolding = true } }
+
+    /// Keeps back the answer to the next request of this method until `release`, and with it everything that follows.
+    /// Of a stream, the first `frameCount` messages get through.
+    public func holdNextAnswer(to method: String, after frameCount: Int = 0) {
+        state.withLock { $0.held = (method, frameCount) }
+    }
+
     public func release() { state.withLock { $0.isHolding = false } }
 
     /// Breaks the existing connections; new ones get through, with `goingDown` only after `comeUp`.
@@ -155,6 +168,11 @@ public final class CuttingProxy: Sendable {
                         state.isDown = state.goesDownAtCut
                         link.lostStream.store(stream, ordering: .sequentiallyConsistent)
                     }
+                    if let held = state.held, held.method == method {
+                        state.held = nil
+                        link.framesBeforeHold.store(held.frameCount, ordering: .sequentiallyConsistent)
+                        link.heldStream.store(stream, ordering: .sequentiallyConsistent)
+                    }
                 }
             }
         }
@@ -193,6 +211,7 @@ public final class CuttingProxy: Sendable {
             received += chunk[..<count]
             while let (frame, stream) = Self.frame(of: received[...]) {
                 if stream != 0, stream == link.lostStream.load(ordering: .sequentiallyConsistent) { break receiving }
+                if stream != 0, stream == link.heldStream.load(ordering: .sequentiallyConsistent) { beginHold(link) }
                 while state.withLock({ $0.isHolding }) { usleep(500) }
                 let isSent = frame.withUnsafeBytes {
                     send(client, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) == $0.count
@@ -203,6 +222,12 @@ public final class CuttingProxy: Sendable {
         }
         shutdown(client, Int32(SHUT_RDWR))
         shutdown(server, Int32(SHUT_RDWR))
+    }
+
+    /// Begins to hold, once, when the frames that may get through are through.
+    private func beginHold(_ link: Link) {
+        let left = link.framesBeforeHold.wrappingSubtract(1, ordering: .sequentiallyConsistent).oldValue
+        if left == 0 { state.withLock { $0.isHolding = true } }
     }
 
     private static func loopback(port: UInt16) -> sockaddr_in {

@@ -13,6 +13,18 @@ public func withTemporaryDirectory<Result>(_ body: (String) async throws -> Resu
     return try await body(path)
 }
 
+/// The names of everything in a directory, in alphabetical order. Empty also if there is no such directory.
+public func fileNames(in path: String) -> [String] {
+    guard let directory = opendir(path) else { return [] }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+        let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        if name != ".", name != ".." { names.append(name) }
+    }
+    return names.sorted()
+}
+
 private func makeTemporaryDirectory() -> String {
     let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var template = Array("\(parent)/postern-test-XXXXXX".utf8CString)

@@ -30,7 +30,7 @@ import Testing
         "version", "whoami",
     ]
 
-    /// The groups of commands whose changes are the project's, whatever --tenant says.
+    /// The groups of commands whose changes are the project's, whatever tenant is set.
     private static let projectGroups: Set<String> = ["apikey", "certificate", "cluster", "key", "service-account"]
 
     @Test func `Every command that changes something names its server first, and no other does`() async throws {

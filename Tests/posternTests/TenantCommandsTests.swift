@@ -79,8 +79,8 @@ import Testing
             (["tenant", "create"], "a new tenant"),
         ])
     func `The tenant that a command changes is announced, not the usual one`(words: [String], target: String) async {
-        let test = TestConsole()
-        let more = ["--display-name", "Shop", "-y", "-t", "acme", "--server", "127.0.0.1:1"]
+        let test = TestConsole(environment: ["HOME": "/nonexistent", "POSTERN_TENANT": "acme"])
+        let more = ["--display-name", "Shop", "-y", "--server", "127.0.0.1:1"]
         #expect(await CommandLineTool.run(words + more, in: test.console) == .unavailable)
         #expect(test.said.hasPrefix("on 127.0.0.1:1 (--server), \(target)\n"), "\(test.said)")
     }
@@ -89,9 +89,8 @@ import Testing
         try await withTemporaryDirectory { directory in
             let file = "\(directory)/request"
             writeFile(file, [UInt8](#"{"tenant_id":"shop-299"}"#.utf8))
-            let test = TestConsole()
-            _ = await test.run(
-                "rpc", "call", "Tenants/Delete", file, "-y", "-t", "acme", "--server", "127.0.0.1:1")
+            let test = TestConsole(environment: ["HOME": "/nonexistent", "POSTERN_TENANT": "acme"])
+            _ = await test.run("rpc", "call", "Tenants/Delete", file, "-y", "--server", "127.0.0.1:1")
             #expect(test.said.hasPrefix("on 127.0.0.1:1 (--server), tenant shop-299\n"), "\(test.said)")
         }
     }

@@ -90,7 +90,7 @@ def main():
     routes = set(re.findall(r'"(/[a-z]+)": \{', (ROOT / "Sources/Service/SidePort.swift").read_text()))
     faults += [f"kubernetes: the HTTP port has no {path}" for path in re.findall(r"path: (/[a-z]+)", kubernetes)
                if path not in routes]
-    texts = "".join((ROOT / "docs" / name).read_text() for name in ("operations.md", "deploying.md"))
+    texts = "".join(page.read_text() for page in sorted((ROOT / "docs").glob("*.md")))
     named = set(re.findall(r"(?:/run|/var/lib|/var/log)/postern\b", texts))
     unit = (DEPLOY / "systemd/postern.service").read_text()
     faults += short_patience(unit, kubernetes)

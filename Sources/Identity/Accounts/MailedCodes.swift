@@ -121,7 +121,7 @@ public struct MailedCodes: Sendable {
             BlockingHooks.Event(
                 isNewUser: true, beginsSession: false, account: account, signInProvider: "password",
                 deviceName: .empty, endUserIP: .empty, requestID: origin.requestID),
-            tenantID: key.tenant, deadline: deadline)
+            tenantID: key.tenant, source: origin.source(nil), deadline: deadline)
         wanted.apply(to: &account)
         let done = try await users.changing([key, account.key]) { [account] in
             try await resources.store.write { transaction in

@@ -31,10 +31,10 @@ public final class PasswordService: Sendable {
     }
 
     /// The stored form of a new password's hash.
-    public func hash(_ password: Secret, settings: TenantSettings, deadline: Instant) async throws -> Text {
-        let profile = profile(for: settings)
+    public func hash(_ password: Secret, _ turn: PasswordTurn) async throws -> Text {
+        let profile = profile(for: turn.settings)
         let cost = WorkCost(profile.work)
-        return try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [self] in
+        return try await inTurn(turn, cost) { [self] in
             try newHash(of: password, profile)
         }
     }
@@ -50,21 +50,21 @@ public final class PasswordService: Sendable {
     /// Checks a password against a stored hash. `check` records whether the check began and whether the password was
     /// right, even if the call ends without an answer.
     public func verify(
-        _ password: Secret, stored: Text, settings: TenantSettings, deadline: Instant, check: PasswordCheck? = nil
+        _ password: Secret, stored: Text, _ turn: PasswordTurn, check: PasswordCheck? = nil
     ) async throws -> Outcome {
         guard let credential = try? PasswordCredential(stored: stored) else {
             throw Failure(.corruptPasswordHash, "The stored password hash cannot be read.")
         }
-        let signerKey = try credential.signerKeyID.map { try self.signerKey($0, tenantID: settings.tenantID) }
-        let profile = profile(for: settings)
+        let signerKey = try credential.signerKeyID.map { try self.signerKey($0, tenantID: turn.tenantID) }
+        let profile = profile(for: turn.settings)
         let cost = WorkCost(credential.work, rehashedAs: credential.needsRehash(under: profile) ? profile : nil)
-        return try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [self] in
+        return try await inTurn(turn, cost) { [self] in
             check?.begin()
             for candidate in PasswordBytes.candidates(password, for: credential.kind) {
-                guard try isRight(candidate, credential, signerKey, deadline: deadline) else { continue }
+                guard try isRight(candidate, credential, signerKey, deadline: turn.deadline) else { continue }
                 check?.foundRight()
                 guard credential.needsRehash(under: profile) else { return .right }
-                try Self.checkTime(deadline)
+                try Self.checkTime(turn.deadline)
                 return .rightRehashed(try newHash(of: password, profile))
             }
             return .wrong
@@ -73,17 +73,16 @@ public final class PasswordService: Sendable {
 
     /// The indices of the hashes that are of the password; none of these hashes is stored here.
     func matching(
-        _ password: Secret, _ credentials: [PasswordCredential], signerKey: Secret?, settings: TenantSettings,
-        deadline: Instant
+        _ password: Secret, _ credentials: [PasswordCredential], signerKey: Secret?, _ turn: PasswordTurn
     ) async throws -> [Int] {
         let works = credentials.map(\.work)
         let cost = WorkCost(
             time: works.reduce(.zero) { $0 + $1.time }, memoryByteCount: works.map(\.memoryByteCount).max() ?? 0)
-        return try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [self] in
+        return try await inTurn(turn, cost) { [self] in
             try credentials.indices.filter { index in
                 let credential = credentials[index]
                 return try PasswordBytes.candidates(password, for: credential.kind).contains { candidate in
-                    try isRight(candidate, credential, signerKey, deadline: deadline)
+                    try isRight(candidate, credential, signerKey, deadline: turn.deadline)
                 }
             }
         }
@@ -91,18 +90,25 @@ public final class PasswordService: Sendable {
 
     /// Takes as long as checking a real password of this tenant, and finds nothing.
     public func verifyDecoy(
-        _ password: Secret, email: Email, settings: TenantSettings, deadline: Instant, check: PasswordCheck? = nil
+        _ password: Secret, email: Email, _ turn: PasswordTurn, check: PasswordCheck? = nil
     ) async throws {
-        let credential = try store.read { try decoy(for: email, settings: settings, in: $0) }
+        let credential = try store.read { try decoy(for: email, settings: turn.settings, in: $0) }
         let signerKey = Secret(random.bytes(64))
         let cost = WorkCost(credential.work)
-        try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [self] in
+        try await inTurn(turn, cost) { [self] in
             check?.begin()
             // As often as for a real hash: a password that NFC changes is tried in both forms.
             for candidate in PasswordBytes.candidates(password, for: credential.kind) {
-                _ = try isRight(candidate, credential, signerKey, deadline: deadline)
+                _ = try isRight(candidate, credential, signerKey, deadline: turn.deadline)
             }
         }
+    }
+
+    private func inTurn<Value: Sendable>(
+        _ turn: PasswordTurn, _ cost: WorkCost, _ work: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
+        try await pool.run(
+            tenant: turn.tenantID, source: turn.source, deadline: turn.deadline, cost: cost, work)
     }
 
     /// Whether one form of a password belongs to the hash. DEADLINE_EXCEEDED before anything is computed.

@@ -52,15 +52,18 @@ struct BlockingHooks: Sendable {
         self.failures = HookFailures(configs.resources.log)
     }
 
-    /// The hooks' answer to the sign-in. BLOCKED_BY_HOOK, HOOK_FAILED. If a hook could not be asked: SERVER_OVERLOADED,
-    /// DEADLINE_EXCEEDED, the pool's other errors.
-    func ask(_ event: Event, tenantID: Text, deadline: Instant) async throws -> HookAnswer {
+    /// The hooks' answer to the sign-in. `source`: whom it is for, among those who share the tenant's turns.
+    /// BLOCKED_BY_HOOK, HOOK_FAILED. If a hook could not be asked: SERVER_OVERLOADED, DEADLINE_EXCEEDED, the pool's
+    /// other errors.
+    func ask(
+        _ event: Event, tenantID: Text, source: Text = .empty, deadline: Instant
+    ) async throws -> HookAnswer {
         var (event, answer) = (event, HookAnswer())
         // No session begins for a user whom the first hook disables.
         for point in HookPoint.allCases where event.concerns(point) && !answer.isDisabled {
             guard let configured = try configs.hook(point, tenantID: tenantID) else { continue }
             do {
-                let answerOfHook = try await ask(configured, event, deadline: deadline)
+                let answerOfHook = try await ask(configured, event, source: source, deadline: deadline)
                 if let message = answerOfHook.refusal {
                     throw Failure(
                         .blockedByHook, "The tenant's \(point.rawValue) hook refused this.",
@@ -82,11 +85,14 @@ struct BlockingHooks: Sendable {
     }
 
     /// Throws `HookTrouble` if the hook failed.
-    private func ask(_ configured: ConfiguredHook, _ event: Event, deadline: Instant) async throws -> HookAnswer {
+    private func ask(
+        _ configured: ConfiguredHook, _ event: Event, source: Text, deadline: Instant
+    ) async throws -> HookAnswer {
         let point = configured.point
         let request = try request(configured, event)
         do {
-            let answer = try await http.send(request, tenant: configured.tenantID, deadline: deadline)
+            let answer = try await http.send(
+                request, tenant: configured.tenantID, source: source, deadline: deadline)
             if answer.bodyError == .timedOut, Self.isAlmostOver(deadline) { throw OutboundError.timedOut }
             return try read(answer)
         } catch OutboundError.overloaded {

@@ -1,7 +1,7 @@
-public import Base
+import Base
 import Crypto
 public import Messages
-public import Rules
+import Rules
 
 /// Checks whether a hash is of a password, under the parameters of an import and under others that are easily mistaken
 /// for them.
@@ -11,7 +11,7 @@ public import Rules
 extension UserImports {
     /// MISSING_PASSWORD, PASSWORD_TOO_LONG, INVALID_HASH_SPEC, INVALID_PASSWORD_HASH, PASSWORD_HASH_TOO_COSTLY.
     public func tryHashSpec(
-        _ request: UsersVerifyHashSpecRequest, settings: TenantSettings, deadline: Instant
+        _ request: UsersVerifyHashSpecRequest, _ turn: PasswordTurn
     ) async throws -> UsersVerifyHashSpecResponse {
         let limits = resources.limits
         guard !request.password.isEmpty else {
@@ -30,9 +30,9 @@ extension UserImports {
         guard let scheme else {
             throw Failure.invalid(.invalidHashSpec, field: "spec", "needs an algorithm")
         }
-        let tried = try candidates(of: scheme, request, settings: settings)
+        let tried = try candidates(of: scheme, request, settings: turn.settings)
         let right = try await passwords.matching(
-            request.password, tried.map(\.credential), signerKey: signerKey, settings: settings, deadline: deadline)
+            request.password, tried.map(\.credential), signerKey: signerKey, turn)
         let matching = try right.map { try tried[$0].scheme.spec { _ in .empty } }
         return UsersVerifyHashSpecResponse(
             matches: right.first == 0, matching: matching, triedCount: Int32(clamping: tried.count))

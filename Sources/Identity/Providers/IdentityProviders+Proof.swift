@@ -14,7 +14,7 @@ extension IdentityProviders {
     /// credential proves nothing), INVALID_IDP_CONFIGURATION (an admin has to put something right) or IDP_UNAVAILABLE
     /// (the provider does not answer as it should); SERVER_OVERLOADED. None of them contains what the provider said.
     public func prove(
-        _ credential: IdpCredential, settings: TenantSettings, now: Timestamp, deadline: Instant
+        _ credential: IdpCredential, settings: TenantSettings, now: Timestamp, deadline: Instant, source: Text
     ) async throws -> FederatedIdentity {
         guard KnownProvider.isID(credential.providerID), let proof = ProviderProof(credential) else {
             throw Failure(
@@ -24,7 +24,7 @@ extension IdentityProviders {
         let configuration = try enabledConfiguration(credential.providerID, tenantID: settings.tenantID)
         do {
             let (profile, isEmailTrusted) = try await client.prove(
-                proof, nonce: credential.nonce, configuration, now: now, deadline: deadline)
+                proof, nonce: credential.nonce, configuration, now: now, deadline: deadline, source: source)
             var identity = FederatedIdentity(
                 profile, providerID: credential.providerID, isEmailTrusted: isEmailTrusted, form: settings.emailForm,
                 limits: resources.limits)

@@ -93,7 +93,7 @@ extension SmtpConfig: ConvertibleToC {
 }
 
 public struct WebhookConfig: Message {
-    /// https, or http to this machine with allow_private_addresses. Each mail is one POST of JSON; docs/operations.md
+    /// https, or http to this machine with allow_private_addresses. Each mail is one POST of JSON; docs/mail.md
     /// describes its form and how to check the signature.
     public var url: Text = .empty
     /// Write-only, 32..256 bytes that sign each request.

@@ -18,7 +18,7 @@ public enum SmsDelivery: Int32, Sendable, CaseIterable {
     case unspecified = 0
     /// Nothing is sent: codes are read in the outbox.
     case outbox = 1
-    /// Each SMS is one POST of JSON to an adapter of a gateway; docs/operations.md describes its form.
+    /// Each SMS is one POST of JSON to an adapter of a gateway; docs/mail.md describes its form.
     case webhook = 2
 }
 

@@ -717,7 +717,7 @@ public struct ProjectClient: Sendable {
 
     /// Makes a new signing key. It is published at once and signs after `publish_ahead_seconds`. The key before it then
     /// only verifies, until the last token that it signed has expired. The server also makes new keys by itself
-    /// (docs/operations.md, "Signing keys"). Refusals: INVALID_ALGORITHM, INVALID_DURATION, TOO_MANY_SIGNING_KEYS.
+    /// (docs/signing-keys.md). Refusals: INVALID_ALGORITHM, INVALID_DURATION, TOO_MANY_SIGNING_KEYS.
     public func rotateSigningKey(_ request: ProjectRotateSigningKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectRotateSigningKeyResponse
     {

@@ -504,7 +504,7 @@ extension MethodDescriptor {
 
     /// Makes a new signing key. It is published at once and signs after `publish_ahead_seconds`. The key before it then
     /// only verifies, until the last token that it signed has expired. The server also makes new keys by itself
-    /// (docs/operations.md, "Signing keys"). Refusals: INVALID_ALGORITHM, INVALID_DURATION, TOO_MANY_SIGNING_KEYS.
+    /// (docs/signing-keys.md). Refusals: INVALID_ALGORITHM, INVALID_DURATION, TOO_MANY_SIGNING_KEYS.
     static let projectRotateSigningKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RotateSigningKey", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: false, mutation: true,

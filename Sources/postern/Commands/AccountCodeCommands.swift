@@ -22,7 +22,7 @@ enum AccountCodeCommands {
             Flag("id-token-file", "FILE", "with verify-email and change-email: holds the user's ID token"),
             Flag("continue-url", "URL", "where the link leads afterwards"),
             Flag("locale", "TAG", "the mail's language, for example de"),
-        ]
+        ], prints: .noRecords
     ) { session in
         let arguments = session.arguments
         guard let kind = kinds.first(where: { $0.0 == arguments.operands[0] }) else {
@@ -61,7 +61,7 @@ enum AccountCodeCommands {
         path: ["account", "reset-password"], methods: ["Accounts/ResetPassword"],
         summary: "Sets a new password with a mailed code.",
         example: "-t acme account reset-password - --password-file pw < code", operands: [.required("code|-")],
-        flags: [UserCommands.passwordFileFlag]
+        flags: [UserCommands.passwordFileFlag], prints: .noRecords
     ) { session in
         let request = AccountsResetPasswordRequest(
             tenantID: try session.tenantID(), oobCode: try code(session),

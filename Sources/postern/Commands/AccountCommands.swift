@@ -154,7 +154,7 @@ enum AccountCommands {
     static let delete = Command(
         path: ["account", "delete"], methods: ["Accounts/Delete"],
         summary: "Deletes one's own account.", example: "-t acme account delete - --yes < token",
-        operands: [.required("id-token|-")], isValidatable: true
+        operands: [.required("id-token|-")], isValidatable: true, prints: .noRecords
     ) { session in
         let token = try session.token(operand: 0)
         try session.confirm("Delete the account this token belongs to?")

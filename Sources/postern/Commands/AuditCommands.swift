@@ -65,7 +65,7 @@ enum AuditCommands {
         summary: "Writes a whole log to a new file, with the server's signature of its end; - is standard output.",
         example: "-t acme audit export /audits/acme.ndjson", operands: [.required("file|-")],
         flags: [Flag("after", "SEQUENCE", "only events after this one, the last of an earlier export")],
-        isReadOnly: true
+        isReadOnly: true, prints: .noRecords
     ) { session in
         try await AuditExport(session).run()
     }
@@ -90,7 +90,7 @@ enum AuditCommands {
         flags: [
             Flag("public-key", "FILE", "the file that audit key wrote, received by another way than the export"),
             Flag("previous", "FILE", "an earlier export: the log must go on from its end"),
-        ], isReadOnly: true
+        ], isReadOnly: true, takesTenant: true
     ) { session in
         try AuditVerification.run(session)
     }

@@ -10,7 +10,8 @@ enum BackupCommands {
     static let create = Command(
         path: ["backup", "create"], methods: ["Project/Backup"],
         summary: "Writes a backup of the whole running server, without the master key; - is standard output.",
-        example: "backup create /backups/postern.backup", operands: [.required("file|-")], isReadOnly: true
+        example: "backup create /backups/postern.backup", operands: [.required("file|-")], isReadOnly: true,
+        prints: .noRecords
     ) { session in
         let path = session.arguments.operands[0]
         guard path != "-" else { return try await createOnOutput(session) }
@@ -55,7 +56,7 @@ enum BackupCommands {
         path: ["backup", "restore"],
         summary: "Puts the store of a backup in the place of a stopped server's; the store that it replaces is kept.",
         example: "backup restore /backups/postern.backup --data-directory /var/lib/postern --confirm restore",
-        operands: [.required("file")], flags: ServerProgram.flags, isReadOnly: true,
+        operands: [.required("file")], flags: ServerProgram.flags, isReadOnly: true, asksForName: true,
         note: "Stop the server before. Without --confirm restore it asks; -y is not enough."
     ) { session in
         let verdict = try run("--check-restore", session)

@@ -20,7 +20,7 @@ enum CertificateCommands {
                 "client-uri", "URI", "makes a client's certificate with this URI, such as spiffe://example.org/mailer"),
             Flag("client-dns", "NAME", "makes a client's certificate with this DNS name"),
             daysFlag,
-        ], isReadOnly: true
+        ], isReadOnly: true, prints: .noRecords
     ) { session in
         let arguments = session.arguments
         let directory = arguments.operands[0]

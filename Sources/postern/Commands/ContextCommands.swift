@@ -17,7 +17,7 @@ enum ContextCommands {
 
     static let use = Command(
         path: ["context", "use"], summary: "Makes a context the current one.", example: "context use live",
-        operands: [.required("name")], isReadOnly: true
+        operands: [.required("name")], isReadOnly: true, prints: .noRecords
     ) { session in
         var file = session.contexts
         let context = try file.existing(session.arguments.operands[0])
@@ -49,7 +49,7 @@ enum ContextCommands {
         example: "context add live --server auth.internal:7400 --key-file ~/live.key --production",
         operands: [.required("name")],
         flags: [Flag("replace", "replace the context of this name as a whole: what is not said again is forgotten")],
-        isReadOnly: true
+        isReadOnly: true, prints: .noRecords, takesTenant: true
     ) { session in
         let arguments = session.arguments
         guard let server = arguments.value("server") else { throw CommandError.usage("--server is missing") }
@@ -82,7 +82,7 @@ enum ContextCommands {
 
     static let rm = Command(
         path: ["context", "rm"], summary: "Forgets a context; the key's file stays.", example: "context rm staging",
-        operands: [.required("name")], isReadOnly: true
+        operands: [.required("name")], isReadOnly: true, prints: .noRecords
     ) { session in
         var file = session.contexts
         let context = try file.existing(session.arguments.operands[0])

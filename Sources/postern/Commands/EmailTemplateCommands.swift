@@ -54,7 +54,7 @@ enum EmailTemplateCommands {
         operands: [.required("kind")],
         flags: [Flag("locale", "TAG", "the language; without it: all that have no template")] + templateFlags
             + [Flag("remove", "remove the template: the server's own text is sent"), ifRevisionFlag],
-        isValidatable: true
+        isValidatable: true, prints: .noRecords
     ) { session in
         let (tenantID, kind) = (try session.tenantID(), try kind(session))
         let locale = session.arguments.text("locale") ?? .empty

@@ -23,7 +23,7 @@ enum KeyCommands {
             Flag("publish-ahead", "DURATION", "sign from then on (default 1h); 0 signs at once"),
             Flag("session-cookies", "the key that signs those, instead of ID tokens'"),
             Flag("algorithm", "RS256|ES256|EdDSA", "default: the present key's"),
-        ], isValidatable: true
+        ], isValidatable: true, asksForName: true
     ) { session in
         let client = ProjectClient(channel: try session.channel())
         let ahead = try session.arguments.duration("publish-ahead") ?? .hours(1)

@@ -57,7 +57,7 @@ enum OutboxCommands {
     static let delete = Command(
         path: ["outbox", "delete"], methods: ["Outbox/Delete"], summary: "Deletes a mail; a code in it stays valid.",
         example: "-t acme outbox delete 00065f1c2d3e4f50AbCdEfGhIj", operands: [.required("message-id")],
-        isValidatable: true
+        isValidatable: true, prints: .noRecords
     ) { session in
         let id = session.arguments.operands[0]
         let request = OutboxDeleteRequest(

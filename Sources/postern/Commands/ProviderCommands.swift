@@ -68,7 +68,8 @@ enum ProviderCommands {
     static let delete = Command(
         path: ["provider", "delete"], methods: ["Providers/Delete"],
         summary: "Ends signing in with a provider; its users keep their accounts.",
-        example: "-t acme provider delete google.com", operands: [.required("provider-id")], isValidatable: true
+        example: "-t acme provider delete google.com", operands: [.required("provider-id")], isValidatable: true,
+        prints: .noRecords
     ) { session in
         let id = session.arguments.operands[0]
         try session.confirm("Delete the provider \(id)? Who has no other way to sign in cannot do so any more.")
@@ -83,7 +84,7 @@ enum ProviderCommands {
         summary: "Says that a provider is the one that was at another issuer: its users keep their identities.",
         example: "-t acme provider rebind oidc.corp --from-issuer https://old.example",
         operands: [.required("provider-id")],
-        flags: [Flag("from-issuer", "URL", "as a user's providers name it")], isValidatable: true
+        flags: [Flag("from-issuer", "URL", "as a user's providers name it")], isValidatable: true, prints: .noRecords
     ) { session in
         let id = session.arguments.operands[0]
         guard let issuer = session.arguments.text("from-issuer") else {

@@ -126,7 +126,7 @@ enum ServiceAccountCommands {
         path: ["service-account", "delete"], methods: ["Project/DeleteServiceAccount"],
         summary: "Deletes a service account with its keys, for ever.",
         example: "service-account delete shop-backend --confirm=shop-backend",
-        operands: [.required("service-account-id")], isValidatable: true
+        operands: [.required("service-account-id")], isValidatable: true, prints: .noRecords, asksForName: true
     ) { session in
         let id = id(session)
         try session.confirm(

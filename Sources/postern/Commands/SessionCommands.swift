@@ -22,7 +22,7 @@ enum SessionCommands {
         path: ["session", "revoke"], methods: ["Users/RevokeSession"],
         summary: "Ends one session of a user; its tokens are refused from now on.",
         example: "-t acme session revoke u1 0f3a…", operands: [.required("uid|email"), .required("session-id")],
-        isValidatable: true
+        isValidatable: true, prints: .noRecords
     ) { session in
         let operands = session.arguments.operands
         let request = UsersRevokeSessionRequest(
@@ -35,7 +35,8 @@ enum SessionCommands {
 
     static let signOut = Command(
         path: ["session", "sign-out"], methods: ["Sessions/SignOut"], summary: "Ends the session of a refresh token.",
-        example: "-t acme session sign-out - < refresh-token", operands: [.required("refresh-token|-")]
+        example: "-t acme session sign-out - < refresh-token", operands: [.required("refresh-token|-")],
+        prints: .noRecords
     ) { session in
         let request = SessionsSignOutRequest(
             tenantID: try session.tenantID(), refreshToken: try session.token(operand: 0))

@@ -15,7 +15,7 @@ enum TenantCommands {
             Flag("template", "ID", "begin with the settings of this tenant, as copy-settings copies them"),
             Flag("synthetic", "true|false", "for load tests: cheap hashes, no throttling"),
         ],
-        isValidatable: true
+        isValidatable: true, takesTenant: false
     ) { session in
         var settings = try TenantSettings(session.arguments)
         if let synthetic = try session.arguments.bool("synthetic") {
@@ -33,7 +33,7 @@ enum TenantCommands {
     static let get = Command(
         path: ["tenant", "get"], methods: ["Tenants/Get"],
         summary: "Shows a tenant; without an id --tenant's, or the default pool.",
-        example: "tenant get acme", operands: [.optional("tenant-id")], isReadOnly: true
+        example: "tenant get acme", operands: [.optional("tenant-id")], tenantOperand: 0, isReadOnly: true
     ) { session in
         let request = TenantsGetRequest(tenantID: try tenantID(session))
         session.output.print(try await client(session).get(request, options: session.callOptions()).tenant ?? Tenant())
@@ -42,7 +42,7 @@ enum TenantCommands {
     static let usage = Command(
         path: ["tenant", "usage"], methods: ["Tenants/GetUsage"],
         summary: "Shows what a tenant uses of its quotas; without an id --tenant's, or the default pool.",
-        example: "tenant usage acme", operands: [.optional("tenant-id")], isReadOnly: true
+        example: "tenant usage acme", operands: [.optional("tenant-id")], tenantOperand: 0, isReadOnly: true
     ) { session in
         let request = TenantsGetUsageRequest(tenantID: try tenantID(session))
         session.output.print(try await client(session).getUsage(request, options: session.callOptions()).quotas)
@@ -108,7 +108,7 @@ enum TenantCommands {
         path: ["tenant", "delete"], methods: ["Tenants/Delete"],
         summary: "Deletes a tenant and all of its users, for good.",
         example: "tenant delete acme --confirm=acme", operands: [.required("tenant-id")],
-        tenantOperand: 0, isValidatable: true
+        tenantOperand: 0, isValidatable: true, prints: .noRecords, asksForName: true
     ) { session in
         let name = session.arguments.operands[0]
         try session.confirm("This deletes the tenant \(name) with all of its users, for good.", byName: name)

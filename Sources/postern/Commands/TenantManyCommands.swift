@@ -10,7 +10,8 @@ enum TenantManyCommands {
     static let history = Command(
         path: ["tenant", "history"], methods: ["Audit/ListSettingsChanges"],
         summary: "Lists who changed a tenant's settings, when, from what to what; newest first.",
-        example: "tenant history acme --limit 10", operands: [.optional("tenant-id")], flags: [limitFlag],
+        example: "tenant history acme --limit 10", operands: [.optional("tenant-id")], tenantOperand: 0,
+        flags: [limitFlag],
         isReadOnly: true
     ) { session in
         let client = AuditClient(channel: try session.channel())

@@ -178,7 +178,7 @@ enum UserCommands {
     static let delete = Command(
         path: ["user", "delete"], methods: ["Users/Delete"],
         summary: "Deletes a user.", example: "-t acme user delete u1 --yes",
-        operands: [.required("uid|email")], isValidatable: true
+        operands: [.required("uid|email")], isValidatable: true, prints: .noRecords
     ) { session in
         let name = session.arguments.operands[0]
         let tenantID = try session.tenantID()
@@ -194,7 +194,8 @@ enum UserCommands {
         path: ["user", "batch-delete"], methods: ["Users/BatchDelete"],
         summary: "Deletes the users whose uids stand in the lines of a file.",
         example: "-t acme user batch-delete uids.txt --confirm=acme", operands: [.required("file|-")],
-        flags: [Flag("force", "delete users that are not disabled, too")], isValidatable: true
+        flags: [Flag("force", "delete users that are not disabled, too")], isValidatable: true, prints: .noRecords,
+        asksForName: true
     ) { session in
         let text = try session.contents(of: session.arguments.operands[0])
         let lines = text.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }).map { Array(Array($0).trimmed()) }

@@ -17,7 +17,7 @@ enum UserExport {
             Flag(
                 "hash-algo", "ALGO", "firebase-json, firebase-csv: the hashes of this one, as user import names them"),
             Flag("resume", "go on where an export to this file stopped"),
-        ], isReadOnly: true
+        ], isReadOnly: true, prints: .noRecords
     ) { session in
         var run = try await ExportRun(session)
         try await run.exportAll()

@@ -13,6 +13,16 @@ struct Command: Sendable {
         }
     }
 
+    /// What a command that succeeds writes to standard output.
+    enum Printing: Sendable {
+        /// Records, in the form that -o asks for.
+        case records
+        /// Nothing, or a file. With `-o json` a failure is JSON on standard error, as with every command.
+        case noRecords
+        /// Text for people, or for a shell. The command asks no server.
+        case text
+    }
+
     /// `["tenant", "update"]`.
     let path: [String]
     /// The methods of postern.v1 that the command is there for: `["Users/Get"]`. A name of another package is whole.
@@ -21,13 +31,18 @@ struct Command: Sendable {
     /// A whole command line that works, without `postern`; the first thing that help shows.
     let example: String
     var operands: [Operand] = []
-    /// The place of the operand that names the tenant to change. Nil: there is no such operand.
+    /// The place of the operand that names the command's tenant. Nil: there is no such operand.
     var tenantOperand: Int?
     var flags: [Flag] = []
     /// Takes --dry-run.
     var isValidatable = false
     /// Changes nothing on the server. Every other command names the server before it changes anything.
     var isReadOnly = false
+    var prints = Printing.records
+    /// Whether --tenant means something to the command. Nil: it does if a request of `methods` names a tenant.
+    var takesTenant: Bool?
+    /// Asks for the name of what is deleted, which --confirm answers.
+    var asksForName = false
     /// Further text of the help, in whole lines.
     var note = ""
     /// Advice for the case that nobody knows whether the change was made, or that its answer, a secret, is lost.

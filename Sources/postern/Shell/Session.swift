@@ -244,7 +244,7 @@ final class Session: Sendable {
         return Secret(answer)
     }
 
-    /// The file that --key-out names, made now, before the key. Nil: the key is printed, or no key is made.
+    /// The file that --key-out names, opened now, before the key is made. Nil: the key is printed, or no key is made.
     func newKeyFile() throws(CommandError) -> NewFile? {
         guard let path = arguments.value("key-out"), path != "-" else { return nil }
         guard isValidatingOnly else { return try NewFile(path) }

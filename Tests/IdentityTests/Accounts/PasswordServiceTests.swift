@@ -26,7 +26,8 @@ import Testing
                 random: .system, profile: .cheap)
             var reason = ""
             do {
-                _ = try await passwords.verify(password, stored: bcrypt, settings: settings, deadline: deadline())
+                let turn = PasswordTurn(settings: settings, address: nil, origin: .server, deadline: deadline())
+                _ = try await passwords.verify(password, stored: bcrypt, turn)
             } catch let failure as Failure {
                 reason = failure.reason
             }

@@ -77,7 +77,7 @@ import Testing
         try await withFixture { fixture in
             let resources = fixture.resources
             let sealing = SealingKey(Secret([UInt8](repeating: 7, count: 32)))
-            let places = TenantPlaces(perTenant: 8)
+            let pool = OutboundPool(pool)
             let page: Text = "https://postern.test/action"
             let configs = EmailConfigs(resources: resources, sealing: sealing, serverActionURL: page)
             let seal = OutboxSeal(sealing: sealing, random: resources.random)
@@ -85,7 +85,7 @@ import Testing
                 resources: resources, configs: configs,
                 contents: OobDelivery(resources: resources, seal: seal, actionURL: page, configs: configs),
                 smsConfigs: SMSConfigs(resources: resources, sealing: sealing),
-                smtp: SMTPClient(pool: pool, places: places), http: HTTPClient(pool: pool, places: places),
+                smtp: SMTPClient(pool: pool), http: HTTPClient(pool: pool),
                 loop: fixture.loops.loop(for: 0))
             try await body(fixture, mailer)
         }

@@ -18,10 +18,9 @@ import Testing
         init(_ fixture: Fixture, _ pool: WorkerPool) {
             let resources = fixture.resources
             let sealing = SealingKey(Secret([UInt8](repeating: 7, count: 32)))
-            let places = TenantPlaces(perTenant: 8)
             let configs = EmailConfigs(
                 resources: resources, sealing: sealing, serverActionURL: "https://postern.test/action")
-            let webhook = WebhookPost(resources: resources, http: HTTPClient(pool: pool, places: places))
+            let webhook = WebhookPost(resources: resources, http: HTTPClient(pool: OutboundPool(pool)))
             self.fixture = fixture
             seal = OutboxSeal(sealing: sealing, random: resources.random)
             delivery = MailDelivery(
@@ -29,7 +28,7 @@ import Testing
                 contents: OobDelivery(
                     resources: resources, seal: seal, actionURL: "https://postern.test/action", configs: configs),
                 sms: SMSAttempt(configs: SMSConfigs(resources: resources, sealing: sealing), webhook: webhook),
-                smtp: SMTPClient(pool: pool, places: places), webhook: webhook)
+                smtp: SMTPClient(pool: OutboundPool(pool)), webhook: webhook)
         }
 
         /// Puts a message that is due into the outbox of "acme".

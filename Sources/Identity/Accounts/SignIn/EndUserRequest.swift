@@ -27,6 +27,9 @@ public struct EndUserRequest: Sendable {
         self.deadline = deadline
     }
 
+    /// Whom the request is for, among those who share the tenant's turns.
+    var source: Text { origin.source(origin.device.address) }
+
     /// The same request, for a session that begins on `device`.
     func on(_ device: Origin.Device) -> EndUserRequest {
         var request = self

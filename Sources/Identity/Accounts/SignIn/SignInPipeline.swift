@@ -108,7 +108,7 @@ public struct SignInPipeline: Sendable {
             if let again = try await repeatedChanges.answer(toProved: request, by: session) { return again }
             let wanted = try await hooks.ask(
                 event(isNewUser: true, account, first, request),
-                tenantID: attempt.tenantID, deadline: request.deadline)
+                tenantID: attempt.tenantID, source: request.source, deadline: request.deadline)
             return try await refusals.recording(of: method.refusedEndUser(resources.limits), request) {
                 try await session.signUp(account, first.adding(wanted), hooks: wanted, request)
             }
@@ -224,7 +224,7 @@ extension SignInPipeline {
         guard !isRefused else { return HookAnswer() }
         return try await hooks.ask(
             event(isNewUser: isNewUser, account, first, request), tenantID: request.settings.tenantID,
-            deadline: request.deadline)
+            source: request.source, deadline: request.deadline)
     }
 
     private func event(

@@ -20,8 +20,7 @@ enum AccountsResetPassword: SlowMethod {
         let seen = try call.project.mailedCodes.check(request.oobCode, settings: call.settings)
         guard seen.requestType == .passwordReset else { throw Failure.invalidOobCode }
         try call.checkNewPassword(request.newPassword)
-        let hash = try await call.project.passwords.hash(
-            request.newPassword, settings: call.settings, deadline: call.deadline)
+        let hash = try await call.project.passwords.hash(request.newPassword, call.passwordTurn())
         var (answer, changed) = try await call.project.mailedCodes.resetPassword(
             request.oobCode, passwordHash: hash, settings: call.settings, origin: call.origin, deadline: call.deadline)
         if let changed {

@@ -67,7 +67,7 @@ enum AccountsUpdate: SlowMethod {
         var change = change
         if mask.contains(.password) {
             change.newPasswordHash = try await call.project.passwords.hash(
-                request.password, settings: call.settings, deadline: call.deadline)
+                request.password, call.passwordTurn(address: call.endUserAddress(request.endUserIP)))
         }
         let changed = try await call.project.profileUpdates.apply(
             change, of: verified, validateOnly: request.validateOnly, call.endUserRequest(idToken: request.idToken))

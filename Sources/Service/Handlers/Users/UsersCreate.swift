@@ -27,8 +27,7 @@ enum UsersCreate: SlowMethod {
         account.user.tokensValidAfterMicros = now.microseconds
         if !request.password.isEmpty {
             try Values.checkNewPassword(request.password, limits: limits)
-            account.passwordHash = try await call.project.passwords.hash(
-                request.password, settings: call.settings, deadline: call.deadline)
+            account.passwordHash = try await call.project.passwords.hash(request.password, call.passwordTurn())
             account.passwordUpdatedAt = now
         }
         account.deriveProviders()

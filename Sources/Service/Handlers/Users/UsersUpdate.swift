@@ -22,8 +22,7 @@ enum UsersUpdate: SlowMethod {
             change.passwordHash =
                 request.password.isEmpty
                 ? .empty
-                : try await call.project.passwords.hash(
-                    request.password, settings: call.settings, deadline: call.deadline)
+                : try await call.project.passwords.hash(request.password, call.passwordTurn())
         }
         let user = try await call.userSession(request.uid).administer(
             change, origin: call.origin, validateOnly: request.validateOnly)

@@ -6,6 +6,6 @@ enum UsersVerifyHashSpec: SlowMethod {
     static func handle(_ request: UsersVerifyHashSpecRequest, _ call: Call) async throws
         -> UsersVerifyHashSpecResponse
     {
-        try await call.project.imports.tryHashSpec(request, settings: call.settings, deadline: call.deadline)
+        try await call.project.imports.tryHashSpec(request, call.passwordTurn())
     }
 }

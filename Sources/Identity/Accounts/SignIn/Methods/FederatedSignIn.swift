@@ -41,7 +41,9 @@ public struct FederatedSignIn: AccountChoosingMethod, LinkingMethod, Reauthentic
             let identity = try pendingCredentials.identity(in: text, tenantID: attempt.tenantID, now: now)
             return try providers.stillProved(identity, tenantID: attempt.tenantID)
         }
-        return try await providers.prove(credential, settings: attempt.settings, now: now, deadline: attempt.deadline)
+        return try await providers.prove(
+            credential, settings: attempt.settings, now: now, deadline: attempt.deadline,
+            source: attempt.request.origin.source(attempt.address))
     }
 
     /// A provider that is not trusted for the email may let its users claim any email. An identity that has an account

@@ -99,21 +99,19 @@ extension PasswordSignIn {
     /// A caller who does not know the password learns nothing: an unknown address takes as much work and gets the same
     /// answer.
     private func proof(of email: Email, _ attempt: SignInAttempt) async throws -> Proof {
-        let (settings, deadline, check) = (attempt.settings, attempt.deadline, attempt.passwordCheck)
-        let isPrivate = settings.hasEmailPrivacy
+        let (turn, check) = (attempt.passwordTurn, attempt.passwordCheck)
+        let isPrivate = attempt.settings.hasEmailPrivacy
         // No account has a password of more than `passwordMax` bytes. A longer one is answered as a wrong password and
         // costs as much. A stand-in is hashed for it, because the work for the sent password would have no bound.
         let isTooLong = password.byteCount > attempt.limits.passwordMax
         let password = isTooLong ? Secret(attempt.resources.random.alphanumeric(32).bytes) : password
         let account = try attempt.resources.store.read { try $0.account(email: email, tenantID: attempt.tenantID) }
         guard let account, account.hasPassword else {
-            try await passwords.verifyDecoy(
-                password, email: email, settings: settings, deadline: deadline, check: check)
+            try await passwords.verifyDecoy(password, email: email, turn, check: check)
             if isPrivate { throw Failure.invalidLoginCredentials }
             throw account == nil ? Failure.emailNotFound : .invalidPassword
         }
-        let found = try await passwords.verify(
-            password, stored: account.passwordHash, settings: settings, deadline: deadline, check: check)
+        let found = try await passwords.verify(password, stored: account.passwordHash, turn, check: check)
         let outcome = isTooLong ? .wrong : found
         // Only a caller who knows the password learns that the account is disabled.
         if outcome != .wrong, account.user.disabled { throw Failure.userDisabled }

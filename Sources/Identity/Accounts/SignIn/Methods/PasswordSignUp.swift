@@ -70,7 +70,7 @@ public struct PasswordSignUp: AccountCreatingMethod, LinkingMethod {
         if attempt.purpose == .signIn, try isTaken(credential.email, attempt), try !attempt.isRepeated() {
             throw Failure.emailExists
         }
-        let hash = try await passwords.hash(password, settings: attempt.settings, deadline: attempt.deadline)
+        let hash = try await passwords.hash(password, attempt.passwordTurn)
         return Proof(email: credential.email, hash: hash)
     }
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// How many threads of the pool one tenant can hold, by whatever means.
-@Suite struct TenantPlacesTests {
+@Suite struct OutboundPoolTests {
     /// Holds the works that wait at it until it is opened.
     private final class Gate: Sendable {
         private let semaphore = Semaphore()
@@ -23,9 +23,17 @@ import Testing
         func open() { semaphore.signal() }
     }
 
+    /// The sources in the order in which their works ran.
+    private final class Order: Sendable {
+        private let list = Mutex<[Text]>([])
+        var sources: [Text] { list.withLock { $0 } }
+        func append(_ source: Text) { list.withLock { $0.append(source) } }
+    }
+
     private struct Scene {
         let http: HTTPClient
         let smtp: SMTPClient
+        let pool: WorkerPool
         let server: FakeHTTPServer
         let gate = Gate()
 
@@ -62,14 +70,15 @@ import Testing
 
     /// A path "/silent" is never answered.
     private func run(
-        places count: Int, workers: Int = 2, sharesWorkers: Bool = false, _ body: (Scene) async throws -> Void
+        threads count: Int, of workers: Int = 4, waitMax: Duration = .milliseconds(50),
+        _ body: (Scene) async throws -> Void
     ) async throws {
         let pool = WorkerPool(
-            name: "outbound", workers: workers, queueMax: 16, queueMaxPerTenant: 16, sharesWorkers: sharesWorkers)
+            name: "outbound", workers: workers, queueMax: 16, queueMaxPerTenant: 16, workersPerTenantMax: count)
         let server = FakeHTTPServer { $0.path == "/silent" ? .silence : .response(HTTPResponse(body: [])) }
-        let places = TenantPlaces(perTenant: count)
+        let outbound = OutboundPool(pool, waitMax: waitMax)
         let scene = Scene(
-            http: HTTPClient(pool: pool, places: places), smtp: SMTPClient(pool: pool, places: places), server: server)
+            http: HTTPClient(pool: outbound), smtp: SMTPClient(pool: outbound), pool: pool, server: server)
         defer {
             scene.gate.open()
             end(pool, server)
@@ -90,7 +99,7 @@ import Testing
         }
     }
 
-    /// Expects that the tenant can send neither a request nor a mail.
+    /// Expects that the tenant can send neither a request nor a mail, because no thread becomes free in time.
     private func expectNoPlace(_ scene: Scene) async {
         let request = Task { try await scene.get() }
         #expect(await request.result.error as? OutboundError == .overloaded)
@@ -102,7 +111,7 @@ import Testing
     }
 
     @Test func `One tenant does not take every thread`() async throws {
-        try await run(places: 1) { scene in
+        try await run(threads: 1) { scene in
             let slow = Task { _ = try await scene.get("/silent") }
             try await until { scene.server.requestCount("/silent") == 1 }
             await expectNoPlace(scene)
@@ -112,8 +121,8 @@ import Testing
         }
     }
 
-    @Test func `Work that holds its thread keeps its place when nobody waits for it any more`() async throws {
-        try await run(places: 1) { scene in
+    @Test func `Work that holds its thread keeps it when nobody waits for it any more`() async throws {
+        try await run(threads: 1) { scene in
             let given = scene.work()
             try await until { scene.gate.enteredCount == 1 }
             await cancel([given])
@@ -124,8 +133,8 @@ import Testing
         }
     }
 
-    @Test func `A mail has a place as a request has`() async throws {
-        try await run(places: 1) { scene in
+    @Test func `A mail takes a thread as a request does`() async throws {
+        try await run(threads: 1) { scene in
             // The server waits for a request, and the client for the greeting of a mail server.
             let mail = Task { try await scene.mail(port: scene.server.port) }
             try await until { scene.server.connectionCount == 1 }
@@ -138,7 +147,7 @@ import Testing
     }
 
     @Test func `Mails that hang leave half of the threads to requests`() async throws {
-        try await run(places: 8, workers: 4, sharesWorkers: true) { scene in
+        try await run(threads: 8) { scene in
             // The server waits for a request, and each client for the greeting of a mail server.
             let mails = (0..<4).map { number in
                 Task { try await scene.mail(port: scene.server.port, tenant: Text("mail-\(number)")) }
@@ -150,8 +159,8 @@ import Testing
         }
     }
 
-    @Test func `The place is free again when the answer comes`() async throws {
-        try await run(places: 1) { scene in
+    @Test func `The thread is free again when the answer comes`() async throws {
+        try await run(threads: 1) { scene in
             for _ in 0..<200 {
                 _ = try await scene.get()
                 #expect(await mailError(scene) is SMTPError)
@@ -163,19 +172,56 @@ import Testing
         }
     }
 
-    @Test func `Work that never begins gives its place back`() async throws {
-        try await run(places: 2) { scene in
-            let holding = [scene.work(tenant: "a"), scene.work(tenant: "b")]
-            try await until { scene.gate.enteredCount == 2 }
-            // Both threads are held, so this work waits.
-            await cancel([scene.work(), scene.work()])
-            let waiting = [scene.work(), scene.work(deadline: .now.advanced(by: .milliseconds(1)))]
-            try await Task.sleep(for: .milliseconds(20))
+    @Test func `Further requests wait until a thread is free`() async throws {
+        try await run(threads: 1, waitMax: .seconds(20)) { scene in
+            let holding = scene.work()
+            try await until { scene.gate.enteredCount == 1 }
+            let waiting = (0..<5).map { _ in Task { try await scene.get() } }
+            try await until { scene.pool.counts.queued == 5 }
             scene.gate.open()
-            for task in holding + waiting.prefix(1) { try await task.value }
-            #expect((await waiting[1].result.error as? Failure)?.reason == "DEADLINE_EXCEEDED")
-            for _ in 0..<2 { #expect(try await scene.get().status == 200) }
-            #expect(scene.gate.enteredCount == 3)
+            for task in waiting { #expect(try await task.value.status == 200) }
+            try await holding.value
+        }
+    }
+
+    @Test func `Work that waits in vain is refused, or is over with its caller's time`() async throws {
+        try await run(threads: 1, waitMax: .seconds(20)) { scene in
+            let holding = scene.work()
+            try await until { scene.gate.enteredCount == 1 }
+            let late = scene.work(deadline: .now.advanced(by: .milliseconds(1)))
+            #expect((await late.result.error as? Failure)?.reason == "DEADLINE_EXCEEDED")
+            await cancel([scene.work()])
+            scene.gate.open()
+            try await holding.value
+            #expect(scene.gate.enteredCount == 1)
+        }
+    }
+
+    /// One address that has all threads of its tenant, and more waiting, keeps no other one out.
+    @Test func `Sources share the threads of their tenant`() async throws {
+        try await run(threads: 1, waitMax: .seconds(20)) { scene in
+            let order = Order()
+            func work(_ source: Text) -> Task<Void, any Error> {
+                Task { [http = scene.http] in
+                    try await http.compute(tenant: "t", source: source, deadline: .soon) { order.append(source) }
+                }
+            }
+            let holding = scene.work()
+            try await until { scene.gate.enteredCount == 1 }
+            // All the places that one tenant may have of the pool's sixteen.
+            var tasks = (0..<6).map { _ in work("flood") }
+            try await until { scene.pool.counts.queued == 6 }
+            for count in 1...2 {
+                tasks.append(work("calm"))
+                // The flood gives up its last work.
+                try await until { scene.pool.counts.refused == UInt64(count) }
+            }
+            scene.gate.open()
+            try await holding.value
+            var refusedCount = 0
+            for task in tasks where await task.result.error as? OutboundError == .overloaded { refusedCount += 1 }
+            #expect(refusedCount == 2)
+            #expect(order.sources.prefix(4) == ["flood", "calm", "flood", "calm"])
         }
     }
 }
