@@ -46,8 +46,10 @@ public struct Failure: Error, Sendable, Equatable {
         case unknownKey
         /// The number of calls of strangers. The node is well, and answers others.
         case strangers
-        /// The request, the clock and what never changes: no node answers otherwise.
+        /// The request and what never changes: no node answers otherwise.
         case request
+        /// The same and the clock: no node answers otherwise whose clock is right.
+        case clock
     }
 
     public var code: StatusCode

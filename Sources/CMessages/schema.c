@@ -600,9 +600,10 @@ static const PosternField postern__store__v1__stored_outbox_message__fields[] = 
     [3] = {"decoy", 0, 0, 4, 0, 0, 2, 0, 0},
     [4] = {"deliver_until_micros", 0, 0, 1, 0, 0, 3, 0, 0},
     [5] = {"claimant", 0, 0, 8, 2, 0, 4, 0, 0},
+    [6] = {"unanswered_attempts", 0, 0, 2, 0, 0, 5, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_outbox_message__table = {
-    &postern__store__v1__stored_outbox_message__descriptor, postern__store__v1__stored_outbox_message__fields, 6, 0, 0,
+    &postern__store__v1__stored_outbox_message__descriptor, postern__store__v1__stored_outbox_message__fields, 7, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_email_config__fields[] = {

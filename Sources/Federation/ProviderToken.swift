@@ -128,15 +128,26 @@ struct ProviderToken: Sendable {
         }
     }
 
-    /// Whether the client that asked for the token (`azp`) is one of the audiences, where the token names it.
+    /// Whether the client that asked for the token is one of the audiences, where the token names it.
     ///
     /// An application that has an API gets access tokens whose audience it is, signed as ID tokens are (Microsoft,
-    /// Keycloak). Another application that may use this API asked for them, and must not sign in as the user. Only
-    /// Google names another client in ID tokens: the Android application that asked for the web application's token.
+    /// Keycloak). Another application that may use this API asked for them, and must not sign in as the user. The claim
+    /// for the client differs: `azp` (OpenID Connect Core 1.0 §2), `client_id` (RFC 9068 §2.2), `appid` (Microsoft's
+    /// tokens of version 1.0, AD FS), `cid` (Okta). An ID token has at most its own client there. Only Google names
+    /// another one, in `azp`: the Android application that asked for the web application's token.
     private func wasAskedFor(by audiences: [Text]) -> Bool {
-        switch claims.member("azp") {
+        Self.isAbsent(claims.member("azp"), orOneOf: audiences, orAnother: isGoogles)
+            && Self.isAbsent(claims.member("client_id"), orOneOf: audiences)
+            && Self.isAbsent(claims.member("appid"), orOneOf: audiences)
+            && Self.isAbsent(claims.member("cid"), orOneOf: audiences)
+    }
+
+    private static func isAbsent(
+        _ claim: JSONValue?, orOneOf audiences: [Text], orAnother mayBeAnother: @autoclosure () -> Bool = false
+    ) -> Bool {
+        switch claim {
         case nil, .null: true
-        case .string(let party): audiences.contains(party) || isGoogles
+        case .string(let party): audiences.contains(party) || mayBeAnother()
         default: false
         }
     }

@@ -216,7 +216,7 @@ extension WriteTransaction {
     }
 
     fileprivate func forgetIdempotency(_ key: HashKey) throws {
-        guard let record = try get(Tables.idempotency, key) else { return }
+        guard let record = try reading.countedRequest(key) else { return }
         try delete(Tables.idempotency, key)
         // A record of an older server, which counted by caller; nothing reads that count any more.
         if !record.caller.isEmpty { try delete(Tables.idempotencyCounts, TextKey(record.caller)) }

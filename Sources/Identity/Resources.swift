@@ -39,5 +39,8 @@ extension Resources {
     var quotaLimits: QuotaLimits { QuotaLimits(limits: limits, mapByteCount: store.mapByteCount) }
 
     /// Whether rows may be deleted because of their age: the clock is proven, and does not differ from the cluster's.
-    var mayDeleteByAge: Bool { time.isProven && store.journalStatus?.isClockWrong != true }
+    var mayDeleteByAge: Bool { time.isProven && !store.isClockAway }
+
+    /// The earliest time that it can be now. While this node's clock differs from the cluster's, no time is too early.
+    var earliest: Timestamp { store.isClockAway ? .zero : time.earliest }
 }

@@ -2,12 +2,19 @@
 
 import Base
 import CCurl
+import Glibc
 
 /// The global state of libcurl. It is made once, before the first handle (curl_global_init(3)), and never taken down.
 enum CurlLibrary {
     static let start: Void = {
         let code = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
         precondition(code == CURLE_OK, "curl_global_init returned \(code.rawValue)")
+    }()
+
+    /// Whether libcurl has the name of a file with the system's certificates built in, and this file can be read.
+    static let hasCertificateFile: Bool = {
+        guard let file = curl_version_info(CURLVERSION_SEVENTH)?.pointee.cainfo else { return false }
+        return access(file, R_OK) == 0
     }()
 }
 
@@ -40,10 +47,11 @@ final class CurlHandle: @unchecked Sendable {
         set(CURLOPT_SSL_VERIFYPEER, 1)
         set(CURLOPT_SSL_VERIFYHOST, 2)
         set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
-        guard let certificateFile else { return }
-        set(CURLOPT_CAINFO, certificateFile)
-        // libcurl has a directory of the system's certificates built in, and would trust these as well.
-        set(CURLOPT_CAPATH, pointer: nil)
+        if let certificateFile { set(CURLOPT_CAINFO, certificateFile) }
+        // libcurl has a directory of the system's certificates built in, too. It would trust these as well as
+        // `certificateFile`. With a directory it also reads the file anew for each connection; without one, a handle
+        // keeps what it read for a day (`Curl_ssl_setup_x509_store`, libcurl 7.87 and later).
+        if certificateFile != nil || CurlLibrary.hasCertificateFile { set(CURLOPT_CAPATH, pointer: nil) }
     }
 
     // If libcurl refuses an option, it is our own mistake: the linked libcurl is older than the one compiled against.

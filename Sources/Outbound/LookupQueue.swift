@@ -73,10 +73,16 @@ final class Lookup: Sendable {
     @available(*, noasync, message: "blocks the thread")
     func begins(within limit: Duration) -> Bool { hasBegun.wait(for: limit) }
 
-    /// Throws TIMED_OUT if there is no answer within `limit`. The lookup then goes on without a caller.
+    /// Throws TIMED_OUT if there is no answer within `limit`, or before `isWanted` returns false, which is asked twice
+    /// a second. The lookup then goes on without a caller.
     @available(*, noasync, message: "blocks the thread")
-    func answer(within limit: Duration) throws(OutboundError) -> [IPAddress] {
-        _ = isDone.wait(for: limit)
+    func answer(within limit: Duration, while isWanted: () -> Bool) throws(OutboundError) -> [IPAddress] {
+        let end = Instant.now.advanced(by: limit)
+        var remaining = limit
+        while isWanted(), !isDone.wait(for: min(remaining, .milliseconds(500))) {
+            remaining = .nanoseconds(end.nanoseconds(since: .now))
+            guard remaining > .zero else { break }
+        }
         guard let result = outcome.withLock({ $0 }) else { throw .timedOut }
         return try result.get()
     }

@@ -38,12 +38,15 @@ public final class NameLookups: Sendable {
     /// How many lookups wait for a place.
     var waitingCount: Int { queue.withLock { $0.waitingCount } }
 
-    /// The addresses of `host`, in the order in which they should be tried. Blocks for `limit` at most.
+    /// The addresses of `host`, in the order in which they should be tried. Blocks for `limit` at most, and no longer
+    /// than `isWanted` returns true.
     ///
     /// - Throws: CANNOT_RESOLVE; TIMED_OUT; OVERLOADED if no place became free in time, because too many lookups of
     ///   this tenant, or of all, are running.
     @available(*, noasync, message: "blocks the thread")
-    func addresses(of host: Text, tenant: Text, within limit: Duration) throws(OutboundError) -> [IPAddress] {
+    func addresses(
+        of host: Text, tenant: Text, within limit: Duration, while isWanted: () -> Bool = { true }
+    ) throws(OutboundError) -> [IPAddress] {
         if let known = IPAddress.known(host) { return known }
         let giveUpAt = Instant.now.advanced(by: limit)
         let lookup = Lookup(host, tenant: tenant)
@@ -53,7 +56,8 @@ public final class NameLookups: Sendable {
         if !lookup.begins(within: min(limit, placeWaitMax)), queue.withLock({ $0.remove(lookup) }) {
             throw .overloaded
         }
-        let addresses = try lookup.answer(within: .nanoseconds(giveUpAt.nanoseconds(since: .now)))
+        let addresses = try lookup.answer(
+            within: .nanoseconds(giveUpAt.nanoseconds(since: .now)), while: isWanted)
         guard !addresses.isEmpty else { throw .cannotResolve }
         return addresses
     }

@@ -7,6 +7,9 @@ import Base
 struct FeedClock: Sendable {
     /// If the feed told lower times for so long, the server's clock was corrected, or this machine's clock runs fast.
     static let correctionTime = Duration.minutes(10)
+    /// The server leaves old revocations out of a snapshot, with a margin of an hour. If its clock was that far ahead,
+    /// they were not old, and a correction makes their tokens good again.
+    static let correctionMax = Duration.minutes(30)
 
     /// A time that the server told, and our own time when it came.
     private struct Reading: Sendable {
@@ -35,24 +38,31 @@ struct FeedClock: Sendable {
     /// How long revocations may have been missed: since the last message, or since the time that it told.
     func staleness(at now: Instant) -> Duration { max(newest.passed(until: now), time(at: now) - newest.server) }
 
-    mutating func hear(_ server: Timestamp, at local: Instant) {
+    /// Returns whether the server's time is lower by more than `correctionMax`. Then the time goes on as before: a
+    /// clock that begins with a new snapshot has to take its place.
+    mutating func hear(_ server: Timestamp, at local: Instant) -> Bool {
         let told = Reading(server: server, local: local)
         newest = told
         guard server < time(at: local) else {
             (base, lower) = (told, nil)
-            return
+            return false
         }
         let (first, highest) = lower ?? (told, told)
         lower = (first, server > highest.predicted(at: local) ? told : highest)
-        if first.passed(until: local) >= Self.correctionTime { correct(first, told) }
+        guard first.passed(until: local) >= Self.correctionTime else { return false }
+        return !isCorrected(first, told)
     }
 
     /// Follows a server whose time went on meanwhile, and lower than ours. The time of a node that is cut off stands
-    /// still; a server that lowers its own time lets it run at half speed.
-    private mutating func correct(_ first: Reading, _ last: Reading) {
-        if let highest = lower?.highest, (last.server - first.server) * 4 >= first.passed(until: last.local) {
-            base = highest
+    /// still; a server that lowers its own time lets it run at half speed. Returns false if the correction is too
+    /// large.
+    private mutating func isCorrected(_ first: Reading, _ last: Reading) -> Bool {
+        defer { lower = nil }
+        guard let highest = lower?.highest, (last.server - first.server) * 4 >= first.passed(until: last.local) else {
+            return true
         }
-        lower = nil
+        guard time(at: last.local) - highest.predicted(at: last.local) <= Self.correctionMax else { return false }
+        base = highest
+        return true
     }
 }

@@ -16,6 +16,8 @@ final class FollowedRevocations: Sendable {
         var feedRefusal: Failure?
         /// The server's time. Nil before the first snapshot is whole.
         var clock: FeedClock?
+        /// The server's time is far lower than it was: the next snapshot begins a new clock.
+        var awaitsSnapshot = false
 
         /// Adds a revocation to the snapshot that is coming in, or else to what is known.
         mutating func apply(_ revocation: Revocation, now: Timestamp) {
@@ -45,9 +47,12 @@ final class FollowedRevocations: Sendable {
     /// Whether enough is known to accept tokens.
     var isComplete: Bool { state.withLock { $0.isComplete } }
 
-    func apply(_ message: TokensWatchRevocationsResponse, at local: Instant) {
+    /// Takes in a message. Returns whether a new stream has to begin, with a new snapshot: the server's time was
+    /// corrected so far downwards that the present snapshot may lack revocations. Until then the state counts as stale.
+    @discardableResult
+    func apply(_ message: TokensWatchRevocationsResponse, at local: Instant) -> Bool {
         let now = Timestamp(microseconds: message.timeMicros)
-        state.withLock { state in
+        return state.withLock { state in
             state.feedRefusal = nil
             if message.snapshotReason != .unspecified {
                 state.incoming = RevocationState(
@@ -57,14 +62,18 @@ final class FollowedRevocations: Sendable {
             if let whole = state.incoming, !message.continues {
                 state.revocations = whole
                 state.incoming = nil
+                if state.awaitsSnapshot { (state.clock, state.awaitsSnapshot) = (nil, false) }
             }
-            guard state.incoming == nil else { return }
+            guard state.incoming == nil else { return false }
             state.cursor = message.cursor
             // While more messages follow, a revocation that has not come yet may be old.
-            guard !message.continues else { return }
+            guard !message.continues else { return false }
             state.isComplete = true
-            if state.clock == nil { state.clock = FeedClock(now, at: local) }
-            state.clock?.hear(now, at: local)
+            var clock = state.clock ?? FeedClock(now, at: local)
+            let isFarLower = clock.hear(now, at: local)
+            state.clock = clock
+            if isFarLower { (state.cursor, state.awaitsSnapshot) = (.empty, true) }
+            return isFarLower
         }
     }
 

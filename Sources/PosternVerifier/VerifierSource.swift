@@ -91,8 +91,9 @@ struct VerifierSource: Sendable {
     }
 
     /// Reads the feed until the task is cancelled. After a lost connection, and when the feed is silent for three
-    /// heartbeats (10 s at least), it continues where it was. A revoked key has a successor: the keys are fetched
-    /// again, so that the first token of the successor finds its key.
+    /// heartbeats (10 s at least), it continues where it was. After a large correction of the server's clock it begins
+    /// anew, with a snapshot. A revoked key has a successor: the keys are fetched again, so that the first token of the
+    /// successor finds its key.
     func keepFollowing(
         _ followed: FollowedRevocations, _ first: FeedStream, onKeyRevoked: @Sendable () async -> Void
     ) async {
@@ -104,9 +105,10 @@ struct VerifierSource: Sendable {
             do throws(Failure) {
                 if messages == nil { messages = try await open(followed, waits: true) }
                 while let message = try await messages?.next() {
-                    followed.apply(message, at: .nowWithSleep)
+                    let mustBeginAnew = followed.apply(message, at: .nowWithSleep)
                     pauses.heard(at: .now)
                     if message.revocations.contains(where: { $0.kind == .signingKey }) { await onKeyRevoked() }
+                    if mustBeginAnew { break }
                 }
             } catch {
                 // As after a stream that ends without an error: another one is opened.

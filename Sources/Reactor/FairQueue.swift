@@ -160,8 +160,14 @@ package struct FairQueue<Element> {
         return remove(at: index, of: tenant)
     }
 
-    /// The tenant with most elements.
-    var longestTenant: Text? { turns.max { count(of: $0.tenant) < count(of: $1.tenant) }?.tenant }
+    /// The tenant with most elements, other than `excepted`, if these are at least `countMin`.
+    func longestTenant(except excepted: Text, countMin: Int) -> Text? {
+        var (longest, longestCount): (Text?, Int) = (nil, countMin - 1)
+        for turn in turns where turn.tenant != excepted && count(of: turn.tenant) > longestCount {
+            (longest, longestCount) = (turn.tenant, count(of: turn.tenant))
+        }
+        return longest
+    }
 
     private mutating func remove(at index: Int, of tenant: Text) -> Element {
         if lines[tenant]!.elements.count == 1 { leaveTurns(tenant) }

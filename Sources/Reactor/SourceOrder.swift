@@ -30,6 +30,8 @@ struct SourceOrder: Sendable {
     private var places: [Place] = []
     private var sources: [Text: Source] = [:]
     private var waitingSourceCount = 0
+    /// How many sources have a number of elements waiting, by this number. The last entry is not 0.
+    private var sourceCounts: [Int] = [0]
     /// In nanoseconds of expected work.
     private var time: Int64 = 0
 
@@ -37,6 +39,9 @@ struct SourceOrder: Sendable {
     var sourceCount: Int { sources.count }
 
     func count(of source: Text) -> Int { sources[source]?.waitingCount ?? 0 }
+
+    /// The number of elements of the source that has most of them.
+    var longestCount: Int { sourceCounts.count - 1 }
 
     /// Makes a place for an element that is expected to take `cost` nanoseconds. Returns the element's index.
     mutating func insert(_ source: Text, cost: Int64) -> Int {
@@ -46,7 +51,7 @@ struct SourceOrder: Sendable {
         let start = max(time, account.end)
         account.end = start + cost
         account.waitingCount += 1
-        if account.waitingCount == 1 { waitingSourceCount += 1 }
+        noteSource(from: account.waitingCount - 1, to: account.waitingCount)
         sources[source] = account
         let index = indexBehind(start)
         places.insert(Place(source: source, start: start, cost: cost), at: index)
@@ -57,24 +62,44 @@ struct SourceOrder: Sendable {
     mutating func begin(at index: Int) {
         let place = places[index]
         let advanced = max(time, place.start) + place.cost / Int64(waitingSourceCount)
-        leave(at: index)
+        remove(at: index)
+        guard !places.isEmpty else { return }
         // Ahead of what waits by one element at most: a source that comes then waits for two of each other at most.
-        if let first = places.first { time = min(advanced, max(place.start, first.start + place.cost)) }
+        // Those before this element do not count, because they may not begin yet.
+        let next = places[index...].first?.start ?? advanced
+        time = min(advanced, max(place.start, next + place.cost))
     }
 
-    /// The element at `index` leaves and will not begin. Its source keeps the charge until nothing waits.
+    /// The element at `index` leaves and will not begin. Its source is not charged if it is the source's last element.
     mutating func leave(at index: Int) {
+        let place = places[index]
+        if let end = sources[place.source]?.end, end == place.start + place.cost {
+            sources[place.source]?.end = place.start
+        }
+        remove(at: index)
+    }
+
+    /// The index of the last element of a source that has most elements, if these are at least `countMin`.
+    func lastOfLongest(countMin: Int) -> Int? {
+        guard longestCount >= max(1, countMin) else { return nil }
+        return places.lastIndex { count(of: $0.source) == longestCount }
+    }
+
+    private mutating func remove(at index: Int) {
         let source = places.remove(at: index).source
         guard !places.isEmpty else { return reset() }
         sources[source]!.waitingCount -= 1
-        if sources[source]!.waitingCount == 0 { waitingSourceCount -= 1 }
+        let count = sources[source]!.waitingCount
+        noteSource(from: count + 1, to: count)
     }
 
-    /// The index of the last element of the source that has most elements, if these are at least `countMin`.
-    func lastOfLongest(countMin: Int) -> Int? {
-        guard let longest = sources.max(by: { $0.value.waitingCount < $1.value.waitingCount }) else { return nil }
-        guard longest.value.waitingCount >= countMin else { return nil }
-        return places.lastIndex { $0.source == longest.key }
+    /// A source has another number of elements waiting, by one.
+    private mutating func noteSource(from before: Int, to now: Int) {
+        if before == 0 { waitingSourceCount += 1 } else { sourceCounts[before] -= 1 }
+        if now == 0 { waitingSourceCount -= 1 }
+        if now == sourceCounts.count { sourceCounts.append(0) }
+        if now > 0 { sourceCounts[now] += 1 }
+        if sourceCounts.count > 1, sourceCounts.last == 0 { sourceCounts.removeLast() }
     }
 
     private func indexBehind(_ start: Int64) -> Int {
@@ -93,6 +118,6 @@ struct SourceOrder: Sendable {
 
     private mutating func reset() {
         sources.removeAll(keepingCapacity: sources.count <= 16)
-        (time, waitingSourceCount) = (0, 0)
+        (time, waitingSourceCount, sourceCounts) = (0, 0, [0])
     }
 }

@@ -80,16 +80,16 @@ struct WorkQueue: Sendable {
 
     /// Takes out the last work of whoever has most works waiting, so that `work`, of somebody who has fewer, finds a
     /// place: of the source with most works if the tenant has all its places, otherwise of the tenant with most. Nil if
-    /// the two would only change places.
+    /// the two would only change places. The server's own work keeps its places.
     private mutating func workToDisplace(for work: Work) -> Work? {
         let displaced: Work?
         if isWithoutPlace(work.tenant) {
             let countMin = queue.count(of: work.tenant, source: work.source) + 2
             displaced = queue.removeLast(ofLongestSourceIn: work.tenant, countMin: countMin)
-        } else if let longest = queue.longestTenant, queue.count(of: longest) >= queue.count(of: work.tenant) + 2 {
-            displaced = queue.removeLast(ofLongestSourceIn: longest, countMin: 1)
         } else {
-            displaced = nil
+            let countMin = queue.count(of: work.tenant) + 2
+            let longest = queue.longestTenant(except: WorkLine.server, countMin: countMin)
+            displaced = longest.flatMap { queue.removeLast(ofLongestSourceIn: $0, countMin: 1) }
         }
         if let displaced { admission.left(displaced) }
         return displaced
@@ -144,20 +144,12 @@ struct WorkQueue: Sendable {
             if passedOver == nil && !admission.hasMemory(for: work) { passedOver = work }
             return false
         }
-        let countMax = limits.workersPerTenantMax ?? .max
         let fair = queue.popFirst {
             mayBegin($0, runningCount: $1)
         } from: {
-            admission.isWithinShare(runningCount: $0) && $0 < countMax
+            admission.isWithinShare(runningCount: $0)
         }
-        let work =
-            fair
-            ?? queue.popFirst {
-                mayBegin($0, runningCount: $1)
-            } from: {
-                $0 < countMax
-            }
-        guard let work else { return nil }
+        guard let work = fair ?? queue.popFirst(where: { mayBegin($0, runningCount: $1) }) else { return nil }
         return (work, passedOver)
     }
 

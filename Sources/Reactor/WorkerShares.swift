@@ -96,11 +96,10 @@ package struct WorkerShares: Sendable {
         func admits(_ tenant: Text, isPatient: Bool = false, runningCount: Int) -> Bool {
             if tenant == WorkLine.server { return true }
             let line = Line(tenant: tenant, isPatient: isPatient)
+            guard runningCount < perTenantMax, 2 * runningCount < all.freeCount else { return false }
             let lineCount = self.runningCount(line)
             let isFirst = lineCount == 0
-            guard runningCount < perTenantMax, 2 * runningCount < all.freeCount, all.admits(isFirst: isFirst) else {
-                return false
-            }
+            guard all.admits(isFirst: isFirst) else { return false }
             if isPatient {
                 guard isFirst || lineCount < perTenantMax / 2, patient.admits(isFirst: isFirst) else { return false }
             }

@@ -90,12 +90,17 @@ extension WaitingCall {
     /// Runs a call, whose writes are for `purpose` and wait in the tenant's line, and charges its caller for the writes
     /// of a change, also if it fails after the commit. A stream calls this for each of its writes; exports and backups
     /// write, too, and change nothing.
+    ///
+    /// Refreshing tokens is no change, and nobody is charged for it, but it writes as well.
     func charging<Result: Sendable>(
         _ purpose: WritePurpose = .growth, _ body: () async throws -> Result
     ) async throws -> Result {
-        guard method.mutation || method.responseStreaming else { return try await body() }
         let meter = WriteMeter(tenant: payingTenantID, deadline: deadline)
-        defer { if let caller { project.tenants.quotas.charge(caller, settings: settings, meter) } }
+        defer {
+            if method.mutation || method.responseStreaming, let caller {
+                project.tenants.quotas.charge(caller, settings: settings, meter)
+            }
+        }
         return try await WriteMeter.$current.withValue(meter) {
             if purpose == .growth { return try await body() }
             return try await WritePurpose.$current.withValue(purpose) { try await body() }

@@ -72,10 +72,18 @@ extension Failure {
     /// Whether a node with a newer state might answer otherwise: the subject of the call was missing, old or switched
     /// off.
     var mayBeOutdated: Bool {
-        if ground == .request { return false }
+        if ground == .request || ground == .clock { return false }
         return switch code {
         case .unauthenticated, .permissionDenied, .notFound, .alreadyExists, .failedPrecondition, .aborted: true
         default: false
         }
+    }
+
+    /// Whether a node with another clock might answer otherwise.
+    var isByTime: Bool {
+        if ground == .clock { return true }
+        if self.is(.expiredOOBCode, .apiKeyExpired, .credentialTooOldLoginAgain) { return true }
+        // The causes of the refusals of tokens, codes and credentials.
+        return metadata.contains { $0.key == "cause" && ($0.value == "EXPIRED" || $0.value == "TIMES") }
     }
 }

@@ -64,6 +64,7 @@ public final class Instance: Sendable {
     let signingPool: WorkerPool
     let outboundPool: WorkerPool
     let nameLookups: NameLookups
+    private let smtp: SMTPClient
     let outboxGauges = OutboxGauges()
     private let sweeper: Sweeper
     private let credentialWatch: CredentialWatch
@@ -98,7 +99,7 @@ public final class Instance: Sendable {
             store: store, time: time, random: configuration.random, limits: limits, log: log)
         let notice = time.begin(mark: mark, acceptsWall: configuration.acceptsClock)
         if configuration.acceptsClock { resources.acceptedClockOver = mark }
-        (self.startedAt, self.version) = (resources.clock.now(), configuration.version)
+        (self.startedAt, self.version, self.smtp) = (resources.clock.now(), configuration.version, smtp)
         let pools = Project.Pools(password: passwordPool, signing: signingPool, blocking: outboundPool)
         self.project = Project(
             configuration: configuration.project, resources: resources, masterKey: masterKey, epoch: epoch,
@@ -154,6 +155,9 @@ public final class Instance: Sendable {
         sweeper.stop()
         credentialWatch.stop()
         await project.mailer.stop()
+        // A second before the drain ends: an exchange notices the end within a second.
+        let limit = max(.zero, project.resources.limits.drainTimeout - .seconds(1))
+        smtp.stop(awaitingAnswersUntil: .now.advanced(by: limit))
         await server.drain()
         await project.guesses.stop()
         await project.leases.giveBack()
@@ -165,6 +169,7 @@ public final class Instance: Sendable {
         credentialWatch.stop()
         passwordPool.close()
         signingPool.close()
+        smtp.stop(awaitingAnswersUntil: .now)
         outboundPool.close()
         loops.stop()
         loops.join()

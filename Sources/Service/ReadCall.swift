@@ -150,8 +150,10 @@ extension ReadCall {
     private borrowing func settings(
         ofTokenIn tenantID: Text, in transaction: borrowing ReadTransaction
     ) throws -> TenantSettings {
-        let requested = try caller?.tenant(requested: tenantID) ?? tenantID
-        guard requested == tenantID else { throw Failure.tenantMismatch(tokenOf: tenantID, request: requested) }
+        // No INSUFFICIENT_PERMISSION: the end user chose the token, and the caller asked for nothing beyond its scope.
+        if let own = caller?.tenantID, own != tenantID {
+            throw Failure.tenantMismatch(tokenOf: tenantID, request: own)
+        }
         let settings = try settings(of: tenantID, in: transaction)
         try settings.checkOpen(to: caller, for: method)
         return settings

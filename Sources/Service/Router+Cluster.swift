@@ -47,6 +47,12 @@ extension Router {
         if position.number > node.number { throw Failure.positionBeyondEnd }
     }
 
+    /// The failure that the caller is told. While this node's clock differs from the cluster's, no refusal by the time
+    /// is final: a client that is told that its session has expired drops it.
+    func told(_ failure: Failure) -> Failure {
+        isInCluster && failure.isByTime && service.project.store.isClockAway ? .clockAway : failure
+    }
+
     /// Whether a refused call may cause a question to the engine. All callers without a known credential share one
     /// rate.
     func mayAsk(for caller: Caller?) -> Bool {

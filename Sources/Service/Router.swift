@@ -193,7 +193,7 @@ extension Router {
         stream: UInt32, with error: any Error, _ method: RegisteredMethod, by caller: Caller?,
         requestID: UnsafeRawBufferPointer, start: Instant, on carrier: isolated Carrier
     ) -> Failure {
-        let failure = Failure(mapping: error)
+        let failure = told(Failure(mapping: error))
         if let caller {
             note(failure, method.descriptor.fullName, by: caller, requestID: Text(validating: requestID) ?? .empty)
         }

@@ -20,4 +20,9 @@ extension Failure {
     static let nodeBehind = Failure(
         .nodeBehind, "This node cannot ask its cluster what is so now; try again, or ask another node.",
         retryAfter: .seconds(1))
+
+    /// This node would refuse the call because of the time, and its clock is too far from the cluster's.
+    static let clockAway = Failure(
+        .nodeBehind, "This node's clock is not the cluster's, so it refuses nothing by the time; ask another node.",
+        retryAfter: .seconds(1))
 }

@@ -7,16 +7,38 @@ import Tokens
 struct NumberedSigningKey {
     var stored: StoredSigningKey
     let times: SigningKeyTimes
+
+    /// How long a revoked key is listed, which is as long as verifiers are told of it.
+    static let revokedKept = Duration.hours(15 * 24)
+
+    /// The keys that are not revoked, newest first.
+    static func live(in keys: [StoredSigningKey]) -> [NumberedSigningKey] {
+        let live = keys.filter { $0.revokedAtMicros == 0 }
+        let numbered = SigningKeyTimes.numbered(live.map { ($0.keyID, SigningKeyTimes($0)) })
+        return zip(live, numbered).map { NumberedSigningKey(stored: $0, times: $1) }.sorted {
+            $0.times.sequence > $1.times.sequence
+        }
+    }
 }
 
 extension ReadTransaction {
     /// The keys of one use that are not revoked, newest first.
     func signingKeys(for use: TokenUse) throws -> [NumberedSigningKey] {
-        let live = try allSigningKeys(for: use).filter { $0.revokedAtMicros == 0 }
-        let numbered = SigningKeyTimes.numbered(live.map { ($0.keyID, SigningKeyTimes($0)) })
-        return zip(live, numbered).map { NumberedSigningKey(stored: $0, times: $1) }.sorted {
-            $0.times.sequence > $1.times.sequence
+        NumberedSigningKey.live(in: try allSigningKeys(for: use))
+    }
+
+    /// All keys of one use that can be read, and the ids of the damaged rows, whose use is not known.
+    func readableSigningKeys(for use: TokenUse) throws -> (keys: [StoredSigningKey], damagedIDs: [Text]) {
+        var (keys, damagedIDs): ([StoredSigningKey], [Text]) = ([], [])
+        try scanKeys(of: SigningTables.keys) { key in
+            do {
+                if let stored = try get(SigningTables.keys, key), stored.isUsed(for: use) { keys.append(stored) }
+            } catch StoreError.corrupt {
+                damagedIDs.append(key.text)
+            }
+            return true
         }
+        return (keys, damagedIDs)
     }
 
     /// The newest key of one use, if the server is to make its successor now.
@@ -54,7 +76,7 @@ extension ReadTransaction {
     func signingKeysOver(for use: TokenUse, at now: Timestamp) throws -> [StoredSigningKey] {
         try allSigningKeys(for: use).filter { key in
             guard key.revokedAtMicros == 0 else {
-                return Timestamp(microseconds: key.revokedAtMicros) + TokenSigner.revokedKept <= now
+                return Timestamp(microseconds: key.revokedAtMicros) + NumberedSigningKey.revokedKept <= now
             }
             return key.retiresAtMicros != 0 && Timestamp(microseconds: key.retiresAtMicros) <= now
         }

@@ -16,9 +16,6 @@ public struct RevokedSigningKey: Sendable {
 }
 
 extension TokenSigner {
-    /// How long a revoked key is listed, which is as long as verifiers are told of it.
-    static let revokedKept = Duration.hours(15 * 24)
-
     /// Makes a new key, which signs after `publishAhead`. The present key then still verifies for one token's lifetime.
     /// TOO_MANY_SIGNING_KEYS.
     public func rotate(
@@ -114,7 +111,10 @@ extension TokenSigner {
             leaked.stored.retiresAtMicros = leaked.stored.revokedAtMicros
             try transaction.put(SigningTables.keys, TextKey(id), leaked.stored)
             try record(transaction, .signingKeyRevoked, id)
-            guard signs || leaked.times.retiresAt == nil else { return false }
+            guard signs || leaked.times.retiresAt == nil else {
+                try extendRetirements(latestIssued: latest, now: now, in: transaction)
+                return false
+            }
             try add(
                 spare, signsFrom: signs ? now : leaked.times.signsFrom, latestIssued: latest, now: now, in: transaction)
             try record(transaction, .signingKeyCreated, spare.id)
@@ -161,8 +161,6 @@ extension TokenSigner {
         _ key: NewKey, signsFrom: Timestamp, latestIssued: Timestamp, now: Timestamp,
         in transaction: borrowing WriteTransaction
     ) throws {
-        // A key that stopped signing stays published for a token's lifetime.
-        let lifetime = use == .sessionCookie ? Self.cookieLifetimeMax : Self.tokenLifetime
         for var older in try transaction.reading.signingKeys(for: use) where older.times.retiresAt == nil {
             let retiresAt = older.times.retirement(
                 bySuccessorFrom: signsFrom, lastIssuedAt: latestIssued, lifetime: lifetime)
@@ -174,6 +172,27 @@ extension TokenSigner {
             createdAtMicros: now.microseconds, signsFromMicros: signsFrom.microseconds, tokenUse: use,
             sequence: try transaction.reading.nextSigningKeySequence())
         try transaction.put(SigningTables.keys, TextKey(key.id), stored)
+    }
+
+    /// A key that stopped signing stays published for a token's lifetime.
+    private nonisolated var lifetime: Duration {
+        use == .sessionCookie ? Self.cookieLifetimeMax : Self.tokenLifetime
+    }
+
+    /// Lets keys verify for longer whose successor was revoked while it waited for its time: they sign until the next
+    /// key that waits takes over.
+    private nonisolated func extendRetirements(
+        latestIssued: Timestamp, now: Timestamp, in transaction: borrowing WriteTransaction
+    ) throws {
+        let keys = try transaction.reading.signingKeys(for: use).filter { !$0.times.isRetired(at: now) }
+        for (successor, older) in zip(keys, keys.dropFirst()) where !successor.times.hasBegun(at: now) {
+            let retiresAt = older.times.retirement(
+                bySuccessorFrom: successor.times.signsFrom, lastIssuedAt: latestIssued, lifetime: lifetime)
+            guard let present = older.times.retiresAt, present < retiresAt else { continue }
+            var stored = older.stored
+            stored.retiresAtMicros = retiresAt.microseconds
+            try transaction.put(SigningTables.keys, TextKey(stored.keyID), stored)
+        }
     }
 
     private func publishedInfo(of id: Text) throws -> SigningKeyInfo {

@@ -166,22 +166,41 @@ public actor TokenSigner {
     // MARK: Publishing
 
     /// Publishes the stored keys. Any thread; of two calls at once, neither replaces newer keys by older ones.
+    ///
+    /// A key that cannot be read does not keep the others from being followed: one of them may just have been revoked.
+    /// It stays as it was read before, because whoever revokes it writes its row anew. The error is thrown at the end,
+    /// so that the store tells of it, and tries again with its next commit.
     private nonisolated func refresh() throws {
         try publishing.withLock { _ in
-            let known = held.withLock { $0.privateKeys }
-            var privateKeys: [Text: SigningKey] = [:]
-            let entries = try store.read { transaction in
-                try transaction.signingKeys(for: use).map { key in
-                    let id = key.stored.keyID
+            let before = held.withLock { $0 }
+            let (keys, damagedIDs) = try store.read { try $0.readableSigningKeys(for: use) }
+            var (entries, privateKeys): ([KeySet.Entry], [Text: SigningKey]) = ([], [:])
+            var revokedIDs = Set(keys.filter { $0.revokedAtMicros != 0 }.map(\.keyID))
+            var failure: (any Error)?
+            for key in NumberedSigningKey.live(in: keys) {
+                let id = key.stored.keyID
+                do {
                     // The id is made of the key, so a key that is held is this one.
-                    let privateKey = try known[id] ?? read(key.stored)
+                    let privateKey = try before.privateKeys[id] ?? read(key.stored)
                     privateKeys[id] = privateKey
-                    return KeySet.Entry(id: id, publicKey: privateKey.publicKey, times: key.times)
+                    entries.append(KeySet.Entry(id: id, publicKey: privateKey.publicKey, times: key.times))
+                } catch {
+                    failure = error
                 }
             }
-            let keySet = KeySet(entries: entries)
+            for id in damagedIDs {
+                failure = StoreError.corrupt(table: SigningTables.keys.name.description)
+                if before.published.revokedIDs.contains(id) { revokedIDs.insert(id) }
+                guard let entry = before.published.entries.first(where: { $0.id == id }) else { continue }
+                entries.append(entry)
+                privateKeys[id] = before.privateKeys[id]
+            }
+            // A start that is refused publishes nothing.
+            if let failure, before.published.entries.isEmpty { throw failure }
+            let keySet = KeySet(entries: entries, revokedIDs: revokedIDs)
             held.withLock { $0 = HeldKeys(published: keySet, privateKeys: privateKeys) }
             published.publish(keySet)
+            if let failure { throw failure }
         }
     }
 

@@ -14,6 +14,10 @@ public struct ClockAgreement: Equatable, Sendable {
 
     public init() {}
 
+    /// Whether the newest reading was too far away. Unlike `isWrong`, this knows no patience: it is for decisions by
+    /// the time that nobody could take back, and that can wait or be made by another node.
+    public var isAway: Bool { awaySince != nil }
+
     /// Takes in a reading of the engine's clock, between two readings of the node's clock.
     public mutating func note(
         engine: Timestamp, before: Timestamp, after: Timestamp, at now: Instant, limits: JournalLimits

@@ -44,22 +44,26 @@ extension WriteTransaction {
     }
 
     /// Deletes up to `limit` of the tenant's oldest events while `isOld` says so, and leaves a checkpoint in their
-    /// place. Returns how many.
+    /// place. Deletes fewer if their time is over before (`SliceTime`).
     @discardableResult
     public func deleteEvents(
         tenant: Text, limit: Int, now: Timestamp, while isOld: (StoredEvent) throws -> Bool
-    ) throws -> Int {
-        var old: [StoredEvent] = []
+    ) throws -> WriteSlice {
+        let time = beginSlice()
+        var (sequences, last): ([UInt64], StoredEvent?) = ([], nil)
+        var isTimeOver = false
         try reading.scanEvents(tenant: tenant, limit: limit) { event in
             guard try isOld(event) else { return false }
-            old.append(event)
-            return true
+            sequences.append(event.sequence)
+            last = event
+            isTimeOver = time.isOver
+            return !isTimeOver
         }
-        guard let last = old.last else { return 0 }
+        guard let last else { return WriteSlice(count: 0, isMore: false) }
         let head = EventHead(sequence: last.sequence, hash: try reading.hash(of: last, tenant: tenant))
-        for event in old { try delete(Schema.events, EventKey(tenant: tenant, sequence: event.sequence)) }
+        for sequence in sequences { try delete(Schema.events, EventKey(tenant: tenant, sequence: sequence)) }
         try put(Schema.eventCheckpoints, TenantPrefix(tenant), EventCheckpoint(head: head, cutAt: now).encoded)
-        return old.count
+        return WriteSlice(count: sequences.count, isMore: isTimeOver || sequences.count == limit)
     }
 
     /// Deletes up to `limit` of a deleted tenant's events, and returns whether there may be more. The checkpoint stays,
@@ -69,14 +73,14 @@ extension WriteTransaction {
     public func deleteEvents(
         ofDeletedTenant tenant: Text, limit: Int, now: Timestamp, onDamage: (String) -> Void = { _ in }
     ) throws -> Bool {
-        let count: Int
+        let isMore: Bool
         do {
-            count = try deleteEvents(tenant: tenant, limit: limit, now: now, while: { _ in true })
+            isMore = try deleteEvents(tenant: tenant, limit: limit, now: now, while: { _ in true }).isMore
         } catch StoreError.corrupt {
             onDamage(Schema.events.name.description)
-            count = try deleteAll(Schema.events, evenDamagedOf: tenant, limit: limit)
+            isMore = try deleteAll(Schema.events, evenDamagedOf: tenant, limit: limit) == limit
         }
-        if count == limit { return true }
+        if isMore { return true }
         try endLog(ofDeletedTenant: tenant, now: now)
         return false
     }

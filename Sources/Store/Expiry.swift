@@ -52,9 +52,11 @@ extension WriteTransaction {
         return ExpiryKey(time: time, tableID: table.id, key: bytes)
     }
 
-    /// Deals with up to `limit` records that are due at `now`, the oldest first, and returns how many there were. A row
-    /// whose table this version does not know is dropped, and its record stays.
-    public func expireRecords(now: Timestamp, limit: Int) throws -> Int {
+    /// Deals with up to `limit` records that are due at `now`, the oldest first, and with fewer if their time is over
+    /// before (`SliceTime`): a record may be large. A row whose table this version does not know is dropped, and its
+    /// record stays.
+    public func expireRecords(now: Timestamp, limit: Int) throws -> WriteSlice {
+        let time = beginSlice()
         let end = UInt64(max(0, now.microseconds))
         var due: [ExpiryKey] = []
         try scan(Schema.expiry, limit: limit) { row in
@@ -62,22 +64,26 @@ extension WriteTransaction {
             if key.time <= end { due.append(key) }
             return key.time <= end
         }
-        for row in due { try delete(Schema.expiry, row) }
+        var count = 0
         for row in due {
-            guard let table = reading.environment.tables[row.tableID], let expire = table.expire else { continue }
-            try row.key.withUnsafeBytes { try expire($0, self, now) }
+            try delete(Schema.expiry, row)
+            count += 1
+            if let expire = reading.environment.tables[row.tableID]?.expire {
+                try row.key.withUnsafeBytes { try expire($0, self, now) }
+            }
+            if time.isOver { break }
         }
-        return due.count
+        return WriteSlice(count: count, isMore: count < due.count || count == limit)
     }
 
     /// Puts the first due record off by a day, because it cannot be dealt with now. If the expiry row itself is
     /// damaged, the row is dropped and the record stays: a damaged row may name a record whose time has not come.
-    /// Returns 1, or 0 if no row is due any more.
-    fileprivate func putOffFirstExpiry(now: Timestamp) throws -> Int {
+    fileprivate func putOffFirstExpiry(now: Timestamp) throws -> WriteSlice {
+        let one = WriteSlice(count: 1, isMore: true)
         let (keys, areDamaged) = try reading.firstKeys(tableID: Schema.expiry.id, prefix: [], limit: 1)
         if areDamaged || keys.contains(where: { key in key.withUnsafeBytes { ExpiryKey(stored: $0) } == nil }) {
             try delete(tableID: Schema.expiry.id, keys)
-            return 1
+            return one
         }
         let end = UInt64(max(0, now.microseconds))
         var first: ExpiryKey?
@@ -85,32 +91,36 @@ extension WriteTransaction {
             first = try row.key
             return false
         }
-        guard let row = first, row.time <= end else { return 0 }
+        guard let row = first, row.time <= end else { return WriteSlice(count: 0, isMore: false) }
         try delete(Schema.expiry, row)
         try put(Schema.expiry, ExpiryKey(time: now + .days(1), tableID: row.tableID, key: row.key), [])
-        return 1
+        return one
     }
 }
 
 extension Store {
-    /// Deals with up to `limit` records that are due, in one write; returns how many there were.
+    /// Deals with up to `limit` records that are due, in one write, which ends after `Limits.writeBatchTimeMax`.
     ///
-    /// If it returns `limit`, more may be due: sweep again, with other writes in between. If a record throws, the whole
+    /// While it returns that there is more, sweep again, with other writes in between. If a record throws, the whole
     /// slice is undone. In a full store, the slice is smaller.
     ///
     /// A damaged record stays, and is told to `onDamage` once a day. A damaged row that says when a record expires is
     /// dropped, and told once. Neither keeps the others.
     public func sweep(
         now: Timestamp, limit: Int, onDamage: @Sendable (StoreError) -> Void = { _ in }
-    ) async throws -> Int {
+    ) async throws -> WriteSlice {
         do {
             return try await write(for: .removal) { try $0.expireRecords(now: now, limit: limit) }
         } catch StoreError.full where limit >= 16 {
             return try await sweep(now: now, limit: limit / 8, onDamage: onDamage)
         } catch StoreError.corrupt where limit > 1 {
-            var count = 0
-            while count < limit, try await sweep(now: now, limit: 1, onDamage: onDamage) == 1 { count += 1 }
-            return count
+            var (count, isMore) = (0, true)
+            while count < limit, isMore {
+                let slice = try await sweep(now: now, limit: 1, onDamage: onDamage)
+                count += slice.count
+                isMore = slice.isMore
+            }
+            return WriteSlice(count: count, isMore: isMore)
         } catch StoreError.corrupt(let table) {
             onDamage(.corrupt(table: table))
             return try await write(for: .removal) { try $0.putOffFirstExpiry(now: now) }

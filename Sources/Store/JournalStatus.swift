@@ -32,6 +32,9 @@ public struct JournalStatus: Sendable {
     /// The node writes nothing until its clock agrees with the engine's again.
     public var isClockWrong: Bool { clock.isWrong }
 
+    /// The node deletes and refuses nothing by its clock until the clock agrees with the engine's again.
+    public var isClockAway: Bool { clock.isAway }
+
     /// How old the store's contents may be: a second at most while the engine answers (`JournalLimits.lookInterval`).
     /// `now`: by the same clock as `endSeenAt`.
     public func staleness(at now: Instant) -> Duration {

@@ -18,4 +18,14 @@ extension Store {
 
     /// How long this node may have missed the writes of other nodes. Zero outside of a cluster.
     public var staleness: Duration { journalStatus?.staleness(at: .nowWithSleep) ?? .zero }
+
+    /// Whether this node's clock is too far from its cluster's, as far as is known. False outside of a cluster.
+    public var isClockAway: Bool { journalStatus?.isClockAway ?? false }
+
+    /// How far this node's clock is ahead of its cluster's, if that is too far; negative if it is behind. Otherwise
+    /// zero.
+    public var clockDifference: Duration {
+        guard let status = journalStatus, status.isClockAway else { return .zero }
+        return status.clock.difference
+    }
 }

@@ -30,16 +30,16 @@ extension Store {
     ) async throws -> [Value] {
         try Task.checkCancellation()
         let slice = items.prefix(environment.limits.sliceItemsMax)
-        let (changesMax, timeMax) = (environment.limits.sliceChangesMax, environment.limits.writeBatchTimeMax)
+        let changesMax = environment.limits.sliceChangesMax
         return try await write(for: purpose) { transaction in
             // Each run of this body has its own time, and may do another number of items: the last run counts.
-            let end = Instant.now.advanced(by: timeMax)
+            let time = transaction.beginSlice()
             let changesBefore = transaction.batch.changeCount
             var done: [Value] = []
             for item in slice {
                 done.append(try body(transaction, item))
                 // An item that changes nothing takes time, too.
-                if transaction.batch.changeCount - changesBefore >= changesMax || Instant.now >= end { break }
+                if transaction.batch.changeCount - changesBefore >= changesMax || time.isOver { break }
             }
             return done
         }

@@ -46,20 +46,14 @@ final class Witness: Sendable {
     private let closing = WakeSignal()
     private let thread = Mutex<OSThread?>(nil)
 
-    /// Makes the file, or replaces it by one that states `position` of this store, and starts its thread.
+    /// Makes the file, or replaces it by one that states `position` of this store, and starts its thread. `replace`
+    /// takes the file's path and its new bytes.
     init(
         directory: String, storeID: [UInt8], position: Position, authenticator: any RecordAuthenticator,
-        failures: Counter
+        failures: Counter, replacing replace: (String, [UInt8]) throws(FileError) -> Void = PrivateFile.replace(_:with:)
     ) throws(StoreError) {
-        let slot = Self.slot(storeID, position, authenticator)
-        var bytes = slot
-        bytes += [UInt8](repeating: 0, count: Int(Self.slotOffsets[1]) - slot.count)
-        bytes += slot
-        do throws(FileError) {
-            try PrivateFile.replace(directory + "/witness", with: bytes)
-        } catch {
-            throw StoreError(error, operation: "write the witness")
-        }
+        try Self.write(
+            Self.slot(storeID, position, authenticator), to: directory + "/witness", authenticator, replacing: replace)
         self.file = try Self.open(directory)
         self.storeID = storeID
         self.authenticator = authenticator
@@ -80,6 +74,61 @@ final class Witness: Sendable {
 
     deinit { Glibc.close(file) }
 
+    /// Writes both slots. Where the disk has no room for a second file, the slots of the present file are overwritten.
+    private static func write(
+        _ slot: [UInt8], to path: String, _ authenticator: any RecordAuthenticator,
+        replacing replace: (String, [UInt8]) throws(FileError) -> Void
+    ) throws(StoreError) {
+        var bytes = slot
+        bytes += [UInt8](repeating: 0, count: Int(Self.slotOffsets[1]) - slot.count)
+        bytes += slot
+        do throws(FileError) {
+            try replace(path, bytes)
+        } catch {
+            let failure = StoreError(error, operation: "write the witness")
+            guard failure == .full else { throw failure }
+            // What was written of the new file takes room that the store may need.
+            unlink(path + ".new")
+            try overwrite(path, with: slot, authenticator)
+        }
+    }
+
+    /// Overwrites the newest slot last. So a crash in between leaves either the old witness's newest slot in force, or
+    /// a witness with another id: the next start is refused as before, and a further try overwrites both slots.
+    private static func overwrite(
+        _ path: String, with slot: [UInt8], _ authenticator: any RecordAuthenticator
+    ) throws(StoreError) {
+        let file = Glibc.open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+        guard file >= 0 else {
+            throw errno == ENOENT ? StoreError.full : StoreError(code: errno, operation: "open the witness")
+        }
+        defer { Glibc.close(file) }
+        for offset in offsetsOldestFirst(file, authenticator) {
+            let count = slot.withUnsafeBytes { pwrite(file, $0.baseAddress, $0.count, offset) }
+            guard count == slot.count else {
+                throw StoreError(code: count < 0 ? errno : ENOSPC, operation: "write the witness")
+            }
+            guard fdatasync(file) == 0 else { throw StoreError(code: errno, operation: "sync the witness") }
+        }
+    }
+
+    /// The places of the slots: an unreadable one first, then by their positions.
+    static func offsetsOldestFirst(_ file: Int32, _ authenticator: any RecordAuthenticator) -> [off_t] {
+        let slots = slotOffsets.map { offset in
+            (offset: offset, transaction: readSlot(file, at: offset, authenticator)?.position.transaction ?? 0)
+        }
+        return slots.sorted { $0.transaction < $1.transaction }.map(\.offset)
+    }
+
+    /// Nil for a slot that does not carry its MAC.
+    private static func readSlot(
+        _ file: Int32, at offset: off_t, _ authenticator: any RecordAuthenticator
+    ) -> (storeID: [UInt8], position: Position)? {
+        var slot = [UInt8](repeating: 0, count: slotByteCount)
+        guard pread(file, &slot, slot.count, offset) == slot.count else { return nil }
+        return open(slot, authenticator)
+    }
+
     private static func open(_ directory: String) throws(StoreError) -> Int32 {
         let file = Glibc.open(directory + "/witness", O_RDWR | O_CLOEXEC | O_NOFOLLOW)
         guard file >= 0 else { throw StoreError(code: errno, operation: "open the witness") }
@@ -95,9 +144,7 @@ final class Witness: Sendable {
         defer { Glibc.close(file) }
         var newest = Reading.unreadable
         for offset in slotOffsets {
-            var slot = [UInt8](repeating: 0, count: slotByteCount)
-            guard pread(file, &slot, slot.count, offset) == slot.count else { continue }
-            guard let (storeID, position) = open(slot, authenticator) else { continue }
+            guard let (storeID, position) = readSlot(file, at: offset, authenticator) else { continue }
             if case .found(_, let other) = newest, other.transaction >= position.transaction { continue }
             newest = .found(storeID: storeID, position: position)
         }

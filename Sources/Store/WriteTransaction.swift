@@ -79,10 +79,10 @@ public struct WriteTransaction: ~Copyable {
         try deleteAll(tableID: table.id, prefix: prefix.bytes, limit: limit)
     }
 
-    /// Deletes up to `limit` rows of each table with `RowPurge.withTenant`. Returns whether there may be more. Damaged
-    /// rows are deleted, too; their tables' names are told to `onDamage`.
+    /// Deletes up to `limit` rows of each table with `RowPurge.withTenant`, until `time` is over. Returns whether there
+    /// may be more. Damaged rows are deleted, too; their tables' names are told to `onDamage`.
     public func deleteRows(
-        ofTenant tenantID: Text, limit: Int, onDamage: (String) -> Void = { _ in }
+        ofTenant tenantID: Text, limit: Int, until time: SliceTime, onDamage: (String) -> Void = { _ in }
     ) throws -> Bool {
         var isMore = false
         for table in reading.environment.tables.declarations {
@@ -90,6 +90,8 @@ public struct WriteTransaction: ~Copyable {
             let count = try deleteAll(
                 tableID: table.id, evenDamagedOf: tenantID, limit: limit, name: table.name, onDamage: onDamage)
             if count == limit { isMore = true }
+            // Only a table that had rows: each slice has to make some progress.
+            if count > 0, time.isOver { return true }
         }
         return isMore
     }
@@ -129,6 +131,13 @@ public struct WriteTransaction: ~Copyable {
             try key.span.withUnsafeBytes { key throws(StoreError) in _ = try delete(tableID: tableID, key: key) }
         }
     }
+}
+
+// MARK: - Slices
+
+extension WriteTransaction {
+    /// Begins a slice, which may take `Limits.writeBatchTimeMax` from now on. Each run of a body begins its own.
+    public func beginSlice() -> SliceTime { SliceTime(reading.environment.limits.writeBatchTimeMax) }
 }
 
 // MARK: - The end of a batch

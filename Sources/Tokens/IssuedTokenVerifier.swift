@@ -7,6 +7,8 @@ public enum TokenError: Error, Sendable, Equatable {
     /// The token is well formed and in time, and names a key that is not known here.
     case unknownKey
     case expired
+    /// The token is genuine, and from a time that is still to come by the clock.
+    case early
 }
 
 /// Verifies ID tokens: form, type, key, algorithm, signature, issuer, audience, times. No input or output, no waiting.
@@ -68,12 +70,14 @@ public final class IssuedTokenVerifier: Sendable {
         return isSigned == true ? Base64.url.decode(token[payloadStart..<payloadEnd]) : nil
     }
 
-    /// Whether the token might be accepted if its key were known. The signature cannot be checked without the key.
+    /// Whether the token might be accepted if its key were known. The signature cannot be checked without the key. A
+    /// revoked key is known: no node accepts its tokens any more.
     private func namesUnknownKey(
         _ token: [UInt8], _ keySet: KeySet, at now: Timestamp, allowsExpired: Bool
     ) -> Bool {
         guard let jwt = JWT(token, byteCountMax: tokenMax), let keyID = jwt.keyID,
             keyID.byteCount == VerificationKey.keyIDByteCount, !keySet.entries.contains(where: { $0.id == keyID }),
+            !keySet.revokedIDs.contains(keyID),
             let algorithm = SigningAlgorithm(jwt.algorithm),
             token.starts(with: KeySet.Entry.tokenPrefix(keyID, algorithm)),
             let claims = VerifiedToken(payload: jwt.payload, keyID: keyID, issuer: issuer, audience: audience)
@@ -91,7 +95,7 @@ public final class IssuedTokenVerifier: Sendable {
     ) throws(TokenError) -> VerifiedToken {
         // Our own clock stamped it, so expiry has no leeway. A step backwards of less than a minute is no forgery.
         guard allowsExpired || now < token.expiresAt else { throw .expired }
-        guard token.issuedAt <= now + .seconds(60) else { throw .invalid }
+        guard token.issuedAt <= now + .seconds(60) else { throw .early }
         return token
     }
 }

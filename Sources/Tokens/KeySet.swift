@@ -57,11 +57,15 @@ public final class KeySet: Sendable {
 
     /// Newest first, in the order in which they were made.
     public let entries: [Entry]
+    /// The ids of keys that were revoked lately. They are not published: whoever verifies with the JWKS knows no such
+    /// key. They tell a revoked key from a key that another node has just made.
+    package let revokedIDs: Set<Text>
     /// The set as JSON (RFC 7517 §5).
     public let jwks: [UInt8]
 
-    public init(entries: [Entry]) {
+    public init(entries: [Entry], revokedIDs: Set<Text> = []) {
         self.entries = entries.sorted { $0.times.sequence > $1.times.sequence }
+        self.revokedIDs = revokedIDs
         self.jwks = Self.jwks(of: self.entries)
     }
 
@@ -87,11 +91,11 @@ public final class KeySet: Sendable {
     }
 
     /// These keys, in memory that no other set refers to.
-    func copied() -> KeySet { KeySet(entries: entries.map { $0.copied() }) }
+    func copied() -> KeySet { KeySet(entries: entries.map { $0.copied() }, revokedIDs: revokedIDs) }
 
-    /// Whether both sets have the same keys with the same times.
+    /// Whether both sets have the same keys with the same times, and the same revoked keys.
     func hasSameKeys(as other: KeySet) -> Bool {
-        jwks == other.jwks && entries.map(\.times) == other.entries.map(\.times)
+        jwks == other.jwks && entries.map(\.times) == other.entries.map(\.times) && revokedIDs == other.revokedIDs
     }
 
     /// The keys of a JWK set as this server publishes them (RFC 7517). Keys that are not sound or have no id are left

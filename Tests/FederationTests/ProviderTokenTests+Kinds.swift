@@ -47,6 +47,35 @@ extension ProviderTokenTests {
         }
     }
 
+    /// Microsoft's access tokens of version 1.0 have `appid`, Okta's have `cid`, those of RFC 9068 have `client_id`.
+    @Test(arguments: ["azp", "client_id", "appid", "cid"] as [Text])
+    func `An access token may name the application that asked for it in any of four claims`(_ name: Text) async throws {
+        try await withFederation { fixture in
+            let claims = fixture.provider.claims(.ann)
+            for party in ["client-2", "", ["client-1"], 1] as [JSONValue] {
+                let foreign = fixture.provider.sign(claims.with(name, party))
+                #expect(await fixture.error(.idToken(foreign)) == .flawed(.wrongAudience))
+                // Another claim that names this client does not help.
+                let both = fixture.provider.sign(claims.with("azp", "client-1").with(name, party))
+                if name != "azp" { #expect(await fixture.error(.idToken(both)) == .flawed(.wrongAudience)) }
+            }
+            for party in ["client-1", .null] as [JSONValue] {
+                let own = fixture.provider.sign(claims.with(name, party))
+                #expect(await fixture.error(.idToken(own)) == nil)
+            }
+        }
+    }
+
+    @Test(arguments: ["client_id", "appid", "cid"] as [Text])
+    func `Google's tokens name another application in azp only`(_ name: Text) async throws {
+        try await withFederation { fixture in
+            let claims = fixture.provider.claims(.ann).replacing("iss", "https://accounts.google.com")
+            let configuration = fixture.configuration("google.com") { $0.issuer = .empty }
+            let token = fixture.provider.sign(claims.with("azp", "android").with(name, "android"))
+            #expect(await fixture.error(.idToken(token), configuration) == .flawed(.wrongAudience))
+        }
+    }
+
     @Test(arguments: ["https://accounts.google.com", "accounts.google.com"] as [Text])
     func `Google's tokens may be asked for by an Android application`(_ issuer: Text) async throws {
         try await withFederation { fixture in

@@ -1,6 +1,7 @@
 import Base
 import Glibc
 import Outbound
+import Reactor
 import TestSupport
 import Testing
 
@@ -119,6 +120,38 @@ import Testing
         guard glob("\(directoryOfTheSystem)/*.0", 0, nil, &found) == 0 else { return nil }
         return found.gl_pathv?[0].map { String(cString: $0) }
     }
+
+    /// To read the certificates takes longer than a mail.
+    @Test func `The certificates that a mail server is held to are read once`() async throws {
+        try await withTLSServer { port, certificate in
+            let pool = WorkerPool(name: "mail", workers: 1, queueMax: 16, queueMaxPerTenant: 16)
+            defer { end(pool) }
+            // The server is none for mail, so each mail ends with its time.
+            var times = SMTPTimes()
+            times.send = .milliseconds(500)
+            let smtp = SMTPClient(pool: OutboundPool(pool), certificateFile: certificate, times: times)
+            let server = SMTPServer(
+                host: "localhost", port: try #require(UInt16(exactly: port)), security: .tls, username: .empty,
+                password: .empty, policy: .ownServers(allowPrivateAddresses: true))
+            let watch = try OpeningWatch(certificate)
+            for isFirst in [true, false] {
+                let mail = Secret(Array("Subject: hello\r\n\r\nhello\r\n".utf8))
+                var error: SMTPError?
+                do {
+                    try await smtp.send(
+                        mail, from: "a@example.com", to: "b@example.com", through: server, tenant: "t",
+                        deadline: .soon)
+                } catch let failure as SMTPError {
+                    error = failure
+                }
+                #expect(error != nil && error != .transient(code: 0, .untrusted))
+                #expect(watch.wasOpened() == isFirst)
+            }
+        }
+    }
+
+    /// Closing may block a test's thread for a moment.
+    private func end(_ pool: WorkerPool) { pool.close() }
 
     @Test func anOldVersionOfTLSIsNot() async throws {
         try await withTLSServer(["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"]) { port, certificate in

@@ -43,17 +43,34 @@ import Testing
             var clock = FeedClock(.zero, at: Self.begun)
             for row in rows {
                 let now = Self.local(row.now)
-                if let told = row.told { clock.hear(Timestamp(seconds: told), at: now) }
+                if let told = row.told {
+                    let isFarLower = clock.hear(Timestamp(seconds: told), at: now)
+                    #expect(!isFarLower, "\(name), \(row.now)")
+                }
                 #expect(clock.time(at: now) == Timestamp(seconds: row.time), "\(name), \(row.now)")
                 #expect(clock.staleness(at: now) == .seconds(row.staleness), "\(name), \(row.now)")
             }
         }
     }
 
+    /// The table of the Python package has the same rows.
+    @Test func `A time that is far lower is not followed without a snapshot`() {
+        var clock = FeedClock(.zero, at: Self.begun)
+        _ = clock.hear(Timestamp(seconds: 7_210), at: Self.local(10))
+        for (now, isFarLower) in [(20, false), (619, false), (620, true), (630, false), (1_230, true)] {
+            let (second, local) = (Int64(now), Self.local(Int64(now)))
+            let found = clock.hear(Timestamp(seconds: second), at: local)
+            #expect(found == isFarLower, "\(now)")
+            #expect(clock.time(at: local) == Timestamp(seconds: second + 7_200))
+            #expect(clock.staleness(at: local) == .seconds(7_200))
+        }
+    }
+
     @Test func `A clock of ours that runs fast makes nothing stale`() {
         var clock = FeedClock(.zero, at: Self.begun)
         for second in stride(from: 10, to: 100_000, by: 10) as StrideTo<Int64> {
-            clock.hear(Timestamp(microseconds: second * 999_000), at: Self.local(second))
+            let isFarLower = clock.hear(Timestamp(microseconds: second * 999_000), at: Self.local(second))
+            #expect(!isFarLower)
             #expect(clock.staleness(at: Self.local(second)) < .seconds(2))
         }
     }
@@ -63,7 +80,7 @@ import Testing
             for second in [Int64.min, 0, .max] {
                 var clock = FeedClock(Timestamp(microseconds: first), at: Self.begun)
                 for hour in 1...3 as ClosedRange<Int64> {
-                    clock.hear(Timestamp(microseconds: second), at: Self.local(3_600 * hour))
+                    _ = clock.hear(Timestamp(microseconds: second), at: Self.local(3_600 * hour))
                     #expect(clock.staleness(at: Self.local(3_600 * hour + 1)) >= .seconds(1))
                 }
             }

@@ -122,6 +122,26 @@ import Tokens
         #expect(hear(91, continues: false) == .zero)
     }
 
+    /// The server's clock was two hours ahead when it gave the snapshot, and left out what was revoked before.
+    @Test func afterALargeCorrectionAVerifierIsStaleUntilItHasANewSnapshot() {
+        let start = Timestamp(seconds: 1_800_000_000)
+        let begun = Instant.now
+        let followed = FollowedRevocations(retention: .hours(2), at: begun)
+        func hear(_ second: Int64, ahead: Duration = .zero, _ reason: SnapshotReason = .unspecified) -> Bool {
+            followed.apply(
+                TokensWatchRevocationsResponse(
+                    cursor: "c", timeMicros: (start + .seconds(second) + ahead).microseconds, snapshotReason: reason),
+                at: begun.advanced(by: .seconds(second)))
+        }
+        func staleness(_ second: Int64) -> Duration? { followed.heard(begun.advanced(by: .seconds(second)))?.staleness }
+        #expect(!hear(0, ahead: .hours(2), .noCursor))
+        #expect(!hear(10) && !hear(609) && followed.cursor == "c")
+        #expect(hear(610) && followed.cursor.isEmpty)
+        #expect(staleness(610) == .hours(2))
+        #expect(!hear(620, .noCursor) && followed.cursor == "c")
+        #expect(staleness(620) == .zero)
+    }
+
     /// A server that started with a wrong clock sends its own time, too, until the clock is set right.
     @Test(arguments: [Duration.days(20), .zero - .days(20)])
     func `A server's clock that is wrong for a while makes nobody forget`(step: Duration) throws {

@@ -110,6 +110,56 @@ import Testing
         }
     }
 
+    /// As above, while an element that may not begin stands first.
+    @Test func anElementThatMayNotBeginHoldsNobodyUp() {
+        var queue = queue
+        append(["m1"], to: &queue)
+        append((1...5).map { "a\($0)" }, to: &queue)
+        var begun: [String] = []
+        for number in 0..<100 {
+            guard let element = queue.popFirst(where: { element, _ in element != "m1" }) else { break }
+            if element.hasPrefix("a") { begun.append(element) }
+            queue.append("n", tenant: "t", source: Text("new \(number)"))
+        }
+        #expect(begun == ["a1", "a2", "a3", "a4", "a5"])
+        #expect(queue.popFirst() == "m1")
+    }
+
+    /// A source whose waiting elements others displace, again and again, keeps its turns.
+    @Test func elementsThatLeaveAreNotCharged() {
+        var queue = queue
+        append(["a1", "b1"], to: &queue)
+        for number in 2..<100 {
+            append(["a\(number)", "a\(number)"], to: &queue)
+            for _ in 0..<2 {
+                let displaced = queue.removeLast(ofLongestSourceIn: "t", countMin: 1)
+                #expect(displaced == "a\(number)")
+            }
+        }
+        append(["a100", "c1"], to: &queue)
+        #expect(drained(queue) == ["a1", "b1", "c1", "a100"])
+    }
+
+    @Test func theSourceWithMostIsKnownAtAnyTime() {
+        var random = SeededRandom.printed()
+        var (order, sources): (SourceOrder, [Text]) = (SourceOrder(), [])
+        for _ in 0..<2_000 {
+            if sources.isEmpty || random.below(2) == 0 {
+                let source = Text("\(random.below(9))")
+                sources.insert(source, at: order.insert(source, cost: Int64(random.below(5)) * Self.millisecond))
+            } else {
+                let index = random.below(sources.count)
+                let isBegun = random.below(2) == 0
+                sources.remove(at: index)
+                if isBegun { order.begin(at: index) } else { order.leave(at: index) }
+            }
+            let counts = Dictionary(grouping: sources) { $0 }.mapValues(\.count)
+            #expect(order.longestCount == counts.values.max() ?? 0)
+            #expect(counts.allSatisfy { order.count(of: $0.key) == $0.value })
+            #expect(order.lastOfLongest(countMin: 1) == sources.lastIndex { counts[$0] == order.longestCount })
+        }
+    }
+
     @Test func whatIsRememberedOfSourcesIsBounded() {
         var order = SourceOrder()
         for number in 0..<100_000 {

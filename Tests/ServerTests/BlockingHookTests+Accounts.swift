@@ -1,4 +1,5 @@
 import Base
+import Identity
 import JSON
 import Messages
 import TestSupport
@@ -69,6 +70,26 @@ extension BlockingHookTests {
             let made = try scene.identity.find(Self.mallory)
             #expect(try made.disabled && scene.userCount() == 2)
             #expect(try Self.eventCount(scene.identity, made.uid, .userUpdated, Self.disabledByHook) == 1)
+        }
+    }
+
+    /// Nobody can sign in to such an account.
+    @Test func anAnonymousUserWhomAHookDisablesExpires() async throws {
+        try await Self.run { scene in
+            let server = scene.identity.server
+            try scene.identity.setTenant(["enable_anonymous_user", "anonymous_user_expiry_seconds"]) {
+                $0.enableAnonymousUser = true
+                $0.anonymousUserExpirySeconds = 30 * 86_400
+            }
+            try scene.update(["before_create"])
+            scene.script.set("before_create", #"{"allow":true,"disabled":true}"#)
+            expectRefusal("USER_DISABLED") { _ = try scene.identity.signUp() }
+            #expect(try scene.userCount() == 1)
+            for days in [0, 20, 11] as [Int64] {
+                server.clock.advance(by: .days(days))
+                await server.project.sweep()
+            }
+            #expect(try scene.userCount() == 0)
         }
     }
 

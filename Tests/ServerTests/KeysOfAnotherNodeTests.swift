@@ -4,15 +4,23 @@ import Identity
 import JSON
 import Messages
 import Service
+import Signing
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// Tokens of keys that another node made a moment ago, and forged tokens, at a node that hears no news.
 @Suite struct KeysOfAnotherNodeTests {
     private func rotate(_ client: IdentityClient, _ use: TokenUse) throws {
         let _: ProjectRotateSigningKeyResponse = try client.client.call(
             "postern.v1.Project/RotateSigningKey", ProjectRotateSigningKeyRequest(tokenUse: use))
+    }
+
+    private func revoke(_ client: IdentityClient, _ keyID: Text) throws {
+        let _: ProjectRevokeSigningKeyResponse = try client.client.call(
+            "postern.v1.Project/RevokeSigningKey", ProjectRevokeSigningKeyRequest(keyID: keyID))
     }
 
     private func verify(_ client: IdentityClient, _ idToken: Text) throws -> Text {
@@ -125,6 +133,54 @@ import Testing
             for token in hopeless(like: idToken) {
                 expectRefusal("INVALID_ID_TOKEN") { _ = try verify(client, token) }
             }
+        }
+    }
+
+    /// The refusal needs no question to the engine, so clients are told to refresh, however many ask at once.
+    @Test func aTokenOfARevokedKeyIsRefusedAtOnce() async throws {
+        try await withTwoNodes(configure: { $0.limits.journal.strangersQuestionsPerSecond = 0 }) { nodes in
+            let client = try IdentityClient(nodes.first)
+            let idToken = try #require(try client.signUp("ada@example.com").tokens).idToken
+            let made: TokensCreateSessionCookieResponse = try client.client.call(
+                "postern.v1.Tokens/CreateSessionCookie", TokensCreateSessionCookieRequest(idToken: idToken))
+            for key in nodes.first.project.signingKeys.all.flatMap({ $0.list() }) { try revoke(client, key.keyID) }
+            try await nodes.second.project.store.reachJournalEnd()
+            for node in [nodes.first, nodes.second] {
+                let client = try IdentityClient(node)
+                expectRefusal("INVALID_ID_TOKEN") { _ = try verify(client, idToken) }
+                expectRefusal("INVALID_ID_TOKEN") { _ = try client.lookup(idToken) }
+                expectRefusal("INVALID_SESSION_COOKIE") {
+                    let _: TokensVerifySessionCookieResponse = try client.client.call(
+                        "postern.v1.Tokens/VerifySessionCookie",
+                        TokensVerifySessionCookieRequest(sessionCookie: made.sessionCookie))
+                }
+            }
+        }
+    }
+
+    /// A node that cannot read the row of one key still learns that another key was revoked.
+    @Test func aDamagedKeyKeepsNoRevokedKeyInForce() async throws {
+        try await withTwoServers { first, second in
+            let (one, two) = (try IdentityClient(first), try IdentityClient(second))
+            let ada = try #require(try one.signUp("ada@example.com").tokens).idToken
+            let old = try #require(first.project.signingKeys.idTokens.list().first).keyID
+            try rotate(one, .idToken)
+            let bob = try #require(try one.signUp("bob@example.com").tokens).idToken
+            let leaked = try #require(first.project.signingKeys.idTokens.list().first).keyID
+            #expect(leaked != old)
+            try await second.project.store.reachJournalEnd()
+            let (rows, row) = (SigningTables.keys.declaration.asBytes, TextKey(old).bytes)
+            try await second.project.store.write { transaction in
+                try transaction.putDamaged(rows, row, try transaction.get(rows, row) ?? [])
+            }
+            _ = try verify(two, bob)
+            try revoke(one, leaked)
+            try await second.project.store.reachJournalEnd()
+            expectRefusal("INVALID_ID_TOKEN") { _ = try verify(two, bob) }
+            // The damaged key was read before it was damaged.
+            _ = try verify(two, ada)
+            let eve = try #require(try one.signUp("eve@example.com").tokens).idToken
+            _ = try verify(two, eve)
         }
     }
 

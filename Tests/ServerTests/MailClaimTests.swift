@@ -204,7 +204,7 @@ import Testing
             let client = try IdentityClient(nodes.first)
             try client.deliverByWebhook(url: "\(receiver.url)/mail")
             let early = nodes.first.clock.clock.now() - .hours(1)
-            let rows = (0..<Mailer.inFlightPerTenantMax).flatMap { number in
+            let rows = (0..<DeliveryPlaces.perLineMax).flatMap { number in
                 ["left", "broken"].map { OutboxDueKey(early, .empty, Text("\($0)\(number)")) }
             }
             try await nodes.first.project.store.write { transaction in

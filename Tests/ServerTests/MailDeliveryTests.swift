@@ -85,7 +85,7 @@ import Testing
                 return server.adminKey
             }
             let mailServer = try MailServer(directory, port: port)
-            clock.advance(by: .hours(1))
+            clock.advance(by: .minutes(30))
             try await withServer(directory: store, clock: clock, masterKey: masterKey, adminKey: key) { server in
                 _ = try await IdentityClient(server).newestMail(becomes: .sent)
             }

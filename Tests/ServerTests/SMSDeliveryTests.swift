@@ -1,12 +1,16 @@
 import Base
 import Crypto
 import Glibc
+import Identity
 import JSON
 import Messages
 import Reactor
+import Store
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import Service
 
 /// The delivery of SMS: held to be read, or posted to an adapter of a gateway.
 @Suite struct SMSDeliveryTests {
@@ -83,6 +87,51 @@ import Testing
                 let _: OutboxRetryResponse = try client.client.call(
                     "postern.v1.Outbox/Retry", OutboxRetryRequest(messageID: dead.messageID))
             }
+        }
+    }
+
+    @Test func `An SMS does not wait for its tenant's mails whose server hangs`() async throws {
+        let receiver = FakeHTTPServer { _ in .response(HTTPResponse(status: 204, body: [])) }
+        defer { receiver.close() }
+        let silent = try SilentServer()
+        try await withServer { server in
+            // Closing the server at the end breaks off the waiting deliveries at once.
+            defer { silent.close() }
+            let client = try IdentityClient(server)
+            try client.allowPhones(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+            try client.deliverBySMTP(port: silent.port)
+            try Self.deliver(client, to: receiver)
+            for number in 0..<16 { try client.sendOob(.emailSignin, email: Text("user\(number)@example.com")) }
+            let pool = server.instance.outboundPool
+            try await until("mails hang") { pool.counts.running >= 2 }
+            try client.sendCode(to: Self.number)
+            try await until("the SMS is sent past mails that hang") { receiver.requestCount("/sms") == 1 }
+            // None of the mails has ended yet.
+            let mails = try client.mails().filter { $0.message.requestType == .emailSignin }
+            #expect(mails.count == 16 && mails.allSatisfy { $0.message.attempts == 0 })
+        }
+    }
+
+    @Test func `An SMS that an older server queued is sent, too`() async throws {
+        let receiver = FakeHTTPServer { _ in .response(HTTPResponse(status: 204, body: [])) }
+        defer { receiver.close() }
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowPhones()
+            try client.sendCode(to: Self.number)
+            let id = try #require(try client.mails().first).message.messageID
+            try Self.deliver(client, to: receiver)
+            let due = server.clock.clock.now()
+            try await server.project.store.write { transaction in
+                var stored = try transaction.reading.outboxMessage(id, tenantID: .empty)
+                stored.message?.state = .pending
+                stored.message?.nextAttemptAtMicros = due.microseconds
+                try transaction.put(Tables.outbox, TenantTextKey(.empty, id), stored)
+                // Such a server queued an SMS among the mails.
+                try transaction.put(Tables.outboxDue, OutboxDueKey(due, .empty, id), [])
+            }
+            let sent = try await client.newestMail(becomes: .sent)
+            #expect(sent.messageID == id && receiver.requestCount("/sms") == 1)
         }
     }
 

@@ -36,6 +36,18 @@ import Testing
         }
     }
 
+    @Test func aClockIsAwayFromTheFirstReadingOn() {
+        var agreement = ClockAgreement()
+        let differences: [Duration] = [.zero, .seconds(3), .zero - .seconds(3), .seconds(2), .days(9)]
+        let found = differences.map { ahead in
+            agreement.note(
+                engine: Self.time, before: Self.time + ahead, after: Self.time + ahead, at: Instant(nanoseconds: 0),
+                limits: Self.limits)
+            return agreement.isAway
+        }
+        #expect(found == [false, true, true, false, true] && !agreement.isWrong)
+    }
+
     @Test func oneThatIsMendedBeginsAnew() {
         let more = Self.limits.clockDifferenceMax + .seconds(1)
         let found = wrong(Array(repeating: more, count: 9) + [.zero] + Array(repeating: more, count: 11) + [.zero])

@@ -113,17 +113,37 @@ import Testing
         }
     }
 
+    @Test func aWriteThatDeletesEventsEndsWithItsTime() throws {
+        try withTemporaryStore(tables: [], { $0.limits.writeBatchTimeMax = .zero }) { store in
+            for number in 1...3 { try append(store, "a", "\(number)") }
+            for number in 1...3 as ClosedRange<UInt64> {
+                let slice = try store.writeBlocking { transaction in
+                    try transaction.deleteEvents(tenant: "a", limit: 9, now: .zero) { _ in true }
+                }
+                #expect(slice == WriteSlice(count: 1, isMore: true))
+                let checkpoint = try store.read { try $0.eventCheckpoint(tenant: "a") }
+                #expect(checkpoint?.head.sequence == number)
+            }
+            func purge() throws -> Bool {
+                try store.writeBlocking { try $0.deleteEvents(ofDeletedTenant: "a", limit: 9, now: .zero) }
+            }
+            #expect(try !purge())
+            #expect(try store.read { try $0.verifyEvents(tenant: "a") } == .intact(count: 0))
+        }
+    }
+
     @Test func whatRetentionLeavesVerifiesFromItsCheckpoint() throws {
-        try withTemporaryStore(tables: []) { store in
+        try withTemporaryStore(tables: [], { $0.limits.writeBatchTimeMax = .seconds(3_600) }) { store in
             for number in 1...10 { try append(store, "a", "\(number)") }
             let now = Timestamp(microseconds: 7)
-            func delete(limit: Int) throws -> Int {
+            func delete(limit: Int) throws -> WriteSlice {
                 try store.writeBlocking { transaction in
                     try transaction.deleteEvents(tenant: "a", limit: limit, now: now) { $0.sequence <= 4 }
                 }
             }
-            let counts = [try delete(limit: 3), try delete(limit: 3), try delete(limit: 3)]
-            #expect(counts == [3, 1, 0])
+            let slices = [try delete(limit: 3), try delete(limit: 3), try delete(limit: 3)]
+            let expected = [(3, true), (1, false), (0, false)].map { WriteSlice(count: $0.0, isMore: $0.1) }
+            #expect(slices == expected)
             #expect(try payloads(store, "a") == ["5", "6", "7", "8", "9", "10"])
             let checkpoint = try #require(try store.read { try $0.eventCheckpoint(tenant: "a") })
             #expect(checkpoint.head.sequence == 4 && checkpoint.cutAt == now)
@@ -151,7 +171,7 @@ import Testing
     }
 
     @Test func aDeletedTenantsLogIsACheckpointThatLaterEventsFollow() throws {
-        try withTemporaryStore(tables: []) { store in
+        try withTemporaryStore(tables: [], { $0.limits.writeBatchTimeMax = .seconds(3_600) }) { store in
             for number in 1...10 { try append(store, "a", "\(number)") }
             try append(store, "b", "11")
             func delete() throws -> Bool {

@@ -1,9 +1,21 @@
 import Base
-import Store
 import TestSupport
 import Testing
 
+@testable import Store
+
 @Suite struct ExpiryTests {
+    /// A slice ends by its time only where the test is about that.
+    private static func withStore(
+        sliceTime: Duration = .seconds(3_600), _ body: (Store) async throws -> Void
+    ) async throws {
+        try await withTemporaryStore(tables: testTables) {
+            $0.limits.writeBatchTimeMax = sliceTime
+        } _: { store in
+            try await body(store)
+        }
+    }
+
     private func put(_ store: Store, _ id: UInt8, at time: Int64, _ record: EndingRecord = EndingRecord()) throws {
         try store.writeBlocking { transaction in
             try transaction.put(ending, [id], record)
@@ -12,11 +24,11 @@ import Testing
     }
 
     private func sweep(_ store: Store, _ time: Int64, limit: Int = 100) async throws -> Int {
-        try await store.sweep(now: Timestamp(microseconds: time), limit: limit)
+        try await store.sweep(now: Timestamp(microseconds: time), limit: limit).count
     }
 
     @Test func whatIsDueIsSweptInSlices() async throws {
-        try await withTemporaryStore(tables: testTables) { store in
+        try await Self.withStore { store in
             for (id, time) in [(1, 300), (2, 100), (3, 200), (4, 400), (5, -7)] as [(UInt8, Int64)] {
                 try put(store, id, at: time)
             }
@@ -31,8 +43,35 @@ import Testing
         }
     }
 
+    /// Records may be large: their number alone does not bound the time of a write, for which all others wait.
+    @Test func aSliceEndsWithItsTimeAndDeletesOnlyTheRowsOfWhatItDealtWith() async throws {
+        try await Self.withStore(sliceTime: .milliseconds(1)) { store in
+            for id in 1...4 as ClosedRange<UInt8> { try put(store, id, at: Int64(id), EndingRecord(.takesLong)) }
+            for number in 1...4 {
+                let slice = try await store.sweep(now: Timestamp(microseconds: 9), limit: 100)
+                #expect(slice == WriteSlice(count: 1, isMore: number < 4))
+                #expect(try store.read { try $0.count(ending) } == 4 - number)
+            }
+            #expect(try await sweep(store, 9) == 0)
+        }
+    }
+
+    /// A full store takes slices that are smaller than the limit, and a damaged record is dealt with alone: neither
+    /// means that the rest has to wait for the next sweep.
+    @Test func aSliceThatIsSmallerThanTheLimitSaysWhetherThereIsMore() async throws {
+        try await Self.withStore { store in
+            for id in 1...5 as ClosedRange<UInt8> { try put(store, id, at: Int64(id)) }
+            var slices: [WriteSlice] = []
+            for limit in [2, 2, 2] {
+                slices.append(try await store.sweep(now: Timestamp(microseconds: 9), limit: limit))
+            }
+            let expected = [(2, true), (2, true), (1, false)].map { WriteSlice(count: $0.0, isMore: $0.1) }
+            #expect(slices == expected)
+        }
+    }
+
     @Test func aCancelledExpiryIsNotSwept() async throws {
-        try await withTemporaryStore(tables: testTables) { store in
+        try await Self.withStore { store in
             try put(store, 1, at: 100)
             let cancelled = try await store.write { transaction in
                 [
@@ -46,7 +85,7 @@ import Testing
     }
 
     @Test func aRecordThatThrowsLeavesEverythingScheduled() async throws {
-        try await withTemporaryStore(tables: testTables) { store in
+        try await Self.withStore { store in
             try put(store, 1, at: 100)
             try put(store, 2, at: 100, EndingRecord(.fails))
             await #expect(throws: EndingRecord.Failed.self) { try await sweep(store, 100) }
@@ -57,16 +96,16 @@ import Testing
     }
 
     @Test func aDamagedRecordStaysAndDoesNotKeepTheOthers() async throws {
-        try await withTemporaryStore(tables: testTables) { store in
+        try await Self.withStore { store in
             for id in 1...5 as ClosedRange<UInt8> { try put(store, id, at: 100 * Int64(id)) }
             let asBytes = Table<[UInt8], [UInt8]>(id: 18, name: "ending", owner: .nobody, purge: .noTenant)
             try await store.write { try $0.put(asBytes, [2], [1]) }
             let damaged = Counter()
-            let count = try await store.sweep(now: Timestamp(microseconds: 1_000), limit: 100) { error in
+            let slice = try await store.sweep(now: Timestamp(microseconds: 1_000), limit: 100) { error in
                 #expect(error == .corrupt(table: "ending"))
                 damaged.add()
             }
-            #expect(count == 5 && damaged.value == 1)
+            #expect(slice == WriteSlice(count: 5, isMore: false) && damaged.value == 1)
             #expect(try store.read { try $0.count(ending) } == 1)
             #expect(try await sweep(store, 1_000) == 0)
             try await store.write { try $0.put(ending, [2], EndingRecord()) }
@@ -76,24 +115,24 @@ import Testing
     }
 
     @Test func aDamagedRowOfTheScheduleIsDroppedAndDoesNotKeepTheOthers() async throws {
-        try await withTemporaryStore(tables: testTables) { store in
+        try await Self.withStore { store in
             for id in 1...3 as ClosedRange<UInt8> { try put(store, id, at: 100 * Int64(id)) }
             // A key without a time, which comes before all others.
             let schedule = Table<[UInt8], [UInt8]>(id: 1, name: "expiry", owner: .nobody, purge: .noTenant)
             try await store.write { try $0.put(schedule, [0], []) }
             let damaged = Counter()
-            let count = try await store.sweep(now: Timestamp(microseconds: 1_000), limit: 100) { error in
+            let slice = try await store.sweep(now: Timestamp(microseconds: 1_000), limit: 100) { error in
                 #expect(error == .corrupt(table: "expiry"))
                 damaged.add()
             }
-            #expect(count == 4 && damaged.value == 1)
+            #expect(slice == WriteSlice(count: 4, isMore: false) && damaged.value == 1)
             #expect(try store.read { try $0.count(ending) } == 0)
             #expect(try await sweep(store, 1_000) == 0)
         }
     }
 
     @Test func aRecordMayScheduleItselfAgain() async throws {
-        try await withTemporaryStore(tables: testTables) { store in
+        try await Self.withStore { store in
             try put(store, 1, at: 100, EndingRecord(.isPutOff(until: Timestamp(microseconds: 500))))
             #expect(try await sweep(store, 100) == 1)
             #expect(try await sweep(store, 499) == 0)

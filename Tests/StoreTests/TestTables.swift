@@ -1,4 +1,5 @@
 import Base
+import Glibc
 import Messages
 import Store
 
@@ -61,6 +62,8 @@ struct EndingRecord: Message, ExpiringRecord {
         /// The record is scheduled again, for this time.
         case isPutOff(until: Timestamp)
         case fails
+        /// The record is deleted, which takes two milliseconds.
+        case takesLong
     }
 
     struct Failed: Error {}
@@ -74,7 +77,10 @@ struct EndingRecord: Message, ExpiringRecord {
     init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
         guard bytes.count == 8 else { throw .malformed }
         let time = Int64(bitPattern: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)))
-        self.end = time == 0 ? .isDeleted : time == -1 ? .fails : .isPutOff(until: Timestamp(microseconds: time))
+        self.end =
+            time == 0
+            ? .isDeleted
+            : time == -1 ? .fails : time == -2 ? .takesLong : .isPutOff(until: Timestamp(microseconds: time))
     }
 
     var encodedByteCount: Int { 8 }
@@ -84,6 +90,7 @@ struct EndingRecord: Message, ExpiringRecord {
             switch end {
             case .isDeleted: 0
             case .fails: -1
+            case .takesLong: -2
             case .isPutOff(let time): time.microseconds
             }
         withUnsafeBytes(of: UInt64(bitPattern: time).bigEndian) { buffer.append(contentsOf: $0) }
@@ -95,6 +102,9 @@ struct EndingRecord: Message, ExpiringRecord {
         switch try transaction.get(table, key)?.end {
         case .isPutOff(let time) where time > now: try transaction.scheduleExpiry(at: time, table, key)
         case .fails: throw Failed()
+        case .takesLong:
+            usleep(2_000)
+            try transaction.delete(table, key)
         default: try transaction.delete(table, key)
         }
     }

@@ -76,7 +76,7 @@ def write(rows, many, figures, conditions):
         "# Performance", "",
         "Written by `tools/bench --write-readme`; do not edit. What the figures mean and how they are measured: "
         "[bench.md](bench.md).", "",
-        f"{told(conditions)}{max(len(row.ours) for row in rows)} rounds. In each floor, peer and posternd were measured in turn, "
+        f"{told(conditions)}{len(rows[0].ours)} rounds. In each floor, peer and posternd were measured in turn, "
         "each with as many threads; the load tool ran on the same processors. The middle of the rounds, in brackets the least "
         "and the greatest.", "",
         "![How much of each goal is used up](performance/goals.svg)", "",

@@ -20,8 +20,9 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// The server's database is not available. Whether a change took effect is not known: repeat it later with the
     /// same idempotency-key.
     case storeUnavailable = 7
-    /// This node of the cluster cannot find out from the journal whether it has the changes of other nodes. Nothing
-    /// was done. Try again, or ask another node.
+    /// This node of the cluster cannot find out from the journal whether it has the changes of other nodes, or its
+    /// clock is too far from the cluster's to refuse the call because of the time. Nothing was done. Try again, or
+    /// ask another node.
     case nodeBehind = 450
     /// A stored record is damaged. The operator must restore it from a backup.
     case corruptRecord = 8
@@ -346,7 +347,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case senderRequired = 146
     /// The tenant's outbox has no message with this id.
     case outboxMessageNotFound = 147
-    /// The message was sent already, or is held to be read in the outbox.
+    /// The message was sent already, is held to be read in the outbox, or carries a code that has expired.
     case outboxMessageNotDeliverable = 148
     /// The message was written under another master key. Delete it and ask for another mail.
     case outboxMessageUnreadable = 149

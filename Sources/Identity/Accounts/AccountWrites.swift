@@ -45,6 +45,13 @@ extension WriteTransaction {
         try appendEvent(kind, tenantID: key.tenant, uid: key.uid, origin: origin, now: now)
     }
 
+    /// Puts a new account of an end user that has no way to sign in again on the list by which unused anonymous users
+    /// are found. The user of a custom token is not one, nor is a user whom an admin makes.
+    func noteIfAnonymous(_ account: Account) throws {
+        guard account.hasNoWayIn else { return }
+        try put(Tables.anonymousUsers, UserKey(account.user.tenantID, account.user.uid), [])
+    }
+
     /// Adds an account whose uid somebody chose. Returns the account as it was added.
     ///
     /// The uid may have been another account's. Verifiers refuse the uid's tokens from before that account's deletion,

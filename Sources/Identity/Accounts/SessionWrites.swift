@@ -162,20 +162,23 @@ private struct EvictionPlace: Comparable {
 }
 
 extension StoredSession: ExpiringRecord {
-    /// Use extends a session's life, so an expiry that comes up too early is scheduled again.
+    /// Use extends a session's life, so an expiry that comes up too early is scheduled again. A session whose tenant is
+    /// gone is at its end: the deletion did not find the session if the row that names it was damaged.
     public static func expire(
         _ key: SessionKey, of table: Table<SessionKey, Self>, in transaction: borrowing WriteTransaction, now: Timestamp
     ) throws {
-        guard let session = try transaction.get(table, key),
-            let lifetimes = try transaction.reading.sessionLifetimes(ofTenant: session.tenantID)
-        else { return }
+        guard let session = try transaction.get(table, key) else { return }
+        let user = UserKey(session.tenantID, session.uid)
+        guard let lifetimes = try transaction.reading.sessionLifetimes(ofTenant: session.tenantID) else {
+            return try transaction.removeSession(key.sessionID, of: user)
+        }
         let createdAt = Timestamp(microseconds: session.createdAtMicros)
         let lastUse = max(createdAt, Timestamp(microseconds: session.lastUsedAtMicros))
         let end = min(lastUse + lifetimes.idle, createdAt + lifetimes.absolute)
         if end > now {
             try transaction.scheduleExpiry(at: end, table, key)
         } else {
-            try transaction.removeSession(key.sessionID, of: UserKey(session.tenantID, session.uid))
+            try transaction.removeSession(key.sessionID, of: user)
         }
     }
 }

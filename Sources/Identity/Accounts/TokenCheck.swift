@@ -47,12 +47,14 @@ public final class TokenCheck: Sendable {
     }
 
     /// Checks the token by itself, without the store, at `time` or else now. INVALID_ID_TOKEN, TOKEN_EXPIRED: other
-    /// nodes of a cluster refuse it, too, unless they know a key that this node does not know.
+    /// nodes of a cluster refuse it, too, unless they know a key that this node does not know, or have another clock.
     public func verify(_ idToken: Text, at time: Timestamp? = nil) throws(Failure) -> VerifiedToken {
         do throws(TokenError) {
             return try verifier.verify(idToken.bytes, now: time ?? clock.now())
         } catch .expired {
-            throw Failure.tokenExpired(cause: .expired).resting(on: .request)
+            throw Failure.tokenExpired(cause: .expired).resting(on: .clock)
+        } catch .early {
+            throw invalid.resting(on: .clock)
         } catch .unknownKey {
             throw invalid.resting(on: .unknownKey)
         } catch {
@@ -77,6 +79,8 @@ public final class TokenCheck: Sendable {
     public func verifyExpired(_ idToken: Text) throws(Failure) -> VerifiedToken {
         do throws(TokenError) {
             return try verifier.verify(idToken.bytes, now: clock.now(), allowsExpired: true)
+        } catch .early {
+            throw invalid.resting(on: .clock)
         } catch {
             throw invalid
         }

@@ -111,8 +111,7 @@ public actor UserSession {
                     guard case .notNeeded = SecondFactorStep.decide(for: account, after: first, settings: present)
                     else { throw SecondFactorWanted() }
                     try transaction.insert(account, origin: origin, now: now)
-                    // The list by which unused anonymous users are found; the user of a custom token is not one.
-                    if account.hasNoWayIn { try transaction.put(Tables.anonymousUsers, key, []) }
+                    try transaction.noteIfAnonymous(account)
                     try transaction.insertSession(
                         session.record, id: session.id, sessionsMax: sessionsMax, settings: settings, now: now)
                     return .tokens(())

@@ -30,7 +30,7 @@ public final class DeliveryCounts: Sendable {
         let outcomes = outcomes(of: kind)
         switch outcome {
         case .sent: outcomes.sent.add()
-        case .failed: outcomes.failed.add()
+        case .failed, .unanswered: outcomes.failed.add()
         case .refused: outcomes.refused.add()
         case .postponed, .held: break
         }

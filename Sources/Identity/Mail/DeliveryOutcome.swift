@@ -5,6 +5,9 @@ import Store
 enum DeliveryOutcome: Sendable, Equatable {
     case sent
     case failed(Text)
+    /// A server got the whole message and has not said whether it takes it. It may deliver the message, so there are
+    /// few further attempts, far apart.
+    case unanswered(Text)
     /// Nobody was asked to take the message, for a reason on our side: it is tried again and has lost no attempt.
     case postponed(Text)
     case refused(Text)
@@ -13,6 +16,9 @@ enum DeliveryOutcome: Sendable, Equatable {
 
     /// The outcome if a client itself refuses a message, because this server or the tenant has too many on their way.
     static let overloaded = DeliveryOutcome.postponed("too much of this tenant is on its way")
+
+    /// The outcome if this server stops before another one has the whole message.
+    static let stopping = DeliveryOutcome.postponed("this server is stopping")
 
     /// The store does not let a message or its settings be read now: too many read at once, or it is being closed. That
     /// says nothing about the message.
@@ -27,7 +33,7 @@ enum DeliveryOutcome: Sendable, Equatable {
     /// Whether somebody was asked to take the message.
     var isAttempt: Bool {
         switch self {
-        case .sent, .failed, .refused: true
+        case .sent, .failed, .unanswered, .refused: true
         case .postponed, .held: false
         }
     }

@@ -18,11 +18,11 @@ struct DueRound: Sendable {
     /// Up to `limit` messages to be delivered by now, of each tenant the most overdue ones. Looks at `tenantsMax`
     /// tenants at most.
     ///
-    /// `room`: how many more deliveries a tenant may have; asked once for each tenant. `isTaken`: whether a message is
-    /// being delivered already. Both may read in the transaction.
+    /// `room`: how many more deliveries a tenant may have beside the messages that were found so far; asked once for
+    /// each tenant. `isTaken`: whether a message is being delivered already. Both may read in the transaction.
     mutating func next(
         limit: Int, tenantsMax: Int, now: Timestamp, in transaction: borrowing ReadTransaction,
-        room: (Text) -> Int, isTaken: (OutboxDueKey) -> Bool
+        room: (Text, [OutboxDueKey]) -> DeliveryRoom, isTaken: (OutboxDueKey) -> Bool
     ) throws -> [OutboxDueKey] {
         var (due, tenantCount): ([OutboxDueKey], Int) = ([], 0)
         while !isOver, due.count < limit, tenantCount < tenantsMax {
@@ -32,7 +32,7 @@ struct DueRound: Sendable {
             }
             tenantCount += 1
             due += try transaction.dueMessages(
-                of: tenant, now: now, limit: min(limit - due.count, room(tenant)), isTaken: isTaken)
+                of: tenant, now: now, limit: limit - due.count, room: room(tenant, due), isTaken: isTaken)
             last = tenant
         }
         return due

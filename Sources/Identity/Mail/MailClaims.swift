@@ -102,7 +102,9 @@ extension WriteTransaction {
             stored.message = message
             stored.claimant = claimant
             try putOutbox(stored, tenantID: key.tenant)
-            return MailClaim(key: OutboxDueKey(until, key.tenant, key.messageID), isTakenOver: isTakenOver)
+            // The row of an SMS that an older server queued has become one of the rows of SMS.
+            let claimed = OutboxDueKey(until, key.tenant, key.messageID, isSMS: message.isSMS)
+            return MailClaim(key: claimed, isTakenOver: isTakenOver)
         }
     }
 }

@@ -98,6 +98,10 @@ struct MailDelivery: Sendable {
             return .refused(Text("the mail server refused it with \(code)"))
         } catch SMTPError.noInternationalMail {
             return .refused("the mail server does not take international addresses (SMTPUTF8)")
+        } catch SMTPError.unanswered {
+            return .unanswered("the mail server got the mail and did not answer in time")
+        } catch SMTPError.stopped {
+            return .stopping
         } catch SMTPError.notAuthenticated {
             return .failed("the mail server does not take the user name and password")
         } catch SMTPError.transient(let code, .broken?) where (400...499).contains(code) {

@@ -9,19 +9,18 @@ import Store
 ///
 /// Runs on one loop; each delivery on the blocking pool, which shares its threads between the tenants. A tenant has few
 /// deliveries under way, and fewer while many tenants have some, so that tenants whose servers hang do not hold up the
-/// others. A failed delivery is retried with back-off, and given up after `attemptsMax` attempts. A message that could
-/// not be tried, because too much is on its way, waits some seconds and has lost no attempt. Everything about a
-/// delivery is in the store, so a stop loses nothing. In a cluster each message is claimed before it is sent
-/// (`MailClaim`).
+/// others (`DeliveryPlaces`). A tenant's SMS do not wait for its mails. A failed delivery is retried with back-off, and
+/// given up after `attemptsMax` attempts. A message that could not be tried, because too much is on its way, waits for
+/// a while and has lost no attempt. Everything about a delivery is in the store, so a stop loses nothing. In a cluster
+/// each message is claimed before it is sent (`MailClaim`).
 public actor Mailer {
     nonisolated let loop: EventLoop
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let resources: Resources
     let delivery: MailDelivery
-    /// The messages on their way, by tenant.
-    private var inFlight: [Text: Set<Text>] = [:]
-    private var inFlightCount = 0
+    /// The places of the messages on their way.
+    private var places = DeliveryPlaces()
     /// Attempts whose outcome could not be written yet; each keeps its place, so that it is not made again meanwhile.
     private var unsettled: [(key: OutboxDueKey, outcome: DeliveryOutcome?)] = []
     private var lastTenant: Text?
@@ -30,8 +29,6 @@ public actor Mailer {
     /// Whether messages may have become due that the round has passed already.
     private var wantsAnotherRound = false
     private var isStepPlanned = false
-    /// Tenants without a place for a message on its way. Nothing of theirs is tried before the next wake.
-    private var resting: Set<Text> = []
     private var idleWaiters: [Promise<Void>] = []
     private var othersClaims = ClaimWatch()
     private var isStopped = false
@@ -43,10 +40,6 @@ public actor Mailer {
     /// How often `wakeSoon` was called after a message was written.
     nonisolated let wakeCount = Counter()
 
-    public static let attemptsMax = 12
-    /// While many servers hang, most of them wait for a thread, and give up soon: they take memory, and no thread.
-    static let inFlightMax = 64
-    static let inFlightPerTenantMax = 2
     /// The tenants that are looked at in one turn of the loop.
     static let tenantsPerStep = 250
     /// How often a tenant was looked at for messages that are due.
@@ -63,15 +56,6 @@ public actor Mailer {
             sms: SMSAttempt(configs: smsConfigs, webhook: webhook), smtp: smtp, webhook: webhook)
         self.loop = loop
         self.claimant = resources.random.bytes(16)
-    }
-
-    /// The back-off between the n-th failed attempt and the next: 30 s, doubled each time, six hours at most, ±20 %. A
-    /// code that is good for minutes cannot wait so long: 5 s, doubled each time.
-    static func backoff(afterAttempts attempts: Int, isUrgent: Bool = false, random: UInt64) -> Duration {
-        let doublings = min(max(0, attempts - 1), 10)
-        let base = min((isUrgent ? 5_000 : 30_000) * Int64(1 << doublings), 6 * 3_600_000)
-        let spread = Int64(random % UInt64(base * 2 / 5 + 1))
-        return .milliseconds(base - base / 5 + spread)
     }
 
     // MARK: Running
@@ -114,7 +98,7 @@ public actor Mailer {
         isWakingSoon = false
         guard !isStopped else { return }
         timer.arm(after: .seconds(1))
-        resting = []
+        places.endRests()
         settleAgain()
         if resources.store.isInCluster {
             try? resources.store.read { transaction in
@@ -140,11 +124,11 @@ public actor Mailer {
 
     /// The next step of the round. Without a free place, the round waits for one.
     private func goOn() {
-        guard !isStopped, !isStepPlanned, inFlightCount < Self.inFlightMax, var round else { return }
+        guard !isStopped, !isStepPlanned, places.freeCount > 0, var round else { return }
         let due = try? resources.store.read { transaction in
             try round.next(
-                limit: Self.inFlightMax - inFlightCount, tenantsMax: Self.tenantsPerStep, now: resources.clock.now(),
-                in: transaction, room: { room(for: $0) }, isTaken: { isTaken($0, in: transaction) })
+                limit: places.freeCount, tenantsMax: Self.tenantsPerStep, now: resources.clock.now(),
+                in: transaction, room: { room(for: $0, beside: $1) }, isTaken: { isTaken($0, in: transaction) })
         }
         // Without an answer of the store, the next wake begins anew.
         self.round = due == nil || round.isOver ? nil : round
@@ -158,7 +142,7 @@ public actor Mailer {
 
     /// Goes on with the round in a later turn, so that other work of the loop comes in between.
     private func planStep() {
-        guard !isStopped, round != nil, inFlightCount < Self.inFlightMax else { return tellIfIdle() }
+        guard !isStopped, round != nil, places.freeCount > 0 else { return tellIfIdle() }
         isStepPlanned = true
         loop.run { [weak self] in self?.assumeIsolated { $0.stepCame() } }
     }
@@ -171,12 +155,11 @@ public actor Mailer {
     /// Delivers more messages of a tenant, one of whose messages has left its place. The last round has seen the other
     /// tenants. If a round is under way and places are few, the tenants that it has not seen come first.
     private func deliverMore(of tenant: Text) {
-        if isCrowded, round != nil { return goOn() }
-        guard !isStopped, inFlightCount < Self.inFlightMax else { return }
+        if places.isCrowded, round != nil { return goOn() }
+        guard !isStopped, places.freeCount > 0 else { return }
         let due = try? resources.store.read { transaction in
             try transaction.dueMessages(
-                of: tenant, now: resources.clock.now(),
-                limit: min(room(for: tenant), Self.inFlightMax - inFlightCount),
+                of: tenant, now: resources.clock.now(), limit: places.freeCount, room: room(for: tenant),
                 isTaken: { isTaken($0, in: transaction) })
         }
         begin(due ?? [])
@@ -185,8 +168,7 @@ public actor Mailer {
     private func begin(_ due: [OutboxDueKey]) {
         guard !due.isEmpty else { return }
         for key in due {
-            inFlight[key.tenant, default: []].insert(key.messageID)
-            inFlightCount += 1
+            places.take(key)
             lastTenant = key.tenant
         }
         if resources.store.isInCluster {
@@ -198,7 +180,7 @@ public actor Mailer {
 
     /// Whether a message is being delivered, here or by another node whose claim is not over.
     private func isTaken(_ key: OutboxDueKey, in transaction: borrowing ReadTransaction) -> Bool {
-        if inFlight[key.tenant]?.contains(key.messageID) == true { return true }
+        if places.has(key) { return true }
         // A message that cannot be read counts as one that nobody claimed: its delivery takes it out of the queue.
         guard resources.store.isInCluster, let other = try? transaction.claimant(due: key), other != claimant else {
             return false
@@ -207,14 +189,10 @@ public actor Mailer {
             key, of: other, after: resources.limits.journal.mailClaim, now: resources.steadyClock.now())
     }
 
-    private var isCrowded: Bool { inFlightCount > Self.inFlightMax / 4 * 3 }
-
-    /// How many more messages of the tenant may be on their way: a second one only while a quarter of the places is
-    /// free.
-    private func room(for tenant: Text) -> Int {
+    /// How many more messages of the tenant may be on their way, beside those that get a place next.
+    private func room(for tenant: Text, beside due: [OutboxDueKey] = []) -> DeliveryRoom {
         looks.add()
-        guard !resting.contains(tenant) else { return 0 }
-        return (isCrowded ? 1 : Self.inFlightPerTenantMax) - (inFlight[tenant]?.count ?? 0)
+        return places.room(for: tenant, beside: due, now: .now)
     }
 
     /// Claims messages, and delivers those that no other node has claimed. After an outage the node that had a message
@@ -238,7 +216,7 @@ public actor Mailer {
         let isLate = resources.steadyClock.now() - begin > limits.mailClaimUse
         for (index, key) in due.enumerated() {
             guard let claim = claims?[index], !isLate else {
-                release(key)
+                places.release(key)
                 continue
             }
             if claim.isTakenOver { takenOverCount.add() }
@@ -249,8 +227,10 @@ public actor Mailer {
     }
 
     private func deliver(_ key: OutboxDueKey) async {
+        let begun = Instant.now
         let outcome = await delivery.attempt(due: key)
-        if case .postponed = outcome { resting.insert(key.tenant) }
+        let now = Instant.now
+        places.ended(key, outcome, after: .nanoseconds(now.nanoseconds(since: begun)), now: now)
         await settle(key, outcome)
     }
 
@@ -270,19 +250,13 @@ public actor Mailer {
             unsettled.append((key, outcome))
             return
         }
-        release(key)
+        places.release(key)
         deliverMore(of: key.tenant)
         tellIfIdle()
     }
 
-    private func release(_ key: OutboxDueKey) {
-        inFlight[key.tenant]?.remove(key.messageID)
-        if inFlight[key.tenant]?.isEmpty == true { inFlight[key.tenant] = nil }
-        inFlightCount -= 1
-    }
-
     /// Whether nothing is on its way, and no tenant has to be looked at.
-    private var isIdle: Bool { inFlightCount == 0 && (round == nil || isStopped) }
+    private var isIdle: Bool { places.count == 0 && (round == nil || isStopped) }
 
     private func tellIfIdle() {
         guard isIdle else { return }

@@ -135,7 +135,9 @@ public struct OobDelivery: Sendable {
             expiresAtMicros: (now + Self.messageKept).microseconds)
         return PreparedOob(
             codes: codes,
-            message: StoredOutboxMessage(message: message, sealedContents: sealed, decoy: order.isDecoy))
+            message: StoredOutboxMessage(
+                message: message, sealedContents: sealed, decoy: order.isDecoy,
+                deliverUntilMicros: codes.stored.expiresAtMicros))
     }
 
     /// A code and its link, without a mail. A mail's words cost much more to make.

@@ -100,6 +100,7 @@ extension WriteTransaction {
         if validateOnly { return message }
         if let formerDue { try delete(Tables.outboxDue, formerDue) }
         stored.claimant = []
+        stored.unansweredAttempts = 0
         stored.message = message
         try putOutbox(stored, tenantID: tenantID)
         return message
@@ -115,7 +116,7 @@ extension OutboxMessage {
     /// The message's row in the queue; nil if no attempt is planned.
     fileprivate func dueKey(tenantID: Text) -> OutboxDueKey? {
         guard nextAttemptAtMicros > 0 else { return nil }
-        return OutboxDueKey(Timestamp(microseconds: nextAttemptAtMicros), tenantID, messageID)
+        return OutboxDueKey(Timestamp(microseconds: nextAttemptAtMicros), tenantID, messageID, isSMS: isSMS)
     }
 }
 

@@ -92,7 +92,7 @@ extension Outbox {
 }
 
 extension ReadTransaction {
-    /// When the first of all messages is due; looks at the first message of each of `tenantsMax` tenants.
+    /// When the first of all messages is due; looks at the first mail and the first SMS of `tenantsMax` tenants.
     fileprivate func firstDue(tenantsMax: Int) throws -> (time: Timestamp?, isOfAll: Bool) {
         var (first, last, tenantCount): (Timestamp?, Text?, Int) = (nil, nil, 0)
         while true {
@@ -106,6 +106,14 @@ extension ReadTransaction {
             tenantCount += 1
             first = min(first ?? key.time, key.time)
             last = key.tenant
+            guard !key.isSMS else { continue }
+            try scanKeys(
+                of: Tables.outboxDue, prefix: TenantPrefix(key.tenant),
+                from: .at(OutboxDueKey.beforeSMS(of: key.tenant))
+            ) { sms in
+                first = min(first ?? sms.time, sms.time)
+                return false
+            }
         }
     }
 }

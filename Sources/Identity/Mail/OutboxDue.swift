@@ -7,15 +7,27 @@ import Store
 // A damaged row is taken like any other, so that it leaves the queue and keeps no message behind it.
 
 extension ReadTransaction {
-    /// The most overdue messages of a tenant, up to `limit`. `isTaken`: whether a message is being delivered already;
-    /// it may read in the transaction.
+    /// The most overdue messages of a tenant, up to `limit` and as many of each kind as there is room for. The SMS come
+    /// first: their codes are good for minutes. `isTaken`: whether a message is being delivered already; it may read in
+    /// the transaction.
     func dueMessages(
-        of tenant: Text, now: Timestamp, limit: Int, isTaken: (OutboxDueKey) -> Bool
+        of tenant: Text, now: Timestamp, limit: Int, room: DeliveryRoom, isTaken: (OutboxDueKey) -> Bool
+    ) throws -> [OutboxDueKey] {
+        let sms = try dueMessages(
+            of: tenant, areSMS: true, now: now, limit: min(limit, room.sms), isTaken: isTaken)
+        let mails = try dueMessages(
+            of: tenant, areSMS: false, now: now, limit: min(limit - sms.count, room.mails), isTaken: isTaken)
+        return sms + mails
+    }
+
+    private func dueMessages(
+        of tenant: Text, areSMS: Bool, now: Timestamp, limit: Int, isTaken: (OutboxDueKey) -> Bool
     ) throws -> [OutboxDueKey] {
         var due: [OutboxDueKey] = []
         guard limit > 0 else { return due }
-        try scanKeys(of: Tables.outboxDue, prefix: TenantPrefix(tenant)) { key in
-            guard key.time <= now else { return false }
+        let start: ScanStart = areSMS ? .at(OutboxDueKey.beforeSMS(of: tenant)) : .first
+        try scanKeys(of: Tables.outboxDue, prefix: TenantPrefix(tenant), from: start) { key in
+            guard key.isSMS == areSMS, key.time <= now else { return false }
             if !isTaken(key) { due.append(key) }
             return due.count < limit
         }
@@ -53,7 +65,10 @@ extension WriteTransaction {
         guard var stored = try get(Tables.outbox, TenantTextKey(key.tenant, key.messageID)),
             var message = stored.message, message.state == .pending, isCurrent || outcome == .sent
         else { return false }
-        message.settle(outcome, isWorthDelivering: stored.isWorthDelivering, random: random, now: now)
+        if case .unanswered = outcome { stored.unansweredAttempts &+= 1 }
+        message.settle(
+            outcome, unansweredCount: Int(stored.unansweredAttempts), isWorthDelivering: stored.isWorthDelivering,
+            random: random, now: now)
         stored.message = message
         stored.claimant = []
         try putOutbox(stored, tenantID: key.tenant)
@@ -67,10 +82,11 @@ extension OutboxMessage {
     /// The purpose of the mail or SMS, for events and the log.
     var kindName: String { isSMS ? "\(verificationPurpose)" : "\(requestType)" }
 
-    /// Notes the outcome of an attempt.
+    /// Notes the outcome of an attempt. `unansweredCount`: how often a server got the whole message and did not answer,
+    /// this attempt included.
     mutating func settle(
-        _ outcome: DeliveryOutcome, isWorthDelivering: (Timestamp) -> Bool = { _ in true }, random: UInt64,
-        now: Timestamp
+        _ outcome: DeliveryOutcome, unansweredCount: Int = 0, isWorthDelivering: (Timestamp) -> Bool = { _ in true },
+        random: UInt64, now: Timestamp
     ) {
         if outcome.isAttempt { attempts &+= 1 }
         nextAttemptAtMicros = 0
@@ -89,9 +105,16 @@ extension OutboxMessage {
             lastError = what
             guard Int(attempts) < Mailer.attemptsMax else { return state = .dead }
             plan(now + Mailer.backoff(afterAttempts: Int(attempts), isUrgent: isSMS, random: random), isWorthDelivering)
+        case .unanswered(let what):
+            lastError = what
+            guard Int(attempts) < Mailer.attemptsMax, unansweredCount < Mailer.unansweredMax else {
+                return state = .dead
+            }
+            plan(now + Mailer.pause(afterUnanswered: unansweredCount, random: random), isWorthDelivering)
         case .postponed(let what):
             lastError = what
-            plan(now + Mailer.backoff(afterAttempts: 1, isUrgent: true, random: random), isWorthDelivering)
+            let age = now - Timestamp(microseconds: createdAtMicros)
+            plan(now + Mailer.pause(atAge: age, isUrgent: isSMS, random: random), isWorthDelivering)
         }
     }
 

@@ -57,7 +57,7 @@ extension DeliveryOutcome {
     fileprivate var words: Text {
         switch self {
         case .sent: "the mail was taken"
-        case .failed(let reason), .refused(let reason), .postponed(let reason): reason
+        case .failed(let reason), .unanswered(let reason), .refused(let reason), .postponed(let reason): reason
         case .held: "nothing was sent: this tenant's mail stays in the outbox"
         }
     }

@@ -57,13 +57,14 @@ public final class EventUpkeep: Sendable {
     }
 
     private func trim(_ tenantID: Text, retention: Duration, now: Timestamp) async throws {
-        var isMore = true
-        while isMore {
-            isMore = try await resources.store.write(for: .removal) { [bounds] transaction in
+        var slice: TrimmedSlice
+        repeat {
+            slice = try await resources.store.write(for: .removal) { [bounds] transaction in
                 try transaction.trimEvents(
                     of: tenantID, before: now - retention, limit: bounds.eventsDeletedPerWrite, now: now)
             }
-        }
+        } while slice.isMore
+        if let damage = slice.damage { throw damage }
     }
 
     private func tenantsWithRetention(
@@ -145,11 +146,31 @@ public final class EventUpkeep: Sendable {
     }
 }
 
+/// The result of one write that deletes a tenant's old events.
+private struct TrimmedSlice: Sendable {
+    let isMore: Bool
+    /// A damaged row of the history of settings, which must not keep the events.
+    let damage: StoreError?
+}
+
 extension WriteTransaction {
-    /// Deletes up to `limit` of a tenant's events from before `time`; returns whether there may be more.
-    fileprivate func trimEvents(of tenantID: Text, before time: Timestamp, limit: Int, now: Timestamp) throws -> Bool {
-        try deleteEvents(tenant: tenantID, limit: limit, now: now) { event in
+    /// Deletes up to `limit` of a tenant's events from before `time`, and the rows by which the history of the tenant's
+    /// settings finds events that are deleted.
+    fileprivate func trimEvents(
+        of tenantID: Text, before time: Timestamp, limit: Int, now: Timestamp
+    ) throws -> TrimmedSlice {
+        let events = try deleteEvents(tenant: tenantID, limit: limit, now: now) { event in
             try EventRecord(stored: event.payload).timeMicros < time.microseconds
-        } == limit
+        }
+        guard let cut = try reading.eventCheckpoint(tenant: tenantID)?.head.sequence else {
+            return TrimmedSlice(isMore: events.isMore, damage: nil)
+        }
+        do {
+            let isMore = try forgetSettingsChanges(of: tenantID, upTo: cut, limit: limit)
+            return TrimmedSlice(isMore: events.isMore || isMore, damage: nil)
+        } catch let error as StoreError {
+            guard case .corrupt = error else { throw error }
+            return TrimmedSlice(isMore: events.isMore, damage: error)
+        }
     }
 }

@@ -13,6 +13,9 @@ extension Project {
         if case .believed(let jump) = notice { Task { await record(believed: jump) } }
     }
 
+    /// The earliest time that it can be now. Records that are left out because of their age are compared with it.
+    public var earliest: Timestamp { resources.earliest }
+
     /// Logs once that this node's clock is too far from that of the cluster's engine, and once that it is right again.
     private func noteEngineClock() {
         guard let status = store.journalStatus else { return }

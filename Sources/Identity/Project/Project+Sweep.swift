@@ -46,7 +46,7 @@ extension Project {
     /// Makes the next signing keys. This deletes nothing, so it goes on while the machine's clock is behind, or ahead
     /// and not believed. It waits while the time itself is that of a clock which has not proved itself.
     private func rotateSigningKeys() async throws {
-        guard signingKeys.isNextKeyDue, time.mark != nil, store.journalStatus?.isClockWrong != true else { return }
+        guard signingKeys.isNextKeyDue, time.mark != nil, !store.isClockAway else { return }
         try await WritePurpose.$current.withValue(.removal) {
             if try await leases.hold(.sweep) { try await signingKeys.rotateDue() }
         }
@@ -60,7 +60,7 @@ extension Project {
         }
     }
 
-    /// How many rows that are due one write deletes. With each of them, up to four other rows are deleted.
+    /// How many rows that are due one write deletes at most. With each of them, up to four other rows are deleted.
     private static let rowsPerWrite = 150
 
     /// The work that one node of a cluster does for all. Each part decides inside its writes what is to be done, so
@@ -87,14 +87,15 @@ extension Project {
 
     private func expireRecords() async throws {
         let log = resources.log
-        func sweepSlice() async throws -> Int {
-            try await store.sweep(now: clock.now(), limit: Self.rowsPerWrite) { error in
+        var isMore = true
+        while isMore {
+            let slice = try await store.sweep(now: clock.now(), limit: Self.rowsPerWrite) { error in
                 log.error(
                     "a record that has expired is damaged and stays; posternd --verify-store tells more",
                     ["error": .text("\(error)")])
             }
+            isMore = slice.isMore
         }
-        while try await sweepSlice() == Self.rowsPerWrite {}
     }
 
     private func forgetGuesses() async throws {

@@ -240,26 +240,45 @@ public struct OobSubjectKey: StoreKey {
 }
 
 /// `tenant ‖ 0x00 ‖ time (µs) ‖ message id`: due messages are looked for tenant by tenant.
+///
+/// The rows of a tenant's SMS come behind those of its mails, so that an SMS is found without a look at the mails that
+/// wait. In the key of an SMS a high bit of the time is set. To an older server such a row is due in 146,000 years: it
+/// leaves the SMS to newer servers.
 public struct OutboxDueKey: StoreKey, Hashable {
     public var time: Timestamp
     public var tenant: Text
     public var messageID: Text
+    /// False for a mail, and for an SMS that an older server queued.
+    public var isSMS: Bool
 
-    public init(_ time: Timestamp, _ tenant: Text, _ messageID: Text) {
+    private static let smsBit: UInt64 = 1 << 62
+
+    public init(_ time: Timestamp, _ tenant: Text, _ messageID: Text, isSMS: Bool = false) {
         self.time = time
         self.tenant = tenant
         self.messageID = messageID
+        self.isSMS = isSMS
+    }
+
+    /// The place before all rows of the tenant's SMS.
+    static func beforeSMS(of tenant: Text) -> OutboxDueKey {
+        OutboxDueKey(Timestamp(microseconds: 0), tenant, .empty, isSMS: true)
     }
 
     public init?(stored bytes: UnsafeRawBufferPointer) {
         var key = KeyReader(bytes)
         guard let tenant = key.terminated(), let time = key.bigEndian() else { return nil }
-        self.init(Timestamp(microseconds: Int64(bitPattern: time)), tenant, key.remainingText())
+        // A negative time has the bit, too. It is read as it is.
+        let isSMS = time >> 62 == 1
+        self.init(
+            Timestamp(microseconds: Int64(bitPattern: isSMS ? time & ~Self.smsBit : time)), tenant,
+            key.remainingText(), isSMS: isSMS)
     }
 
     public func write(into key: inout KeyWriter) {
+        let time = UInt64(bitPattern: time.microseconds)
         key.append(terminated: tenant)
-        key.append(bigEndian: UInt64(bitPattern: time.microseconds))
+        key.append(bigEndian: isSMS ? time | Self.smsBit : time)
         key.append(contentsOf: messageID.bytes)
     }
 }

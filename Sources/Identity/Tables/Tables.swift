@@ -79,7 +79,7 @@ public enum Tables {
     /// (tenant, message id) → a mail or SMS to be delivered.
     public static let outbox = Table<TenantTextKey, StoredOutboxMessage>(
         id: 38, name: "outbox", owner: .keyPrefix, purge: .withTenant)
-    /// (tenant, time of the next attempt, message id) → nothing.
+    /// (tenant, mail or SMS, time of the next attempt, message id) → nothing.
     public static let outboxDue = Table<OutboxDueKey, [UInt8]>(
         id: 39, name: "outbox_due", owner: .keyPrefix, purge: .withTenant)
 

@@ -59,6 +59,19 @@ extension WriteTransaction {
             withUnsafeBytes(of: sequence.bigEndian) { [UInt8]($0) })
         try appendEvent(kind, tenantID: tenantID, origin: origin, detail: detail, settings: change, now: now)
     }
+
+    /// Deletes up to `limit` rows of the history whose events, those up to `sequence`, are deleted. Returns whether
+    /// there may be more. Changes nothing if it throws because of a damaged row.
+    func forgetSettingsChanges(of tenantID: Text, upTo sequence: UInt64, limit: Int) throws -> Bool {
+        var keys: [SequenceKey] = []
+        try reading.scan(Tables.settingsChanges, prefix: TenantPrefix(tenantID), limit: limit) { row in
+            guard row.value.bigEndianNumber <= sequence else { return false }
+            keys.append(try row.key)
+            return true
+        }
+        for key in keys { try delete(Tables.settingsChanges, key) }
+        return keys.count == limit
+    }
 }
 
 extension ReadTransaction {

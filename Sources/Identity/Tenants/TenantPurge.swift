@@ -43,12 +43,16 @@ private struct PurgedSlice: Sendable {
 }
 
 extension WriteTransaction {
-    /// Deletes up to `limit` rows of each table. A table's declaration says how its rows are deleted.
+    /// Deletes up to `limit` rows of each table, and begins no further table when the slice's time is over. A table's
+    /// declaration says how its rows are deleted.
     fileprivate func purgeSlice(of tenantID: Text, limit: Int, now: Timestamp) throws -> PurgedSlice {
         // Not bytes: names of our own.
         var damaged: Set<String> = []
+        let time = beginSlice()
         let hasSessions = try removeSessions(ofTenant: tenantID, limit: limit) { _ = damaged.insert($0) }
-        let hasRows = try deleteRows(ofTenant: tenantID, limit: limit) { _ = damaged.insert($0) }
+        if hasSessions, time.isOver { return PurgedSlice(isMore: true, damaged: damaged) }
+        let hasRows = try deleteRows(ofTenant: tenantID, limit: limit, until: time) { _ = damaged.insert($0) }
+        if hasRows, time.isOver { return PurgedSlice(isMore: true, damaged: damaged) }
         let hasEvents = try deleteEvents(ofDeletedTenant: tenantID, limit: limit, now: now) { _ = damaged.insert($0) }
         return PurgedSlice(isMore: hasSessions || hasRows || hasEvents, damaged: damaged)
     }

@@ -154,6 +154,9 @@ public struct StoredOutboxMessage: Message {
     public var deliverUntilMicros: Int64 = 0
     /// In a cluster: the server that claimed the message and has not written what became of it.
     public var claimant: [UInt8] = []
+    /// How often a mail server got the whole mail and did not say whether it takes it. An older server drops the number, and
+    /// may then send the mail more often.
+    public var unansweredAttempts: Int32 = 0
 
     public init() {}
 
@@ -162,13 +165,15 @@ public struct StoredOutboxMessage: Message {
         sealedContents: [UInt8] = [],
         decoy: Bool = false,
         deliverUntilMicros: Int64 = 0,
-        claimant: [UInt8] = []
+        claimant: [UInt8] = [],
+        unansweredAttempts: Int32 = 0
     ) {
         self.message = message
         self.sealedContents = sealedContents
         self.decoy = decoy
         self.deliverUntilMicros = deliverUntilMicros
         self.claimant = claimant
+        self.unansweredAttempts = unansweredAttempts
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -178,6 +183,7 @@ public struct StoredOutboxMessage: Message {
         @inlinable public static var decoy: Int { 3 }
         @inlinable public static var deliverUntilMicros: Int { 4 }
         @inlinable public static var claimant: Int { 5 }
+        @inlinable public static var unansweredAttempts: Int { 6 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -197,6 +203,7 @@ extension StoredOutboxMessage: ConvertibleToC {
         self.decoy = source.pointee.decoy != 0
         self.deliverUntilMicros = source.pointee.deliver_until_micros
         self.claimant = [UInt8](copying: source.pointee.claimant)
+        self.unansweredAttempts = source.pointee.unanswered_attempts
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredOutboxMessage>, arena: Arena) {
@@ -205,6 +212,7 @@ extension StoredOutboxMessage: ConvertibleToC {
         target.pointee.decoy = self.decoy ? 1 : 0
         target.pointee.deliver_until_micros = self.deliverUntilMicros
         target.pointee.claimant = arena.copy(self.claimant)
+        target.pointee.unanswered_attempts = self.unansweredAttempts
     }
 }
 

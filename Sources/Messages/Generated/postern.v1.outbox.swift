@@ -11,7 +11,8 @@ public enum OutboxState: Int32, Sendable, CaseIterable {
     /// Waits for its first or its next attempt.
     case pending = 2
     case sent = 3
-    /// The message is not delivered any more: it was refused for good, or there were too many attempts.
+    /// The message is not delivered any more: it was refused for good, its code has expired, or there were too many
+    /// attempts.
     case dead = 4
 }
 

@@ -29,6 +29,11 @@ import Tokens
         }
     }
 
+    /// How many sessions the sweep deals with.
+    private func expire(at time: Timestamp, in fixture: Fixture) async throws -> Int {
+        try await fixture.store.write { try $0.expireRecords(now: time, limit: 10) }.count
+    }
+
     private func sessionIDs(of key: UserKey = key, in fixture: Fixture) throws -> Set<[UInt8]> {
         Set(try fixture.store.read { try $0.sessionIDs(of: key) })
     }
@@ -109,9 +114,8 @@ import Tokens
         try await withFixture { fixture in
             try await insert(7, usedAt: fixture.now, in: fixture)
             let due = fixture.now + .seconds(3_600)
-            let early = try await fixture.store.write { try $0.expireRecords(now: due - .microseconds(1), limit: 10) }
-            #expect(early == 0)
-            #expect(try await fixture.store.write { try $0.expireRecords(now: due, limit: 10) } == 1)
+            #expect(try await expire(at: due - .microseconds(1), in: fixture) == 0)
+            #expect(try await expire(at: due, in: fixture) == 1)
         }
     }
 
@@ -157,11 +161,11 @@ import Tokens
             try await insert(0, usedAt: fixture.now, in: fixture)
             try await insert(1, usedAt: fixture.now + .seconds(1_000), in: fixture)
             let due = fixture.now + .seconds(3_600)
-            #expect(try await fixture.store.write { try $0.expireRecords(now: due, limit: 10) } == 2)
+            #expect(try await expire(at: due, in: fixture) == 2)
             // The session that was used later is due again later.
             #expect(try sessionIDs(in: fixture) == [id(1)])
             let end = due + .seconds(1_000)
-            #expect(try await fixture.store.write { try $0.expireRecords(now: end, limit: 10) } == 1)
+            #expect(try await expire(at: end, in: fixture) == 1)
             #expect(try sessionIDs(in: fixture).isEmpty)
         }
     }

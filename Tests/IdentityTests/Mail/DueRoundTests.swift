@@ -12,11 +12,11 @@ import Testing
     private static func tenant(_ number: Int) -> Text { Text("t\(1_000 + number)") }
 
     /// Puts rows of messages into the queue that are not there. `times`: those of the tenants' rows.
-    private static func queue(_ times: [[Timestamp]], in store: Store) async throws {
+    private static func queue(_ times: [[Timestamp]], areSMS: Bool = false, in store: Store) async throws {
         try await store.write { transaction in
             for (number, times) in times.enumerated() {
                 for (index, time) in times.enumerated() {
-                    let key = OutboxDueKey(time, Self.tenant(number), Text("m\(index)"))
+                    let key = OutboxDueKey(time, Self.tenant(number), Text("m\(index)"), isSMS: areSMS)
                     try transaction.put(Tables.outboxDue, key, [])
                 }
             }
@@ -31,9 +31,9 @@ import Testing
         let due = try fixture.store.read { transaction in
             try round.next(
                 limit: limit, tenantsMax: tenantsMax, now: fixture.now, in: transaction,
-                room: { tenant in
+                room: { tenant, _ in
                     looked.append(tenant)
-                    return 2
+                    return DeliveryRoom(mails: 2, sms: 2)
                 }, isTaken: { _ in false })
         }
         return (due, looked)
@@ -66,6 +66,18 @@ import Testing
             let second = try Self.step(&round, fixture)
             #expect(second.due.map(\.tenant) == [2, 2].map(Self.tenant) && round.isOver)
             #expect(second.looked == [Self.tenant(2)])
+        }
+    }
+
+    @Test func `SMS are found before the mails that wait, each when it is due`() async throws {
+        try await withFixture { fixture in
+            let (now, later) = (fixture.now, fixture.now + .hours(1))
+            try await Self.queue([[Timestamp](repeating: now - .hours(1), count: 100)], in: fixture.store)
+            try await Self.queue([[now - .seconds(1), later, now]], areSMS: true, in: fixture.store)
+            var round = DueRound(after: nil)
+            let due = try Self.step(&round, fixture).due
+            #expect(due.map(\.isSMS) == [true, true, false, false])
+            #expect(due.map(\.messageID) == ["m0", "m2", "m0", "m1"])
         }
     }
 

@@ -35,7 +35,7 @@ import Testing
 
     @Test func `A message that nobody was asked to take waits some seconds, however often that happens`() {
         let now = Timestamp(seconds: 1_000)
-        var message = OutboxMessage(state: .pending, attempts: 11)
+        var message = OutboxMessage(state: .pending, createdAtMicros: now.microseconds, attempts: 11)
         for _ in 0..<50 {
             message.settle(.overloaded, random: 7, now: now)
             #expect(message.state == .pending && message.attempts == 11 && !message.lastError.isEmpty)
@@ -45,6 +45,33 @@ import Testing
         // A code that will have expired by then is not sent any more.
         message.settle(.overloaded, isWorthDelivering: { $0 <= now }, random: 7, now: now)
         #expect(message.state == .dead && message.nextAttemptAtMicros == 0)
+    }
+
+    @Test(arguments: [(-5, 5), (10, 5), (100, 10), (3_600, 60)] as [(Int64, Int64)])
+    func `A mail that nobody was asked to take waits the longer the older it is, an SMS does not`(
+        age: Int64, seconds: Int64
+    ) {
+        for random in [0, 1, UInt64.max / 3, .max] {
+            let wait = Mailer.pause(atAge: .seconds(age), isUrgent: false, random: random)
+            #expect(wait >= .milliseconds(seconds * 800) && wait <= .milliseconds(seconds * 1_200))
+            let urgent = Mailer.pause(atAge: .seconds(age), isUrgent: true, random: random)
+            #expect(urgent >= .seconds(4) && urgent <= .seconds(6))
+        }
+    }
+
+    @Test func `A mail that servers get whole and do not answer is sent a few times, far apart`() {
+        let now = Timestamp(seconds: 1_000)
+        var message = OutboxMessage(state: .pending, attempts: 2)
+        var waits: [Duration] = []
+        for count in 1..<Mailer.unansweredMax {
+            message.settle(.unanswered("no answer"), unansweredCount: count, random: 0, now: now)
+            #expect(message.state == .pending && message.lastError == "no answer")
+            waits.append(Timestamp(microseconds: message.nextAttemptAtMicros) - now)
+        }
+        #expect(waits == [.minutes(8), .minutes(96)])
+        message.settle(
+            .unanswered("no answer"), unansweredCount: Mailer.unansweredMax, random: 0, now: now)
+        #expect(message.state == .dead && message.attempts == 5)
     }
 
     @Test func anHourlyQuotaRefusesAfterItsNumberAndForgets() {

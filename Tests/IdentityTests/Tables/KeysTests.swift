@@ -16,6 +16,7 @@ import Testing
         OobSubjectKey("acme", subject: [UInt8](repeating: 0, count: 32), kind: 3, codeHash: [4, 5]),
         OobSubjectKey("acme", subject: [UInt8](repeating: 1, count: 32)),
         OutboxDueKey(Timestamp(microseconds: 5), "acme", "mail"),
+        OutboxDueKey(Timestamp(microseconds: 5), "acme", "sms", isSMS: true),
         UserTimeKey("acme", Timestamp(microseconds: 5), "ann"),
     ]
 
@@ -37,6 +38,21 @@ import Testing
 
     @Test func whatAKeyWroteIsReadAsThatKey() {
         for key in Self.keys { #expect(reread(key, key.bytes) == key.bytes, "\(key)") }
+    }
+
+    @Test func `The rows of SMS come behind those of mails, and are in their order`() throws {
+        let times = [0, 5, 6, 1_795_240_038_000_000].map { Timestamp(microseconds: $0) }
+        let keys = [false, true].flatMap { isSMS in
+            times.map { OutboxDueKey($0, "acme", "m", isSMS: isSMS) }
+        }
+        #expect(zip(keys, keys.dropFirst()).allSatisfy { $0.bytes.lexicographicallyPrecedes($1.bytes) })
+        for key in keys {
+            let found = key.bytes.withUnsafeBytes { OutboxDueKey(stored: $0) }
+            #expect(found == key)
+        }
+        // Older servers see an SMS of a newer one as a mail of the far future.
+        let far = OutboxDueKey(Timestamp(microseconds: 1 << 62 | 5), "acme", "m")
+        #expect(OutboxDueKey(Timestamp(microseconds: 5), "acme", "m", isSMS: true).bytes == far.bytes)
     }
 
     /// A key with cut or changed bytes is read as another key of the kind, or as none; nothing traps.

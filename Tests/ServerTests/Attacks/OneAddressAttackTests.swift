@@ -35,13 +35,13 @@ import Testing
             let pool = server.instance.passwordPool
             let placesMax = server.project.limits.passwordQueuePerTenantMax
             for round in 0..<5 {
+                let refused = pool.counts.refused
                 for number in 0..<placesMax + 8 { try Self.sendSignUp(stranger, 1_000 * round + number) }
-                try await until("the flood has all places") { pool.counts.queued == placesMax }
+                try await until("the flood has taken all places") { pool.counts.refused > refused }
                 let done = pool.counts.done
                 _ = try application.signIn("ada@example.com", from: "203.0.113.9")
                 #expect(pool.counts.done - done < placesMax / 2)
             }
-            #expect(pool.counts.refused > 0)
             stranger.client.close()
             try await until("no sign-up waits") { pool.counts.queued == 0 }
         }

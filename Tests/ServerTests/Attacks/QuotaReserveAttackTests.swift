@@ -38,6 +38,29 @@ import Testing
         }
     }
 
+    @Test func `A provider of a full tenant can be switched off, but not enlarged`() async throws {
+        try await QuotaAttackTests.withAcme { server in
+            let admin = try server.client(as: .tenantAdmin, of: "acme")
+            let provider = Provider(providerID: "google.com", enabled: true, clientID: "client")
+            let _: ProvidersCreateResponse = try admin.call(
+                "postern.v1.Providers/Create", ProvidersCreateRequest(tenantID: "acme", provider: provider))
+            func update(_ paths: [Text], _ wanted: Provider) throws {
+                let _: ProvidersUpdateResponse = try admin.call(
+                    "postern.v1.Providers/Update",
+                    ProvidersUpdateRequest(
+                        tenantID: "acme", provider: wanted, updateMask: ProtobufFieldMask(paths: paths)))
+            }
+            try server.updateTenant("acme", ["quotas.stored_bytes"]) { $0.quotas = TenantQuotas(storedBytes: 1) }
+            let on = Provider(providerID: "google.com", enabled: true)
+            let long = Provider(
+                providerID: "google.com", additionalAudiences: [Text(String(repeating: "a", count: 500))])
+            expectRefusal("QUOTA_EXCEEDED") { try update(["enabled"], on) }
+            expectRefusal("QUOTA_EXCEEDED") { try update(["additional_audiences"], long) }
+            expectRefusal("QUOTA_EXCEEDED") { try update(["enabled", "additional_audiences"], long) }
+            try update(["enabled"], Provider(providerID: "google.com"))
+        }
+    }
+
     @Test func `Revoking without end spends a reserve of bytes in an hour`() async throws {
         try await QuotaAttackTests.withAcme { server in
             let quotas = CallerQuotas(mutationsPerSecond: 1_000, writtenBytesPerHour: 3_600)

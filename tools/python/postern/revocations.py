@@ -87,6 +87,9 @@ class FeedClock:
 
     #: The server's clock was corrected, or this machine's clock runs too fast, if the feed told lower times for so long.
     CORRECTION_TIME = 600.0
+    #: The server leaves old revocations out of a snapshot, with a margin of an hour. If its clock was that far ahead, they
+    #: were not old, and a correction makes their tokens good again.
+    CORRECTION_MAX = 1_800.0
 
     def __init__(self, server: float, local: float) -> None:
         """Begins with the time of a first message. Each pair is a time that the server told, and our own when it came."""
@@ -106,21 +109,28 @@ class FeedClock:
         server, local = self._newest
         return max(0.0, now - local, self.time(now) - server)
 
-    def hear(self, server: float, local: float) -> None:
+    def hear(self, server: float, local: float) -> bool:
+        """Returns whether the server's time is lower by more than CORRECTION_MAX. Then the time goes on as before: a clock
+        that begins with a new snapshot has to take its place."""
         told = self._newest = (server, local)
         if server >= self.time(local):
             self._base, self._lower = told, None
-            return
+            return False
         first, highest = self._lower or (told, told)
         if server > self._predicted(highest, local):
             highest = told
         self._lower = (first, highest)
         passed = local - first[1]
-        if passed >= self.CORRECTION_TIME:
-            # The time of a node that is cut off stands still. A server that lowers its own time lets it run at half speed.
-            if (server - first[0]) * 4 >= passed:
-                self._base = highest
-            self._lower = None
+        if passed < self.CORRECTION_TIME:
+            return False
+        self._lower = None
+        # The time of a node that is cut off stands still. A server that lowers its own time lets it run at half speed.
+        if (server - first[0]) * 4 < passed:
+            return False
+        if self.time(local) - self._predicted(highest, local) > self.CORRECTION_MAX:
+            return True
+        self._base = highest
+        return False
 
 
 class FeedPauses:
@@ -164,6 +174,8 @@ class RevocationFeed:
         self._cursor = ""
         self._is_complete = False
         self._clock: Optional[FeedClock] = None
+        # The server's time is far lower than it was: the next snapshot begins a new clock.
+        self._awaits_snapshot = False
 
     @property
     def cursor(self) -> str:
@@ -185,8 +197,12 @@ class RevocationFeed:
     def apply(
         self, revocations: Iterable[Revocation], *, cursor: str, server_time: float, begins_snapshot: bool,
         continues: bool, only_tenant_id: Optional[str], now: float
-    ) -> None:
-        """Takes in a message of the feed. `only_tenant_id`: the only tenant of a snapshot; None means every tenant."""
+    ) -> bool:
+        """Takes in a message of the feed. `only_tenant_id`: the only tenant of a snapshot; None means every tenant.
+
+        Returns whether a new stream has to begin, with a new snapshot: the server's time was corrected so far downwards
+        that the present snapshot may lack revocations. Until then the state counts as stale.
+        """
         with self._lock:
             if begins_snapshot:
                 self._incoming = RevocationState(self._retention, now, only_tenant_id)
@@ -195,14 +211,20 @@ class RevocationFeed:
                 state.apply(revocation, now)
             if self._incoming is not None:
                 if continues:
-                    return
+                    return False
                 self._state, self._incoming = self._incoming, None
+                if self._awaits_snapshot:
+                    self._clock, self._awaits_snapshot = None, False
             self._cursor = cursor
             # While more messages follow, one of them may tell of a revocation of long ago.
-            if not continues:
-                self._is_complete = True
-                self._clock = self._clock or FeedClock(server_time, now)
-                self._clock.hear(server_time, now)
+            if continues:
+                return False
+            self._is_complete = True
+            self._clock = self._clock or FeedClock(server_time, now)
+            if not self._clock.hear(server_time, now):
+                return False
+            self._cursor, self._awaits_snapshot = "", True
+            return True
 
     def stream_ended(self) -> None:
         """Drops the snapshot that the ended stream left unfinished."""

@@ -289,8 +289,11 @@ class TokenVerifier:
         if not isinstance(error, PosternError):
             _log.warning("postern: %s", what, exc_info=error)
 
-    def _take(self, message: object) -> None:
-        """Takes in a message of the feed. A revoked key has a successor: the keys are fetched again."""
+    def _take(self, message: object) -> bool:
+        """Takes in a message of the feed. A revoked key has a successor: the keys are fetched again.
+
+        Returns whether a new stream has to begin; see RevocationFeed.apply.
+        """
         self._moved_at = boot_time()
         self._feed_refusal = None
         told = [
@@ -299,12 +302,13 @@ class TokenVerifier:
         ]
         scope = message.scope  # type: ignore[attr-defined]
         only = scope.tenant_id if scope.WhichOneof("tenants") == "tenant_id" else None
-        self._feed.apply(
+        must_begin_anew = self._feed.apply(
             told, cursor=message.cursor, server_time=message.time_micros / MICROS,  # type: ignore[attr-defined]
             begins_snapshot=message.snapshot_reason != 0, continues=message.continues,  # type: ignore[attr-defined]
             only_tenant_id=only, now=boot_time())
         if any(revocation.kind == revocations.SIGNING_KEY for revocation in told):
             self._refresh()
+        return must_begin_anew
 
     def _follow(self, messages: Optional[Iterator[object]]) -> None:
         pauses = FeedPauses()
@@ -316,7 +320,10 @@ class TokenVerifier:
                     messages = self._open()
                 for message in messages:
                     pauses.heard(boot_time())
-                    self._take(message)
+                    if self._take(message):
+                        if self._stream is not None:
+                            self._stream.cancel()
+                        break
             except Exception as error:
                 self._note(error, "the feed of revocations was cut")
                 if isinstance(error, PosternError) and (

@@ -249,6 +249,21 @@ class RevocationTests(unittest.TestCase):
         apply([], "6", continues=True)
         self.assertEqual((feed.cursor, feed.heard(9)), ("6", (4, NOW + 4)))
 
+    def test_after_a_large_correction_a_feed_is_stale_until_it_has_a_new_snapshot(self):
+        feed = postern.RevocationFeed(7200, 0)
+
+        def apply(now, ahead=0, begins=False):
+            return feed.apply([], cursor="c", server_time=NOW + now + ahead, begins_snapshot=begins, continues=False,
+                              only_tenant_id=None, now=now)
+
+        self.assertFalse(apply(0, ahead=7_200, begins=True))
+        self.assertFalse(apply(10) or apply(609))
+        self.assertEqual(feed.cursor, "c")
+        self.assertTrue(apply(610))
+        self.assertEqual((feed.cursor, feed.heard(610)), ("", (7_200, NOW + 610 + 7_200)))
+        self.assertFalse(apply(620, begins=True))
+        self.assertEqual((feed.cursor, feed.heard(620)), ("c", (0, NOW + 620)))
+
 
 class FeedClockTests(unittest.TestCase):
     """The table is also that of FeedClockTests.swift."""
@@ -273,14 +288,21 @@ class FeedClockTests(unittest.TestCase):
             clock = FeedClock(0, 0)
             for now, told, server_time, staleness in rows:
                 if told is not None:
-                    clock.hear(told, now)
+                    self.assertFalse(clock.hear(told, now), f"{name}, {now}")
                 self.assertEqual((clock.time(now), clock.staleness(now)), (server_time, staleness), f"{name}, {now}")
 
     def test_a_clock_of_ours_that_runs_fast_makes_nothing_stale(self):
         clock = FeedClock(0, 0)
         for now in range(10, 100_000, 10):
-            clock.hear(now * 0.999, now)
+            self.assertFalse(clock.hear(now * 0.999, now))
             self.assertLess(clock.staleness(now), 2)
+
+    def test_a_time_that_is_far_lower_is_not_followed_without_a_snapshot(self):
+        clock = FeedClock(0, 0)
+        clock.hear(7_210, 10)
+        for now, is_far_lower in [(20, False), (619, False), (620, True), (630, False), (1_230, True)]:
+            self.assertEqual(clock.hear(now, now), is_far_lower, now)
+            self.assertEqual((clock.time(now), clock.staleness(now)), (now + 7_200, 7_200))
 
 
 class FeedPausesTests(unittest.TestCase):

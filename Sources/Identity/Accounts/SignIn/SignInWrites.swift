@@ -110,14 +110,19 @@ extension WriteTransaction {
         return DecidedSignIn(key: key, current: current, effect: try decide(self, current))
     }
 
+    /// Adds the account that a sign-in makes. Returns the account as it was added (`insertUnderChosenUID`).
+    private func make(_ account: Account, origin: Origin, now: Timestamp) throws -> Account {
+        countsAsGrowth()
+        let made = try insertUnderChosenUID(account, origin: origin, now: now)
+        try noteIfAnonymous(made)
+        return made
+    }
+
     /// Changes the account as the sign-in decided, or makes the account, once everything is proved.
     func apply(_ signIn: DecidedSignIn, address: UInt64?, origin: Origin, now: Timestamp) throws -> Account {
         var effect = signIn.effect
         if let address { effect.account.knownAddresses.remember(address) }
-        guard let current = signIn.current else {
-            countsAsGrowth()
-            return try insertUnderChosenUID(effect.account, origin: origin, now: now)
-        }
+        guard let current = signIn.current else { return try make(effect.account, origin: origin, now: now) }
         // A user who signs in with a custom token can sign in again.
         if current.hasNoWayIn { try delete(Tables.anonymousUsers, signIn.key) }
         effect.account.user.lastSignInAtMicros = now.microseconds
@@ -132,9 +137,8 @@ extension WriteTransaction {
     func disable(_ signIn: DecidedSignIn, at step: SecondFactorStep.Decision, origin: Origin, now: Timestamp) throws {
         var effect = signIn.effect
         guard let current = signIn.current else {
-            countsAsGrowth()
             effect.account.user.lastSignInAtMicros = 0
-            _ = try insertUnderChosenUID(effect.account, origin: origin, now: now)
+            _ = try make(effect.account, origin: origin, now: now)
             return try noteDisabledByHook(signIn.key, origin: origin, now: now)
         }
         if case .waits(.factor) = step {
@@ -207,8 +211,7 @@ extension WriteTransaction {
                     account = try apply(signIn.effect, to: current, keeping: sessionID, origin: origin, now: now)
                 }
             } else {
-                countsAsGrowth()
-                account = try insertUnderChosenUID(account, origin: origin, now: now)
+                account = try make(account, origin: origin, now: now)
             }
         case .factor:
             if signIn.changesAccount { pending.change = PendingAccountChange(signIn.effect, of: account) }

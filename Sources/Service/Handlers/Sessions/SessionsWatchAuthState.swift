@@ -51,6 +51,8 @@ enum SessionsWatchAuthState: ServerStreamMethod {
                 user: try transaction.user(key), session: try transaction.get(Tables.sessions, SessionKey(sessionID)))
         }
         let step = AuthStateStep.between(last, state, settings: settings, now: call.now)
+        // The client would drop the session.
+        if step == .signedOut(.expired), call.project.store.isClockAway { throw Failure.clockAway }
         let shown = state.session?.shown(id: sessionID, settings: settings, isCurrent: true)
         let message =
             last == nil && !step.isLast

@@ -53,7 +53,12 @@ enum TokensWatchRevocations: ServerStreamMethod {
 
     /// The time up to which this node knows all revocations: of other nodes of a cluster, it may have missed the latest
     /// changes. Taken before the read, so that changes which are acknowledged later come with a later message.
-    private static func knownUntil(_ call: StreamCall) -> Timestamp { call.now - call.project.store.staleness }
+    ///
+    /// Verifiers take it for the time that it is. So it is the cluster's, also on a node whose clock is wrong.
+    private static func knownUntil(_ call: StreamCall) -> Timestamp {
+        let store = call.project.store
+        return call.now - store.clockDifference - store.staleness
+    }
 
     /// Nil: all tenants.
     private static func scope(_ request: TokensWatchRevocationsRequest, _ call: StreamCall) throws -> Text? {
@@ -106,7 +111,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
             case .behind(let place): return .goOn(place)
             case .snapshot(let reason):
                 let last = try transaction.lastRevocationPlace()
-                let snapshot = feed.snapshot(through: last.sequence, now: call.project.time.earliest)
+                let snapshot = feed.snapshot(through: last.sequence, now: call.project.earliest)
                 return .snapshot(snapshot, last: last, reason, time)
             }
         }

@@ -247,7 +247,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor
   (ProtobufCMessageInit) postern__store__v1__stored_oob_code__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_outbox_message__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_outbox_message__field_descriptors[6] =
 {
   {
     "message",
@@ -309,6 +309,18 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_outbox_message_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "unanswered_attempts",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredOutboxMessage, unanswered_attempts),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_outbox_message__field_indices_by_name[] = {
   4,   /* field[4] = claimant */
@@ -316,11 +328,12 @@ static const unsigned postern__store__v1__stored_outbox_message__field_indices_b
   3,   /* field[3] = deliver_until_micros */
   0,   /* field[0] = message */
   1,   /* field[1] = sealed_contents */
+  5,   /* field[5] = unanswered_attempts */
 };
 static const ProtobufCIntRange postern__store__v1__stored_outbox_message__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_outbox_message__descriptor =
 {
@@ -330,7 +343,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_outbox_message__desc
   "Postern__Store__V1__StoredOutboxMessage",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredOutboxMessage),
-  5,
+  6,
   postern__store__v1__stored_outbox_message__field_descriptors,
   postern__store__v1__stored_outbox_message__field_indices_by_name,
   1,  postern__store__v1__stored_outbox_message__number_ranges,

@@ -61,10 +61,11 @@ struct  Postern__Store__V1__StoredOutboxMessage
   protobuf_c_boolean decoy;
   int64_t deliver_until_micros;
   ProtobufCBinaryData claimant;
+  int32_t unanswered_attempts;
 };
 #define POSTERN__STORE__V1__STORED_OUTBOX_MESSAGE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_outbox_message__descriptor) \
-    , NULL, {0,NULL}, 0, 0, {0,NULL} }
+    , NULL, {0,NULL}, 0, 0, {0,NULL}, 0 }
 
 
 struct  Postern__Store__V1__StoredEmailConfig
