@@ -1,6 +1,7 @@
 import Base
 import Glibc
 import Synchronization
+import TestSupport
 
 /// A proxy to the engine that loses questions or answers together with their connection, or takes long to forward them.
 final class LossyProxy: Sendable {
@@ -30,18 +31,8 @@ final class LossyProxy: Sendable {
     /// Forwards to `target` on loopback.
     init(target: UInt16) {
         self.target = target
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = Self.loopback(0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let listener = listener
-        withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                precondition(bind(listener, $0, length) == 0, "bind failed")
-                precondition(getsockname(listener, $0, &length) == 0, "getsockname failed")
-            }
-        }
+        (listener, port) = boundSocket()
         precondition(listen(listener, 16) == 0, "listen failed")
-        port = UInt16(bigEndian: address.sin_port)
         start { $0.accept() }
     }
 

@@ -1,6 +1,7 @@
 import Base
 import Glibc
 import Synchronization
+import TestSupport
 
 /// A mail server on 127.0.0.1 that takes mail and is as slow as a test wants. Each connection has a thread.
 final class FakeMailServer: Sendable {
@@ -24,20 +25,8 @@ final class FakeMailServer: Sendable {
     /// `greets`: whether a connection gets a greeting. `beforeAnswer` is called before the answer to a whole mail.
     init(greets: Bool = true, beforeAnswer: @escaping @Sendable () -> Void = {}) {
         (self.greets, self.beforeAnswer) = (greets, beforeAnswer)
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var byteCount = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let listener = listener
-        let isListening = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, byteCount) == 0 && listen(listener, 16) == 0
-                    && getsockname(listener, $0, &byteCount) == 0
-            }
-        }
-        precondition(isListening, "no loopback to listen on: errno \(errno)")
-        port = UInt16(bigEndian: address.sin_port)
+        (listener, port) = boundSocket()
+        precondition(listen(listener, 16) == 0, "listen failed")
         let thread = OSThread(name: "fake-mail") { [self] in acceptUntilClosed() }
         state.withLock { $0.threads.append(thread) }
     }

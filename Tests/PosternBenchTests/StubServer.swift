@@ -2,6 +2,7 @@ import Base
 import Glibc
 import Messages
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 
@@ -17,18 +18,9 @@ final class StubServer: Sendable {
 
     /// Accepts `connections` connections, a thread each.
     init(connections: Int, answer: @escaping Answer) throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var name = sockaddr_in()
-        name.sin_family = sa_family_t(AF_INET)
-        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening = withUnsafeMutablePointer(to: &name) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) == 0 && listen(listener, 16) == 0 && getsockname(listener, $0, &length) == 0
-            }
-        }
-        try #require(isListening)
-        address = try ServerAddress(parsing: "127.0.0.1:\(UInt16(bigEndian: name.sin_port))")
+        let (listener, port) = boundSocket()
+        try #require(listen(listener, 16) == 0)
+        address = try ServerAddress(parsing: "127.0.0.1:\(port)")
         let open = Mutex(connections)
         threads = (0..<connections).map { _ in
             OSThread(name: "stub") {

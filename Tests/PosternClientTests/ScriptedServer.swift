@@ -2,6 +2,7 @@ import Base
 import Glibc
 import Messages
 import Synchronization
+import TestSupport
 import Wire
 
 /// A server that runs a test's script for every connection, each on a thread, and listens on a port of its own. Stop
@@ -17,19 +18,7 @@ final class ScriptedServer: Sendable {
 
     /// With `isListening` false, connections are refused until `start`.
     init(isListening: Bool = true, _ script: @escaping Script) {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                precondition(bind(listener, $0, length) == 0, "bind failed")
-                precondition(getsockname(listener, $0, &length) == 0, "getsockname failed")
-            }
-        }
-        self.listener = listener
-        self.port = UInt16(bigEndian: address.sin_port)
+        (listener, port) = boundSocket()
         self.script = script
         if isListening { start() }
     }

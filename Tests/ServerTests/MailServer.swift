@@ -36,19 +36,7 @@ struct SilentServer {
     private let descriptor: Int32
 
     init() throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let descriptor = descriptor
-        port = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                bind(descriptor, generic, length)
-                getsockname(descriptor, generic, &length)
-            }
-            return UInt16(bigEndian: pointer.pointee.sin_port)
-        }
+        (descriptor, port) = boundSocket()
         try #require(listen(descriptor, 64) == 0)
     }
 

@@ -44,18 +44,8 @@ public final class CuttingProxy: Sendable {
     public init(target: UInt16, methods: [String] = ["Refresh", "Update", "SignUp", "WatchAuthState"]) {
         self.methods = methods
         self.target = target
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = Self.loopback(port: 0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let listener = listener
-        withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                precondition(bind(listener, $0, length) == 0, "bind failed")
-                precondition(getsockname(listener, $0, &length) == 0, "getsockname failed")
-            }
-        }
+        (listener, port) = boundSocket()
         precondition(listen(listener, 16) == 0, "listen failed")
-        port = UInt16(bigEndian: address.sin_port)
         start { $0.accept() }
     }
 

@@ -56,20 +56,8 @@ public final class FakeHTTPServer: Sendable {
 
     public init(_ handler: @escaping Handler) {
         self.handler = handler
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var byteCount = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let listener = listener
-        let isListening = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, byteCount) == 0 && listen(listener, 128) == 0
-                    && getsockname(listener, $0, &byteCount) == 0
-            }
-        }
-        precondition(isListening, "no loopback to listen on: errno \(errno)")
-        port = UInt16(bigEndian: address.sin_port)
+        (listener, port) = boundSocket()
+        precondition(listen(listener, 128) == 0, "listen failed")
         let thread = OSThread(name: "fake-http") { [self] in acceptUntilClosed() }
         state.withLock { $0.threads.append(thread) }
     }
