@@ -70,6 +70,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     private var takenJobs: [UnownedJob] = []
     private var ending: [any EndOfTurn] = []
     private var endingNow: [any EndOfTurn] = []
+    private let heldWakeups = HeldWakeups()
 
     public init(name: String, number: Int = 0) {
         _ = quietLibevent
@@ -113,7 +114,12 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
             jobs.append(job)
             return
         }
-        fillInbox { $0.jobs.append(job) }
+        if let held = HeldWakeups.current {
+            inbox.withLock { $0.jobs.append(job) }
+            held.add(self)
+        } else {
+            fillInbox { $0.jobs.append(job) }
+        }
     }
 
     /// Changes the inbox, and wakes the loop if it sleeps. From any thread.
@@ -235,10 +241,13 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         let taskExecutor = asUnownedTaskExecutor()
         var count = 0
         var end: Instant?
+        heldWakeups.begin()
+        defer { heldWakeups.end() }
         while count < Self.jobsPerTurn, let job = jobs.popFirst() {
             job.runSynchronously(isolatedTo: serialExecutor, taskExecutor: taskExecutor)
             count += 1
             guard count & 7 == 0 else { continue }
+            heldWakeups.give()
             if let end {
                 if Instant.now >= end { break }
             } else {
@@ -259,6 +268,10 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         // Cannot fail: the counter would have to reach 2^64 - 1 (eventfd(2)).
         _ = write(wakeup, &one, 8)
     }
+}
+
+extension EventLoop: Sleeper {
+    public func wakeIfNeeded() { fillInbox { _ in } }
 }
 
 /// Drops libevent's warnings, which it would write to standard error: a peer can provoke some of them, and each also

@@ -34,6 +34,20 @@ final class Work: Sendable {
         self.execute = execute
         self.fail = fail
     }
+
+    /// Work whose result completes the promise.
+    convenience init<T: Sendable>(
+        tenant: Text, source: Text, deadline: Instant, isShort: Bool, isPatient: Bool, cost: WorkCost,
+        _ work: @escaping @Sendable () throws -> T, _ promise: Promise<T>
+    ) {
+        self.init(
+            tenant: tenant, source: source, deadline: deadline, isShort: isShort, isPatient: isPatient, cost: cost,
+            execute: {
+                let result = Result { try work() }
+                return { promise.complete(with: result) }
+            },
+            fail: { promise.fail($0) })
+    }
 }
 
 /// The figures of a pool at one moment.

@@ -211,6 +211,9 @@ struct WorkQueue: Sendable {
     /// Makes the held answers due. A worker that finds no more work calls it.
     mutating func releaseAnswers() { answers.release() }
 
+    /// Whether other threads want the processors, too.
+    var isShared: Bool { demand.isShared }
+
     var hasDueAnswers: Bool { answers.hasDue }
 
     /// The next answer to give, for any worker.

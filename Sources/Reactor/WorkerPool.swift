@@ -100,14 +100,9 @@ public final class WorkerPool: Sendable {
     ) async throws -> T {
         try Task.checkCancellation()
         let promise = Promise<T>()
-        let work = timed(work)
         let item = Work(
             tenant: tenant, source: source, deadline: deadline, isShort: isShort, isPatient: isPatient, cost: cost,
-            execute: {
-                let result = Result { try work() }
-                return { promise.complete(with: result) }
-            },
-            fail: { promise.fail($0) })
+            timed(work, CallTrace.current), promise)
         try submit(item)
         return try await withTaskCancellationHandler {
             try await promise.value()
@@ -117,9 +112,24 @@ public final class WorkerPool: Sendable {
         }
     }
 
+    /// Begins a short work for a task that waits for it later, or never. From any thread; it throws what `run` throws
+    /// before the work has begun. `trace`: that of the task's call.
+    public func begin<T: Sendable>(
+        tenant: Text, source: Text, deadline: Instant, trace: CallTrace?, _ work: @escaping @Sendable () throws -> T
+    ) throws(Failure) -> Promise<T> {
+        let promise = Promise<T>()
+        try submit(
+            Work(
+                tenant: tenant, source: source, deadline: deadline, isShort: true, isPatient: false, cost: .none,
+                timed(work, trace), promise))
+        return promise
+    }
+
     /// The same work, whose waiting time is counted. The times are also added to the call's trace, if there is one.
-    private func timed<T>(_ work: @escaping @Sendable () throws -> T) -> @Sendable () throws -> T {
-        let (trace, shared, submitted) = (CallTrace.current, shared, Instant.now)
+    private func timed<T>(
+        _ work: @escaping @Sendable () throws -> T, _ trace: CallTrace?
+    ) -> @Sendable () throws -> T {
+        let (shared, submitted) = (shared, Instant.now)
         return {
             let begun = Instant.now
             let waited = begun.nanoseconds(since: submitted)
@@ -161,12 +171,13 @@ public final class WorkerPool: Sendable {
         let wakeup = shared.wakeup(of: lane)
         var answers: [HeldAnswers.Answer] = []
         var meter = ThreadMeter()
+        let wakeups = HeldWakeups()
         while true {
             waitForWork(shared, lane, idling)
             repeat {
-                let (next, givesWayUntil) = next(shared, lane)
+                let (next, givesWayUntil) = next(shared, lane, wakeups)
                 guard let work = next else { continue }
-                if !work.isShort { give(&answers) }
+                if !work.isShort { give(&answers, wakeups) }
                 let start = Instant.now
                 GivingWay.begin(until: givesWayUntil)
                 let answer = work.execute()
@@ -179,17 +190,17 @@ public final class WorkerPool: Sendable {
                 }
                 for _ in 0..<calls { shared.callAll() }
                 if work.isShort {
-                    if !isBehind || answers.count == answersTogetherMax { give(&answers) }
+                    if !isBehind || answers.count == answersTogetherMax { give(&answers, wakeups) }
                 } else {
-                    giveDueAnswers(shared)
+                    giveDueAnswers(shared, wakeups)
                 }
             } while wakeup.takeSignal()
-            give(&answers)
+            give(&answers, wakeups)
             let isClosed = shared.queue.withLock { queue in
                 queue.releaseAnswers()
                 return queue.isClosed
             }
-            giveDueAnswers(shared)
+            giveDueAnswers(shared, wakeups)
             if isClosed { return wakeup.signal() }
             idling?.pause()
         }
@@ -214,23 +225,30 @@ public final class WorkerPool: Sendable {
     }
 
     /// The next work that is still in time, and the time until which it gives way. Work that is too late fails.
-    private static func next(_ shared: Shared, _ lane: WorkLane) -> (Work?, givesWayUntil: Instant?) {
+    private static func next(
+        _ shared: Shared, _ lane: WorkLane, _ wakeups: HeldWakeups
+    ) -> (Work?, givesWayUntil: Instant?) {
         let (batch, hasDueAnswers, mustExpire) = shared.queue.withLock {
             ($0.take(now: .now, lane: lane), $0.hasDueAnswers, $0.nextExpiry != nil)
         }
         for work in batch.expired { work.fail(Failure.workExpired) }
         // Another worker takes over to look at the deadlines of the works that wait.
         if batch.next != nil && mustExpire { shared.wakeup(of: lane).signal() }
-        if hasDueAnswers { giveDueAnswers(shared) }
+        if hasDueAnswers { giveDueAnswers(shared, wakeups) }
         return (batch.next, batch.givesWayUntil)
     }
 
-    private static func giveDueAnswers(_ shared: Shared) {
+    private static func giveDueAnswers(_ shared: Shared, _ wakeups: HeldWakeups) {
+        // While others want the processors, a worker may lose its own one before it comes to the wake-ups.
+        if shared.queue.withLock({ !$0.isShared }) { wakeups.begin() }
         while let answer = shared.queue.withLock({ $0.takeDueAnswer() }) { answer() }
+        wakeups.end()
     }
 
-    private static func give(_ answers: inout [HeldAnswers.Answer]) {
+    private static func give(_ answers: inout [HeldAnswers.Answer], _ wakeups: HeldWakeups) {
+        wakeups.begin()
         for answer in answers { answer() }
+        wakeups.end()
         answers.removeAll(keepingCapacity: true)
     }
 }

@@ -185,6 +185,9 @@ extension PrometheusPage {
     }
 
     mutating func passwordHashes(_ project: Project) {
+        single(
+            "postern_password_hash_cpu_seconds_total", "counter", "Processor time of password hashes.",
+            project.passwords.computed.processorSeconds)
         family("postern_password_hashes_total", "counter", "Password hashes computed, by kind.")
         for (kind, count) in project.passwords.computed.all {
             value("postern_password_hashes_total", #"kind="\#(kind.rawValue)""#, Double(count))

@@ -114,29 +114,31 @@ public actor TokenSigner {
     /// out are too long together. Throws the signing pool's error if the pool, or the tenant's line in it, is full, or
     /// if the deadline has passed.
     public nonisolated func sign(_ claims: IDTokenClaims, deadline: Instant) async throws -> Text {
+        let order = try order(of: claims)
+        guard order.isForPool else { return try order.token() }
+        return try await pool.run(tenant: claims.tenantID, source: claims.uid, deadline: deadline, isShort: true) {
+            try order.token()
+        }
+    }
+
+    /// Begins to sign, for a caller who does not know yet whether the token may be handed out. From any thread; it only
+    /// queues. Nil where `sign` would not use the pool, and if there is no room or no key: then the caller signs when
+    /// it needs the token, and gets the error.
+    public nonisolated func begin(_ claims: IDTokenClaims, deadline: Instant, trace: CallTrace?) -> Promise<Text>? {
+        guard let order = try? order(of: claims), order.isForPool else { return nil }
+        return try? pool.begin(tenant: claims.tenantID, source: claims.uid, deadline: deadline, trace: trace) {
+            try order.token()
+        }
+    }
+
+    private nonisolated func order(of claims: IDTokenClaims) throws(Failure) -> SigningOrder {
         let held = held.withLock { $0 }
         guard let entry = held.published.signingEntry(at: claims.issuedAt, hasSigned: newestSignedSequence),
             let key = held.privateKeys[entry.id]
         else { throw Failure(.noSigningKey, "The server has no signing key yet; try again.") }
         noteSigning(by: entry.times, at: claims.issuedAt)
-        let signatureMax = (key.signatureByteCount * 4 + 2) / 3
-        let encodedMax = max(0, tokenByteCountMax - entry.tokenPrefix.count - 1 - signatureMax)
-        guard let payload = claims.payload(byteCountMax: encodedMax * 3 / 4) else { throw Self.claimsTooLarge }
-        let signedBytes = entry.tokenPrefix + Base64.url.encode(payload)
-        let signature =
-            switch entry.publicKey.algorithm {
-            case .rs256:
-                try await pool.run(tenant: claims.tenantID, source: claims.uid, deadline: deadline, isShort: true) {
-                    key.sign(signedBytes)
-                }
-            case .es256, .edDSA: key.sign(signedBytes)
-            }
-        return Text(unchecked: signedBytes + [UInt8(ascii: ".")] + Base64.url.encode(signature))
+        return SigningOrder(claims: claims, entry: entry, key: key, byteCountMax: tokenByteCountMax)
     }
-
-    private static let claimsTooLarge = Failure(
-        .claimsTooLarge,
-        "The claims of the user and of the session do not fit into a token together; an admin can shorten them.")
 
     // MARK: What was signed
 

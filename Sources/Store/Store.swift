@@ -151,15 +151,30 @@ extension Store {
         for purpose: WritePurpose = .growth, mayBePutOff: Bool = false,
         _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value
     ) async throws -> Value {
+        try await written { WriteRequest(for: purpose, mayBePutOff: mayBePutOff, body, .reply($0)) }
+    }
+
+    /// As `write`, and prepares the answer while the change is on its way to the disk. `prepare` gets what `body`
+    /// returned, on the writer's thread, and must be quick. What it makes is returned when the change is durable, and
+    /// dropped if the commit fails. Like `body`, it may be called more than once.
+    public func write<Value: Sendable, Prepared: Sendable>(
+        for purpose: WritePurpose = .growth, mayBePutOff: Bool = false,
+        preparing prepare: @escaping @Sendable (Value) -> Prepared,
+        _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value
+    ) async throws -> Prepared {
+        try await written {
+            WriteRequest(for: purpose, mayBePutOff: mayBePutOff, preparing: prepare, body, .reply($0))
+        }
+    }
+
+    private func written<Value: Sendable>(_ request: (Reply<Value>) -> WriteRequest) async throws -> Value {
         let trace = CallTrace.current
         let added = trace == nil ? nil : Instant.now
         defer {
             if let added { trace?.add(committedNanoseconds: Instant.now.nanoseconds(since: added)) }
         }
         // Proof of one answer: the writer refuses a request or finishes it, and a request is finished once.
-        return try await answer { reply in
-            try writer.add(WriteRequest(for: purpose, mayBePutOff: mayBePutOff, body, .reply(reply)))
-        }
+        return try await answer { reply in try writer.add(request(reply)) }
     }
 
     /// As `write`, but calls `completion` on the writer's thread after the commit; it must be quick. If this function

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The bounded queue in front of the writer: fair between tenants, first in, first out within one (`WriteLines`), a
 /// whole batch at a time.
-final class WriteQueue: Sendable {
+final class WriteQueue: Sleeper {
     private struct State {
         var waiting: WriteLines<WriteRequest>
         var refusal: StoreError?
@@ -11,6 +11,15 @@ final class WriteQueue: Sendable {
         var countAwaited: Int?
         /// The number of waiting requests that may not be put off.
         var urgentCount = 0
+
+        func mustBegin(with count: Int) -> Bool { refusal != nil || waiting.count >= count || urgentCount > 0 }
+
+        /// Whether the writer sleeps, and has to be woken: once per sleep.
+        mutating func endsSleep() -> Bool {
+            guard let awaited = countAwaited, waiting.count >= awaited || urgentCount > 0 else { return false }
+            countAwaited = nil
+            return true
+        }
     }
 
     enum Taken {
@@ -34,18 +43,20 @@ final class WriteQueue: Sendable {
     /// Throws `.overloaded` if the request's tenant may take no further place, or the error with which the queue was
     /// closed.
     func add(_ request: WriteRequest) throws(StoreError) {
+        let held = HeldWakeups.current
         let (refusal, mustWake) = state.withLock { state -> (StoreError?, Bool) in
             if let refusal = state.refusal { return (refusal, false) }
             guard state.waiting.add(request) else { return (.overloaded, false) }
             if !request.mayBePutOff { state.urgentCount += 1 }
-            guard let awaited = state.countAwaited, state.waiting.count >= awaited || state.urgentCount > 0 else {
-                return (nil, false)
-            }
-            state.countAwaited = nil
-            return (nil, true)
+            return (nil, held == nil && state.endsSleep())
         }
         if let refusal { throw refusal }
+        if let held { held.add(self) }
         if mustWake { wake() }
+    }
+
+    func wakeIfNeeded() {
+        if state.withLock({ $0.endsSleep() }) { wake() }
     }
 
     private func wake() {
@@ -67,29 +78,36 @@ final class WriteQueue: Sendable {
     /// Whether the writer sleeps.
     var isAwaited: Bool { state.withLock { $0.countAwaited != nil } }
 
+    /// Waits for requests, at most until `deadline` if there is one. Requests that may be put off then wait for others
+    /// to come with them, for as long as there is `spareTime`.
+    @available(*, noasync, message: "blocks the thread")
+    func take(countMax: Int, deadline: Instant?, spareTime: () -> Duration = { .zero }) -> Taken {
+        while true {
+            if mayPutOff(until: countMax) { putOff(spareTime(), orUntil: countMax) }
+            let taken = state.withLock { takeNow(&$0, countMax) }
+            if let taken { return taken }
+            if !wakeup.wait(until: deadline) { return .timedOut }
+        }
+    }
+
+    private func mayPutOff(until count: Int) -> Bool {
+        state.withLock { $0.waiting.count > 0 && !$0.mustBegin(with: count) }
+    }
+
     /// Sleeps for `time`, or until there are `count` requests or a request that may not be put off.
     @available(*, noasync, message: "blocks the thread")
     func putOff(_ time: Duration, orUntil count: Int) {
+        guard time > .zero else { return }
         let deadline = Instant.now.advanced(by: time)
         while true {
             let isDone = state.withLock { state in
-                if state.refusal != nil || state.waiting.count >= count || state.urgentCount > 0 { return true }
+                if state.mustBegin(with: count) { return true }
                 state.countAwaited = count
                 return false
             }
             if isDone || !wakeup.wait(until: deadline) { break }
         }
         state.withLock { $0.countAwaited = nil }
-    }
-
-    /// Waits for requests, at most until `deadline` if there is one.
-    @available(*, noasync, message: "blocks the thread")
-    func take(countMax: Int, deadline: Instant?) -> Taken {
-        while true {
-            let taken = state.withLock { takeNow(&$0, countMax) }
-            if let taken { return taken }
-            if !wakeup.wait(until: deadline) { return .timedOut }
-        }
     }
 
     /// The requests that wait now. Nil if there are none; then the alarm goes off when that changes.

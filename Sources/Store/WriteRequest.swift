@@ -30,17 +30,20 @@ final class WriteRequest: WaitingWrite, @unchecked Sendable {
     var turn: WriteTurn?
 
     private let body: @Sendable (borrowing WriteTransaction) throws -> Void
+    /// Prepares the answer, before the last run is committed.
+    private let preparation: (@Sendable () -> Void)?
     /// Nil once the request is finished.
     private var completion: (@Sendable ((any Error)?) -> Void)?
 
     private init(
         for purpose: WritePurpose, mayBePutOff: Bool,
         _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Void,
-        whenDone completion: @escaping @Sendable ((any Error)?) -> Void
+        preparation: (@Sendable () -> Void)? = nil, whenDone completion: @escaping @Sendable ((any Error)?) -> Void
     ) {
         self.purposeMax = max(purpose, WritePurpose.current)
         self.mayBePutOff = mayBePutOff
         self.body = body
+        self.preparation = preparation
         self.completion = completion
     }
 
@@ -73,6 +76,28 @@ final class WriteRequest: WaitingWrite, @unchecked Sendable {
         }
     }
 
+    /// `prepare` makes the answer of what `body` returns, before the commit.
+    convenience init<Value: Sendable, Prepared: Sendable>(
+        for purpose: WritePurpose, mayBePutOff: Bool, preparing prepare: @escaping @Sendable (Value) -> Prepared,
+        _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value,
+        _ completion: Completion<Prepared>
+    ) {
+        // Unsafe: as for the class.
+        nonisolated(unsafe) var (value, prepared): (Value?, Prepared?)
+        self.init(for: purpose, mayBePutOff: mayBePutOff) { transaction in
+            prepared = nil
+            value = try body(transaction)
+        } preparation: {
+            prepared = value.map(prepare)
+        } whenDone: { error in
+            if let error { return completion.give(.failure(error)) }
+            // A run that changed nothing is not committed, and prepared only now.
+            // Proof: a request without an error has run, and `body` left a value.
+            guard let answer = prepared ?? value.map(prepare) else { preconditionFailure("a write has not run") }
+            completion.give(.success(answer))
+        }
+    }
+
     /// Whether its caller was already told that the deadline has passed.
     func isOverdue(at now: Instant) -> Bool { meter.map { $0.deadline <= now } ?? false }
 
@@ -91,6 +116,11 @@ final class WriteRequest: WaitingWrite, @unchecked Sendable {
     }
 
     func run(in transaction: borrowing WriteTransaction) throws { try body(transaction) }
+
+    /// Prepares the answer of a run that is about to be committed.
+    func prepare() {
+        if error == nil { preparation?() }
+    }
 
     /// Hands out the result of the last run, or `error`. Does nothing when called again.
     func finish() { completion.take()?(error) }

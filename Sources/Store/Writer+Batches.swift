@@ -134,6 +134,7 @@ extension Writer {
     /// the time, by its changes.
     func commit(_ raw: OpaquePointer, _ part: ArraySlice<WriteRequest>) throws(StoreError) {
         let begin = Instant.now
+        for request in part { request.prepare() }
         try commit(raw, for: purpose(of: part))
         guard batch.changeCount > 0 else { return }
         let nanosecondsPerChange = Instant.now.nanoseconds(since: begin) / Int64(batch.changeCount)
@@ -221,6 +222,9 @@ extension Writer {
         counters.batches.add()
         counters.writes.add(UInt64(part.count))
         queue.ended(part)
+        // The first of many is not kept waiting for the last.
+        if part.count <= Self.answersTogetherMax { heldWakeups.begin() }
+        defer { heldWakeups.end() }
         for request in part {
             if request.error == nil {
                 request.count()

@@ -22,10 +22,12 @@ final class Writer: @unchecked Sendable {
     let commitOutcome: @Sendable (Int32) -> Int32
 
     let batch: WriteBatch
+    let heldWakeups = HeldWakeups()
     var fatal: StoreError?
     private var lastSync = Instant.now
     var isSyncDue = false
 
+    static let answersTogetherMax = 8
     private static let spareTimeMax = Duration.milliseconds(5)
 
     /// `commitOutcome` lets a test turn the result of mdb_txn_commit into that of a failing disk, `allocate` into that
@@ -73,8 +75,8 @@ final class Writer: @unchecked Sendable {
     private func runUntilClosed() {
         let limits = environment.limits
         while true {
-            putOff()
-            switch queue.take(countMax: limits.writeBatchMax, deadline: isSyncDue ? nextSync : nil) {
+            let deadline = isSyncDue ? nextSync : nil
+            switch queue.take(countMax: limits.writeBatchMax, deadline: deadline, spareTime: spareTime) {
             case .batch(let requests):
                 perform(requests)
                 if isSyncDue, Instant.now >= nextSync { sync() }
@@ -87,12 +89,9 @@ final class Writer: @unchecked Sendable {
         }
     }
 
-    /// Lets the writes that come while there is time to spare into the next batch. Without such time nothing is waited
-    /// for: while a batch is committed, the next one gathers (docs/decisions/0146).
-    private func putOff() {
-        let spareTime = min(environment.configuration.spareTime(), Self.spareTimeMax)
-        if spareTime > .zero { queue.putOff(spareTime, orUntil: environment.limits.writeBatchMax) }
-    }
+    /// For how long writes may wait for others to join their batch. Without such time nothing is waited for: while a
+    /// batch is committed, the next one gathers (docs/decisions/0146).
+    private func spareTime() -> Duration { min(environment.configuration.spareTime(), Self.spareTimeMax) }
 }
 
 // MARK: - Relaxed durability

@@ -46,6 +46,26 @@ import Testing
         }
     }
 
+    /// Jobs that a thread hands over while it puts its wake-ups off run when it has handed over all, or when another
+    /// thread wakes the loop.
+    @Test func heldWakeUpsWakeALoopOnce() async throws {
+        try await withLoop { loop in
+            let resident = Resident(on: loop)
+            let promises = (0..<3).map { _ in Promise<Void>() }
+            for (number, promise) in promises.enumerated() {
+                Task(executorPreference: loop) {
+                    try await promise.value()
+                    await resident.note("\(number)")
+                }
+            }
+            // This runs behind the tasks' first parts on the loop.
+            await resident.note("tasks wait")
+            completeTogether(promises)
+            let entries = try await resident.entries(4)
+            #expect(entries == ["tasks wait", "0", "1", "2"])
+        }
+    }
+
     @Test func aTaskThatPrefersTheLoopResumesThere() async throws {
         func whereAmI(_ loop: EventLoop, after promise: Promise<Void>) async throws -> [Bool] {
             let before = loop.isCurrent
@@ -240,4 +260,11 @@ import Testing
         await Resident(on: loop).note("the task runs")
         end(loop)
     }
+}
+
+private func completeTogether(_ promises: [Promise<Void>]) {
+    let held = HeldWakeups()
+    held.begin()
+    for promise in promises { promise.succeed(()) }
+    held.end()
 }

@@ -242,6 +242,19 @@ import Testing
         }
     }
 
+    /// Only what is signed on the pool is worth beginning early.
+    @Test(arguments: SigningAlgorithm.allCases)
+    func `A token that was begun is a token like any other`(_ algorithm: SigningAlgorithm) async throws {
+        try await withSigner { signer in
+            #expect(signer.begin(claims(), deadline: .distantFuture, trace: nil) == nil)
+            try await signer.start(algorithm: algorithm, record: events.record)
+            let begun = signer.begin(claims(), deadline: .distantFuture, trace: nil)
+            #expect((begun != nil) == (algorithm == .rs256))
+            guard let token = try await begun?.value() else { return }
+            #expect(try verifier(signer).verify(token.bytes, now: clock.clock.now()).uid == "u1")
+        }
+    }
+
     @Test func aRotationThatCannotBeRecordedChangesNothing() async throws {
         struct Refused: Error {}
         try await withSigner { signer in

@@ -54,6 +54,44 @@ import Testing
         #expect(count(queue.take(countMax: 16, deadline: nil)) == 1)
     }
 
+    /// A writer that has nothing to do sleeps once, and asks when there is something to put off.
+    @Test func onlyWritesThatWaitArePutOff() throws {
+        let queue = WriteQueue(countMax: 16)
+        let asked = Atomic(0)
+        let taken = Atomic(0)
+        let writer: @Sendable () -> Void = {
+            let batch = queue.take(countMax: 16, deadline: nil) {
+                asked.add(1, ordering: .relaxed)
+                return Self.longTime
+            }
+            if case .batch(let requests) = batch { taken.store(requests.count, ordering: .relaxed) }
+        }
+        try sleeping(on: queue, writer) {
+            #expect(asked.load(ordering: .relaxed) == 0)
+            try fill(queue, 1)
+            try blockUntil("the writer puts the write off") { asked.load(ordering: .relaxed) == 1 && queue.isAwaited }
+            try fill(queue, 1, mayBePutOff: false)
+        }
+        #expect(taken.load(ordering: .relaxed) == 2)
+    }
+
+    @Test func heldWakeUpsLetWritesComeTogether() throws {
+        let queue = WriteQueue(countMax: 16)
+        let taken = Atomic(0)
+        let writer: @Sendable () -> Void = {
+            guard case .batch(let requests) = queue.take(countMax: 16, deadline: nil) else { return }
+            taken.store(requests.count, ordering: .relaxed)
+        }
+        try sleeping(on: queue, writer) {
+            let held = HeldWakeups()
+            held.begin()
+            try fill(queue, 3)
+            #expect(queue.isAwaited)
+            held.end()
+        }
+        #expect(taken.load(ordering: .relaxed) == 3)
+    }
+
     @Test func nothingUrgentIsPutOff() throws {
         let queue = WriteQueue(countMax: 16)
         try fill(queue, 2)

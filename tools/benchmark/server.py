@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import peers
@@ -65,7 +66,7 @@ class Server:
         self.environment = {}
 
     def __enter__(self):
-        self.port = free_port()
+        self.port, self.http_port = free_port(), free_port()
         self.make_certificate()
         self.log = open(self.directory / "log", "ab")
         said = self.log.tell()
@@ -73,7 +74,7 @@ class Server:
         self.process = subprocess.Popen(
             [str(part) for part in [
                 self.programs / "posternd", "--data-directory", self.directory / "data", "--listen-address",
-                f"127.0.0.1:{self.port}", "--http-address", "off", "--tls-certificate-file", self.certificates / "server.pem",
+                f"127.0.0.1:{self.port}", "--http-address", f"127.0.0.1:{self.http_port}", "--tls-certificate-file", self.certificates / "server.pem",
                 "--tls-key-file", self.certificates / "server-key.pem", *self.flags]],
             stdout=self.log, stderr=self.log, env={**os.environ, "SWIFT_BACKTRACE": "enable=no", **self.environment})
         # Not by connecting: a free port is in the range that clients connect from, so a client could connect to itself.
@@ -112,6 +113,12 @@ class Server:
         return peers.grpc_load(
             self.process, f"http://127.0.0.1:{self.port}/postern.v1.Users/Get", tenant, peers.UID,
             answer_bytes=100, headers=[f"authorization: Bearer {key}"], streams_at_first=16)
+
+    def metrics(self):
+        """The figures of /metrics, by their names and labels."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/metrics", timeout=30) as page:
+            lines = page.read().decode().splitlines()
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[:1] != "#")}
 
     def command(self, name, *flags):
         return [self.programs / "postern-bench", name, "--server", f"127.0.0.1:{self.port}", "--server-pid",

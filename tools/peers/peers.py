@@ -172,8 +172,9 @@ def limit_program(name):
 
 def limit(name, *arguments, seconds):
     """The rate, and the CPU time of each operation, that a program of limits/ measured."""
-    count, took, cpu = output_of([limit_program(name), *arguments, seconds], timeout=seconds + 60).split()
-    return {"per_second": int(count) / float(took), "cpu_microseconds": float(cpu) / int(count) * 1e6}
+    count, took, cpu, *beside = output_of([limit_program(name), *arguments, seconds], timeout=seconds + 60).split()
+    return {"per_second": int(count) / float(took), "cpu_microseconds": float(cpu) / int(count) * 1e6,
+            **({"beside_hash_microseconds": float(beside[0]) * 1e6} if beside else {})}
 
 
 def commits(batch, seconds):

@@ -117,19 +117,21 @@ public final class PasswordService: Sendable {
         _ candidate: Secret, _ credential: PasswordCredential, _ signerKey: Secret?, deadline: Instant
     ) throws -> Bool {
         try Self.checkTime(deadline)
-        computed.add(credential.kind)
-        return try arena.with(memoryOf: credential.work) {
-            try credential.verify(candidate, signerKeys: { _ in signerKey })
+        return try computed.count(credential.kind) {
+            try arena.with(memoryOf: credential.work) {
+                try credential.verify(candidate, signerKeys: { _ in signerKey })
+            }
         }
     }
 
     /// The stored form of a new hash of the password.
     @available(*, noasync, message: "password pool only")
     private func newHash(of password: Secret, _ profile: PasswordHashProfile) throws -> Text {
-        computed.add(.argon2id)
         let canonical = PasswordBytes.canonical(password)
-        return try arena.with(memoryOf: profile.work) {
-            try PasswordCredential.hash(canonical, profile: profile, random: random).stored
+        return try computed.count(.argon2id) {
+            try arena.with(memoryOf: profile.work) {
+                try PasswordCredential.hash(canonical, profile: profile, random: random).stored
+            }
         }
     }
 

@@ -4,6 +4,15 @@ public import Rules
 public import Signing
 public import Tokens
 
+/// Tokens whose ID token may be signed already.
+struct BegunTokens: Sendable {
+    let grant: SessionGrant
+    fileprivate let claims: IDTokenClaims
+    fileprivate let deadline: Instant
+    /// Nil if nothing was begun.
+    fileprivate let idToken: Promise<Text>?
+}
+
 /// Makes the tokens of a session: the ID token, signed by the `TokenSigner`, and the refresh token.
 public final class TokenIssuer: Sendable {
     private let signer: TokenSigner
@@ -21,15 +30,43 @@ public final class TokenIssuer: Sendable {
     func tokens(
         for grant: SessionGrant, settings: TenantSettings, now: Timestamp, deadline: Instant
     ) async throws -> TokenPair {
-        let claims = claims(
-            of: grant.user, grant.session, grant.sessionID, settings: settings, now: now,
-            lifetime: TokenSigner.tokenLifetime)
-        let idToken = try await signer.sign(claims, deadline: deadline)
+        let claims = claims(of: grant, settings: settings, now: now)
+        return tokens(for: grant, claims, idToken: try await signer.sign(claims, deadline: deadline))
+    }
+
+    /// Begins to make the tokens of a session whose transaction is not committed yet: the signature takes as long as
+    /// the commit. From any thread. `trace`: that of the call.
+    func begin(
+        for grant: SessionGrant, settings: TenantSettings, now: Timestamp, deadline: Instant, trace: CallTrace?
+    ) -> BegunTokens {
+        let claims = claims(of: grant, settings: settings, now: now)
+        let idToken = signer.begin(claims, deadline: deadline, trace: trace)
+        return BegunTokens(grant: grant, claims: claims, deadline: deadline, idToken: idToken)
+    }
+
+    /// The tokens that were begun. Only for a session whose transaction is committed.
+    func tokens(_ begun: BegunTokens) async throws -> TokenPair {
+        let idToken =
+            if let begun = begun.idToken {
+                try await begun.cancellableValue()
+            } else {
+                try await signer.sign(begun.claims, deadline: begun.deadline)
+            }
+        return tokens(for: begun.grant, begun.claims, idToken: idToken)
+    }
+
+    private func tokens(for grant: SessionGrant, _ claims: IDTokenClaims, idToken: Text) -> TokenPair {
         let refreshToken = refreshTokens.encode(
             RefreshToken(sessionID: grant.sessionID, counter: grant.session.counter))
         return TokenPair(
             idToken: idToken, refreshToken: refreshToken,
             idTokenExpiresAtMicros: Timestamp(seconds: claims.expiresAt.seconds).microseconds)
+    }
+
+    private func claims(of grant: SessionGrant, settings: TenantSettings, now: Timestamp) -> IDTokenClaims {
+        claims(
+            of: grant.user, grant.session, grant.sessionID, settings: settings, now: now,
+            lifetime: TokenSigner.tokenLifetime)
     }
 
     /// Issues a token with the claims of an ID token, valid for `lifetime`.

@@ -34,9 +34,11 @@ extension UserSession {
         let sessionID = SessionID.make(at: now, random: resources.random)
         let pendingID = resources.random.bytes(PendingSignIns.idByteCount)
         let (key, sessionsMax) = (self.key, resources.limits.sessionsPerUserMax)
+        let begin = beginning(request)
         return try await answeringRepeat(of: request) {
-            let issue: SignInIssue<(account: Account, isNew: Bool, session: BegunSession)>
-            issue = try await write(for: .session, mayBePutOff: true) { transaction in
+            let issue = try await writeIssuing { issue in
+                issue.map { ($0.isNew, begin(SessionGrant(beginning: $0.session, of: $0.account.user), now)) }
+            } body: { transaction -> SignInIssue<(account: Account, isNew: Bool, session: BegunSession)> in
                 try transaction.issuingUnlessRepeated(session: sessionID, origin, now: now) {
                     let present = try transaction.settings(openTo: first, of: key.tenant)
                     let decided = try transaction.decideSignIn(
@@ -62,10 +64,8 @@ extension UserSession {
                     }
                 }
             }
-            let signedIn = try issue.value()
-            let grant = SessionGrant(beginning: signedIn.session, of: signedIn.account.user)
-            let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: request.deadline)
-            return SignedIn(grant, tokens: tokens, isNewUser: signedIn.isNew)
+            let (isNew, begun) = try issue.value()
+            return SignedIn(begun.grant, tokens: try await issuer.tokens(begun), isNewUser: isNew)
         }
     }
 
@@ -90,10 +90,12 @@ extension UserSession {
         let (key, clock) = (key, resources.clock)
         let (settings, origin) = (request.settings, request.origin)
         let sessionID = token.sessionID
+        let begin = beginning(request)
         let pendingID = resources.random.bytes(PendingSignIns.idByteCount)
         return try await answeringRepeat(of: request) {
-            let issue: SignInIssue<(user: User, session: StoredSession, time: Timestamp)>
-            issue = try await write(for: .session, mayBePutOff: true) { transaction in
+            let issue = try await writeIssuing { issue in
+                issue.map { begin(SessionGrant($0.session, goingOnAfterChangeBy: token, of: $0.user), $0.time) }
+            } body: { transaction -> SignInIssue<(user: User, session: StoredSession, time: Timestamp)> in
                 // The grace of the previous refresh token begins in this run, however long the write has waited.
                 let now = clock.now()
                 return try transaction.issuingUnlessRepeated(session: sessionID, origin, now: now) {
@@ -120,12 +122,15 @@ extension UserSession {
                     return .tokens((account.user, session, now))
                 }
             }
-            let changed = try issue.value()
-            let grant = SessionGrant(changed.session, goingOnAfterChangeBy: token, of: changed.user)
-            let tokens = try await issuer.tokens(
-                for: grant, settings: settings, now: changed.time, deadline: request.deadline)
-            return SignedIn(grant, tokens: tokens)
+            let begun = try issue.value()
+            return SignedIn(begun.grant, tokens: try await issuer.tokens(begun))
         }
+    }
+
+    /// Begins the tokens of a request's session. On any thread.
+    private func beginning(_ request: EndUserRequest) -> @Sendable (SessionGrant, Timestamp) -> BegunTokens {
+        let (issuer, settings, deadline, trace) = (issuer, request.settings, request.deadline, CallTrace.current)
+        return { issuer.begin(for: $0, settings: settings, now: $1, deadline: deadline, trace: trace) }
     }
 }
 

@@ -45,6 +45,16 @@ public actor UserSession {
         return try await resources.store.write(for: purpose, mayBePutOff: mayBePutOff, body)
     }
 
+    /// A write that decides which session gets tokens. They are begun while it is committed, and handed out after it.
+    func writeIssuing<Value: Sendable, Begun: Sendable>(
+        _ begin: @escaping @Sendable (Value) -> Begun,
+        body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value
+    ) async throws -> Begun {
+        await takeTurn()
+        defer { turns.pass() }
+        return try await resources.store.write(for: .session, mayBePutOff: true, preparing: begin, body)
+    }
+
     /// Waits for this user's turn, for a write about several users (`UserDirectory.changing`).
     func takeTurn() async {
         // A turn only ever succeeds.
@@ -133,26 +143,28 @@ public actor UserSession {
         let attemptHash = attemptID.isEmpty ? [] : Digest.sha256(attemptID)
         // Each of two nodes may be that far from the engine's time.
         let clockDifference = resources.store.isInCluster ? resources.limits.journal.clockDifferenceMax * 2 : .zero
+        let (issuer, trace) = (issuer, CallTrace.current)
+        let begin = { @Sendable (decided: DecidedRefresh) in
+            decided.decision.issuing {
+                issuer.begin(
+                    for: SessionGrant(decided, of: token), settings: settings, now: decided.time, deadline: deadline,
+                    trace: trace)
+            }
+        }
         let unwritten = try refreshWithoutWriting(token, attemptHash: attemptHash, settings: settings)
-        let decided =
+        let issued =
             if let unwritten {
-                unwritten
+                begin(unwritten)
             } else {
-                try await write(for: .session, mayBePutOff: true) { transaction in
+                try await writeIssuing(begin) { transaction in
                     // The clock is read in each run, because the age of a rotation by another node is judged by it.
                     try transaction.refresh(
                         token, of: key, attemptHash: attemptHash, settings: settings, now: clock.now(),
                         clockDifference: clockDifference)
                 }
             }
-        switch decided.decision {
-        case .refused(let cause): throw Failure.tokenExpired(cause: cause)
-        case .revokedByReuse: throw Failure.tokenExpired(cause: .revokedByReuse)
-        case .rotated, .repeatedAfterLoss, .repeatedWithinGrace, .reused, .reusedAgain: break
-        }
-        let grant = SessionGrant(decided, of: token)
-        let tokens = try await issuer.tokens(for: grant, settings: settings, now: decided.time, deadline: deadline)
-        return (SignedIn(grant, tokens: tokens), decided.decision.outcome)
+        let (begun, outcome) = try issued.get()
+        return (SignedIn(begun.grant, tokens: try await issuer.tokens(begun)), outcome)
     }
 
     /// A refresh that has nothing to write, as most have where tokens are reused. Nil where something is, or may be,
@@ -255,13 +267,15 @@ public actor UserSession {
 }
 
 extension RefreshDecision {
-    fileprivate var outcome: RefreshOutcome {
+    /// What `make` makes for a token that is not refused, and how it was accepted. TOKEN_EXPIRED with its cause.
+    fileprivate func issuing<Made>(_ make: () -> Made) -> Result<(Made, RefreshOutcome), Failure> {
         switch self {
-        case .rotated: .rotated
-        case .repeatedAfterLoss: .repeatedAfterLoss
-        case .repeatedWithinGrace: .repeatedWithinGrace
-        case .reused, .reusedAgain: .reused
-        case .revokedByReuse, .refused: .unspecified
+        case .rotated: .success((make(), .rotated))
+        case .repeatedAfterLoss: .success((make(), .repeatedAfterLoss))
+        case .repeatedWithinGrace: .success((make(), .repeatedWithinGrace))
+        case .reused, .reusedAgain: .success((make(), .reused))
+        case .revokedByReuse: .failure(.tokenExpired(cause: .revokedByReuse))
+        case .refused(let cause): .failure(.tokenExpired(cause: cause))
         }
     }
 }

@@ -22,6 +22,14 @@ enum SignInIssue<Value: Sendable>: Sendable {
 }
 
 extension SignInIssue {
+    func map<Mapped>(_ transform: (Value) -> Mapped) -> SignInIssue<Mapped> {
+        switch self {
+        case .tokens(let value): .tokens(transform(value))
+        case .waits(let pending): .waits(pending)
+        case .refused(let failure): .refused(failure)
+        }
+    }
+
     /// Throws `SignInPending`, or the refusal.
     func value() throws -> Value {
         switch self {
