@@ -35,6 +35,9 @@ public final class HeldWakeups {
         sleepers.removeAll(keepingCapacity: true)
     }
 
+    /// For a thread that is about to sleep: perhaps somebody whom it has to wake is to wake it.
+    static func giveBeforeSleep() { current?.give() }
+
     /// Wakes them, and puts off no more.
     public func end() {
         Self.ofThread.value = nil

@@ -83,8 +83,9 @@ public struct JournalLimits: Sendable {
 
 /// The answer of a node that may have missed a revocation.
 public enum WhenBehind: String, Sendable, CaseIterable {
-    /// NODE_BEHIND. Nobody can use a token that was revoked longer than `JournalLimits.staleAfter` ago.
+    /// NODE_BEHIND. Nobody can use a token or a credential that was revoked longer than `JournalLimits.staleAfter` ago.
     case refuse
-    /// The node's own data. While the engine is away, tokens keep working, even those that were revoked meanwhile.
+    /// The node's own data. While the engine is away, tokens and credentials keep working, even those that were revoked
+    /// meanwhile.
     case serve
 }

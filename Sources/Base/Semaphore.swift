@@ -20,12 +20,14 @@ public final class Semaphore: @unchecked Sendable {
 
     @available(*, noasync, message: "blocks the thread")
     public func wait() {
+        HeldWakeups.giveBeforeSleep()
         while sem_wait(storage) != 0 {}
     }
 
     /// Waits at most this long, and returns false if no signal came. Setting the wall clock makes no difference.
     @available(*, noasync, message: "blocks the thread")
     public func wait(for duration: Duration) -> Bool {
+        HeldWakeups.giveBeforeSleep()
         let nanoseconds = Instant.now.advanced(by: duration).nanoseconds
         var until = timespec(
             tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))

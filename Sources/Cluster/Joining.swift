@@ -103,6 +103,7 @@ public struct Joining {
         var opened = store
         opened.directory = folder.path
         (opened.lock, opened.damage, opened.journal) = (nil, nil, nil)
+        try checkRecords(of: opened)
         let place = try Store.adopt(opened, authenticator: authenticator, eventHash: eventHash)
         try check(place, against: row, session)
         return (place, byteCount)
@@ -165,6 +166,22 @@ public struct Joining {
         if let found { return found }
         let isThere = try session.snapshots { tables throws(JournalEngineError) in try tables.exists(row.id) }
         throw isThere ? SnapshotProblem.missing(part: number) : SnapshotProblem.replaced
+    }
+
+    /// Reads each page and each record once. The seals of the parts only show that the store is as its maker's was, and
+    /// that one may have been damaged.
+    ///
+    /// The records are not compared with each other: a chain of events that is broken on all nodes must not keep a node
+    /// from joining.
+    private func checkRecords(of store: StoreConfiguration) throws {
+        let report: StoreReport
+        do throws(StoreError) {
+            report = try StoreReport(pagesOf: store, authenticator: authenticator)
+        } catch {
+            if error.isDamage { throw SnapshotProblem.damaged }
+            throw error
+        }
+        guard report.isSound else { throw SnapshotProblem.damaged }
     }
 
     /// Checks that the store is of this cluster, at the snapshot's entry or after it, and that the journal goes on from

@@ -92,13 +92,16 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
 
     // MARK: Reading
 
-    public func heads(from position: UInt64) throws(JournalEngineError) -> [JournalHead] {
+    public func heads(
+        from position: UInt64, while goesOn: () -> Bool
+    ) throws(JournalEngineError) -> [JournalHead] {
         time = nil
         let (most, atOnce) = (limits.journal.headsMax + 1, limits.journal.headsAtOnceMax)
         var heads = try readHeads(from: position)
         var isMore = heads.count == atOnce
         // A node far behind would wait too long for the answer to a single question.
         while isMore, heads.count <= most, let last = heads.last {
+            guard goesOn() else { throw .connectionLost("the server stops") }
             let next = try readHeads(from: last.mark.position)
             guard next.first == last else { throw .connectionLost("entries are gone that were read a moment ago") }
             heads += next.dropFirst()

@@ -4,7 +4,7 @@ import Journal
 import Store
 
 /// Makes a snapshot: a hot copy of the store, sealed part by part into the engine. It takes the memory of a few parts,
-/// and a connection of its own.
+/// and a connection of its own. All records are read first: a store with a damaged record makes no snapshot.
 ///
 /// While LMDB copies, the store may go on. So the copy is of a moment between two known marks. It is sealed under the
 /// earlier mark, below which it needs no entry. It becomes complete only if the journal holds the later mark, so that a
@@ -14,6 +14,9 @@ struct SnapshotMaker {
     let seal: JournalSeal
     let random: RandomSource
     let limits: Limits
+
+    /// How often the reading of the records looks whether it goes on, and tells the engine that it does.
+    private static let lookEvery = Duration.seconds(1)
 
     /// Nil if another node is making one, or if `goesOn` returned false.
     @available(*, noasync, message: "blocks the thread")
@@ -31,8 +34,10 @@ struct SnapshotMaker {
         case .notInJournal: throw SnapshotProblem.forked(position: before.position)
         }
         do {
-            let copied = try copy(store, seal.snapshot(id, at: before), id, into: tables, while: goesOn)
-            guard let (byteCount, partCount, after) = copied else {
+            let isWanted = try verify(store, id, tables, while: goesOn)
+            let sealed = seal.snapshot(id, at: before)
+            guard isWanted, let (byteCount, partCount, after) = try copy(store, sealed, id, into: tables, while: goesOn)
+            else {
                 try tables.give(up: id)
                 return nil
             }
@@ -47,6 +52,39 @@ struct SnapshotMaker {
             try? tables.give(up: id)
             throw error
         }
+    }
+
+    /// Reads all records before they are copied: the newest snapshot is the only one, so that a damaged record in it
+    /// would reach each node that joins. A sound node makes the snapshot when this one gives up its claim.
+    ///
+    /// Returns false if `goesOn` did.
+    private func verify(
+        _ store: Store, _ id: [UInt8], _ tables: SnapshotTables, while goesOn: () -> Bool
+    ) throws -> Bool {
+        let room = store.watchRoom()
+        var lookedAt = Instant.now
+        var problem: (any Error)?
+        do {
+            // Only the reading counts here; nothing needs the digests.
+            _ = try store.digest {
+                guard Instant.now >= lookedAt.advanced(by: Self.lookEvery) else { return true }
+                lookedAt = .now
+                do {
+                    guard !room.hasRunOut else { throw SnapshotProblem.noRoom }
+                    guard try tables.touch(id) else { throw SnapshotProblem.replaced }
+                    return goesOn()
+                } catch {
+                    problem = error
+                    return false
+                }
+            }
+        } catch is CancellationError {
+            if let problem { throw problem }
+            return false
+        } catch let error as StoreError where error.isDamage {
+            throw SnapshotProblem.damagedHere(error)
+        }
+        return true
     }
 
     private func copy(

@@ -1,5 +1,6 @@
 import Base
 import Crypto
+public import Store
 
 /// Seals the parts of a snapshot, so that the engine's operators can neither read nor replace them.
 ///
@@ -57,6 +58,10 @@ public enum SnapshotProblem: Error, Equatable, Sendable {
     case forked(position: UInt64)
     /// The store ran out of room while its copy was made.
     case noRoom
+    /// The snapshot holds what its maker's store held, and that was damaged.
+    case damaged
+    /// The store that the snapshot would be made of is damaged.
+    case damagedHere(StoreError)
 }
 
 extension SnapshotProblem: CustomStringConvertible {
@@ -73,6 +78,10 @@ extension SnapshotProblem: CustomStringConvertible {
         case .replaced: "the snapshot was replaced by another one meanwhile"
         case .forked(let position): "the store holds entry \(position), and the journal does not hold the same one"
         case .noRoom: "the store has run out of room, and what is deleted makes none until the snapshot ends"
+        case .damaged:
+            "the newest snapshot has damaged records: the store of the node that made it is damaged. Call postern "
+                + "cluster snapshot on another node, whose store is sound, and try again"
+        case .damagedHere(let error): "this node's store is damaged, so another node has to make it: \(error)"
         }
     }
 

@@ -52,6 +52,14 @@ struct SnapshotTables {
         return inserted.rowCount == 1 ? .claimed : .taken
     }
 
+    /// Keeps the claim while nothing is added to it. False if it is lost.
+    func touch(_ id: [UInt8]) throws(JournalEngineError) -> Bool {
+        let touched = try connection.execute(
+            "UPDATE \(snapshots) SET touched_at = now() WHERE id = $1::bytea AND NOT complete RETURNING id",
+            parameters: [id])
+        return touched.rowCount == 1
+    }
+
     /// False if the claim is lost.
     func add(_ body: [UInt8], part: UInt64, isLast: Bool, to id: [UInt8]) throws(JournalEngineError) -> Bool {
         let added = try connection.execute(

@@ -10,7 +10,9 @@ extension Auth {
     public func createUser(
         withEmail email: String, password: String
     ) async throws -> AuthDataResult {
-        try await signIn(providerID: EmailAuthProvider.id, notesAttempt: true) { attempt throws(AuthError) in
+        let request = SignUpAttempt.Request.password(email: Secret(email), password: Secret(password))
+        return try await signIn(providerID: EmailAuthProvider.id, signingUp: request) {
+            backend, attempt throws(AuthError) in
             try await backend.signUp(email: email, password: password, attempt)
         }
     }
@@ -41,9 +43,11 @@ extension Auth {
     @discardableResult
     public func signIn(with credential: AuthCredential) async throws -> AuthDataResult {
         let isCustom = credential.provider == CustomTokenProvider.id
+        let request: SignUpAttempt.Request? =
+            if case .customToken(let token) = credential.kind { .customToken(token) } else { nil }
         return try await signIn(
-            providerID: isCustom ? nil : credential.provider, notesAttempt: isCustom
-        ) { attempt throws(AuthError) in
+            providerID: isCustom ? nil : credential.provider, signingUp: request
+        ) { backend, attempt throws(AuthError) in
             try await backend.signIn(credential, attempt)
         }
     }
@@ -62,22 +66,41 @@ extension Auth {
     /// the tenant has anonymous users or sign-up off.
     @discardableResult
     public func signInAnonymously() async throws -> AuthDataResult {
-        if let user = currentUser, user.isAnonymous, user.backend.tenantID == backend.tenantID {
-            return AuthDataResult(
-                user: user, additionalUserInfo: AdditionalUserInfo(providerID: nil, isNewUser: false, profile: nil))
-        }
-        return try await signIn(providerID: nil, notesAttempt: true) { attempt throws(AuthError) in
+        if let present = currentAnonymously() { return present }
+        // If the answer to an earlier sign-up was lost, its user may be anonymous.
+        try await settleSignUp(before: .anonymous, backend)
+        if let present = currentAnonymously() { return present }
+        return try await signIn(providerID: nil, signingUp: .anonymous) { backend, attempt throws(AuthError) in
             try await backend.signUpAnonymously(attempt)
         }
     }
 
+    /// The current user, if that is an anonymous user of this tenant.
+    private func currentAnonymously() -> AuthDataResult? {
+        guard let user = currentUser, user.isAnonymous, user.backend.tenantID == backend.tenantID else { return nil }
+        return AuthDataResult(
+            user: user, additionalUserInfo: AdditionalUserInfo(providerID: nil, isNewUser: false, profile: nil))
+    }
+
+    /// `request`: set for sign-ups and custom tokens, whose answer the server gives again for the attempt's id alone.
+    /// `body` gets the tenant of this moment: `tenantID` may change before the call.
     private func signIn(
-        providerID: String?, notesAttempt: Bool, _ body: ([UInt8]) async throws(AuthError) -> Answer
+        providerID: String?, signingUp request: SignUpAttempt.Request?,
+        _ body: (Backend, [UInt8]) async throws(AuthError) -> Answer
     ) async throws -> AuthDataResult {
         let backend = backend
         do {
-            let (user, answer) = try await signIn(backend, notesAttempt: notesAttempt, body)
-            return AuthDataResult(user, answer, providerID: providerID)
+            let signedIn: (user: User, answer: Answer)
+            if let request {
+                signedIn = try await signUp(backend, request) { attempt throws(AuthError) in
+                    try await body(backend, attempt)
+                }
+            } else {
+                signedIn = try await signIn(backend) { attempt throws(AuthError) in
+                    try await body(backend, attempt)
+                }
+            }
+            return AuthDataResult(signedIn.user, signedIn.answer, providerID: providerID)
         } catch let error as AuthError {
             let refused = RefusedSignIn(backend: backend, auth: self, providerID: providerID) { call in
                 try await self.signIn(backend) { attempt throws(AuthError) in try await backend.once(attempt, call) }
@@ -87,23 +110,12 @@ extension Auth {
     }
 
     /// Makes the user of the answer the current user.
-    ///
-    /// `notesAttempt`: the storage gets the attempt's id before the call. For sign-ins whose answer the server gives
-    /// again for that id alone.
     func signIn(
-        _ backend: Backend, notesAttempt: Bool = false, _ body: ([UInt8]) async throws(AuthError) -> Answer
+        _ backend: Backend, _ body: ([UInt8]) async throws(AuthError) -> Answer
     ) async throws -> (user: User, answer: Answer) {
         let attempt = backend.newAttemptID()
-        if notesAttempt { await noteSignUp(attempt) }
         let asked = backend.clock.moment()
-        let answer: Answer
-        do {
-            answer = try await cancellable { () throws(AuthError) in try await body(attempt) }
-        } catch {
-            // A refused call signed nobody in: the former user, or nobody, is in the storage again.
-            if notesAttempt, (error as? AuthError)?.isLostAnswer == false { await noteSignUp(nil) }
-            throw error
-        }
+        let answer = try await cancellable { () throws(AuthError) in try await body(attempt) }
         guard let pair = answer.tokens else { throw AuthError.malformedAnswer("tokens") }
         let user = User(answer.account, try TokenSet(pair, asked: asked), backend: backend)
         await become(user)

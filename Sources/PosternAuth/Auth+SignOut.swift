@@ -5,8 +5,8 @@ extension Auth {
     /// The longest time that signing out waits for the server to end the session.
     private static let sessionEndWaitMax = Duration.seconds(2)
 
-    /// Signs the current user out: at once for this `Auth`, and durably in the storage when this returns. Without a
-    /// current user nothing happens.
+    /// Signs the current user out: at once for this `Auth`, and durably in the storage when this returns. A sign-up
+    /// whose answer was lost is given up, too: nobody is signed in by it later. Its session is ended as best effort.
     ///
     /// The `User` object still works for code that holds it. The server's session ends when the last reference to the
     /// object is dropped. If `signOut` dropped the last reference, it waits until the server has ended the session, for
@@ -34,8 +34,11 @@ extension Auth {
     // Not inlined: the caller must not hold the user.
     @inline(never)
     private func forgetCurrentUser(_ written: Promise<StorageWriter.Outcome>) -> Leaving? {
+        // The sign-up first: until then its user may become the current user.
+        let signUp = giveUpSignUp()
+        if let signUp, signUp.isOpen { Task { await self.endSession(ofSignUp: signUp) } }
         guard let user = currentUser else {
-            retryRemoval(written)
+            removeRecord(hadSignUp: signUp != nil, written)
             return nil
         }
         forget(user, nil, written: written)
@@ -50,17 +53,20 @@ extension Auth {
                 return nil
             }
             state.currentUser = nil
-            user.removeKeeper()
-            writer.enqueue(.nothing, outcome: written)
+            user.removeKeeper(self)
+            writer.enqueue(storageContent(of: state), outcome: written)
             return IDTokenEvent(user: nil, change: .signedOut(error))
         }
+        handOver(user)
     }
 
-    /// Tries again to remove the record, if an earlier sign-out could not remove it.
-    private func retryRemoval(_ written: Promise<StorageWriter.Outcome>) {
+    /// Removes the record while nobody is signed in: one that an earlier sign-out could not remove, or the note of the
+    /// sign-up that was given up.
+    private func removeRecord(hadSignUp: Bool, _ written: Promise<StorageWriter.Outcome>) {
         state.withLock { state in
-            guard state.currentUser == nil, writer.owesRemoval else { return written.succeed(.success(())) }
-            writer.enqueue(.nothing, outcome: written)
+            let mustRemove = writer.owesRemoval || hadSignUp && !writer.hasUnusableRecord
+            guard state.currentUser == nil, mustRemove else { return written.succeed(.success(())) }
+            writer.enqueue(storageContent(of: state), outcome: written)
         }
         writer.begin()
     }

@@ -35,6 +35,8 @@ public final class Auth: Sendable {
 
     struct State {
         var currentUser: User?
+        /// A sign-up that is under way, or whose answer was lost.
+        var signUpAttempt: SignUpAttempt?
         var observers: [Int: any AuthObserver] = [:]
         var lastObserverID = 0
         /// Refreshes tokens ahead of time. Nil unless a user is signed in and somebody listens to ID tokens.
@@ -47,6 +49,8 @@ public final class Auth: Sendable {
     let configured: Backend
     private let tenant: Mutex<Text>
     let writer: StorageWriter
+    /// The order of sign-ups: one after the other.
+    let signUps = Turns()
     let state: Mutex<State>
 
     /// Reads the storage, blocking the thread meanwhile. A user whom the storage holds is the current user at once,
@@ -76,20 +80,23 @@ public final class Auth: Sendable {
             accounts: AccountsClient(channel: channel), tokens: TokensClient(channel: channel),
             sessions: SessionsClient(channel: channel), tenantID: tenantID, clock: configuration.clock,
             random: configuration.random, deviceName: deviceName, endUserIP: endUserIP,
-            language: Language(code: languageCode), device: KnownDevice())
+            language: Language(code: languageCode), device: KnownDevice(), server: configuration.server)
         self.tenant = Mutex(tenantID)
         self.configured = backend
         self.writer = StorageWriter(configuration.storage, report: configuration.storageErrorHandler)
         let loaded = writer.load { record throws(AuthStorageError) in
             let saved = try SavedState(record, tenantID: tenantID)
-            return (saved: saved, signUpAttempt: SavedState.signUpAttempt(in: record, tenantID: tenantID))
+            return (saved: saved, signUpID: SavedState.signUpAttempt(in: record, tenantID: tenantID))
         }
         let saved = loaded?.saved
         if let saved { backend.device.remember(saved.deviceToken) }
         let user = saved.map { User($0, backend: backend) }
-        self.state = Mutex(State(currentUser: user))
+        let attempt = loaded?.signUpID.map { id in
+            SignUpAttempt(id: id, tenantID: tenantID, request: nil, since: backend.clock.monotonic(), isOpen: true)
+        }
+        self.state = Mutex(State(currentUser: user, signUpAttempt: attempt))
         user?.addKeeper(self)
-        if let attempt = loaded?.signUpAttempt { Task { [weak self] in await self?.finishSignUp(attempt) } }
+        if let attempt { Task { [weak self] in await self?.finishSignUp(attempt) } }
     }
 
     static func channelOptions(timeout: Duration) -> ChannelOptions {
@@ -148,40 +155,64 @@ public final class Auth: Sendable {
     /// Makes `user` the current user: for example a user of another `Auth` of the same tenant, or a user who was signed
     /// out here.
     ///
-    /// Throws tenantIDMismatch for a user of another tenant.
+    /// One storage holds a user. A user who is also the current user of another `Auth` moves to this one's storage, and
+    /// the other `Auth` does not find the user again after a restart. When this `Auth` signs the user out, the other's
+    /// storage holds the user again.
+    ///
+    /// Throws tenantIDMismatch for a user of another tenant, and for one of another server or API key: the two `Auth`
+    /// must have the same `Channel`, or the same address and key.
     public func updateCurrentUser(_ user: User) async throws {
         guard user.backend.tenantID == backend.tenantID else {
             throw AuthError(
                 .tenantIDMismatch, "The user belongs to another tenant than this Auth.")
+        }
+        guard let server = user.backend.server, let own = configured.server, server.isSame(as: own) else {
+            throw AuthError(
+                .tenantIDMismatch, "The user belongs to another server or API key than this Auth.")
         }
         await become(user)
     }
 }
 
 extension Auth {
-    /// Returns when the storage has the user, or has failed to take it.
-    func become(_ user: User) async {
+    /// Returns when the storage has the user, or has failed to take it, and no other `Auth` has it in its storage.
+    /// `signUpID`: the attempt that brought the user. If another sign-up lost its answer, its session is ended.
+    func become(_ user: User, endingSignUp signUpID: [UInt8]? = nil) async {
         let written = Promise<StorageWriter.Outcome>()
+        var former: User?
+        var lost: SignUpAttempt?
         change { state in
+            if let signUpID, state.signUpAttempt?.id == signUpID { state.signUpAttempt = nil }
+            lost = state.signUpAttempt
             guard state.currentUser !== user else {
                 written.succeed(.success(()))
                 return nil
             }
-            state.currentUser?.removeKeeper()
+            former = state.currentUser
+            former?.removeKeeper(self)
             user.addKeeper(self)
             state.currentUser = user
-            writer.enqueue(storageContent(of: user), outcome: written)
+            writer.enqueue(storageContent(of: state), outcome: written)
             return IDTokenEvent(user: user, change: .signedIn)
         }
+        if let former { handOver(former) }
+        former = nil
         // Only ever succeeds.
         _ = try? await written.value()
+        for auth in user.observers where auth !== self && auth.currentUser === user { await auth.saveState() }
+        if let lost, lost.isOpen { Task { [weak self] in await self?.finishSignUp(lost) } }
+    }
+
+    /// Lets another `Auth` keep a user who is not the current user here any more.
+    func handOver(_ user: User) {
+        for auth in user.observers where auth !== self { auth.userChanged(user, nil) }
     }
 
     /// Tells observers that the user has new properties or tokens. `news` is the event.
     func userChanged(_ user: User, _ news: IDTokenEvent.Change?) {
         change { state in
             guard state.currentUser === user else { return nil }
-            writer.enqueue(storageContent(of: user))
+            if isKeeping(user) { writer.enqueue(storageContent(of: state)) }
             return news.map { IDTokenEvent(user: user, change: $0) }
         }
     }
@@ -192,24 +223,44 @@ extension Auth {
     func save(user: User) async {
         let written = Promise<StorageWriter.Outcome>()
         state.withLock { state in
-            guard state.currentUser === user else { return written.succeed(.success(())) }
-            writer.enqueue(storageContent(of: user), outcome: written)
+            guard state.currentUser === user, isKeeping(user) else { return written.succeed(.success(())) }
+            writer.enqueue(storageContent(of: state), outcome: written)
         }
         writer.begin()
         // Only ever succeeds.
         _ = try? await written.value()
     }
 
-    /// The content of the storage while `user` is the current user. `attempt`: the sign-up that is under way.
-    func storageContent(of user: User, signingUp attempt: [UInt8]? = nil) -> StorageWriter.Content {
-        guard user.backend.tenantID == configured.tenantID else { return .nothing }
-        var saved = user.saved
-        if attempt != nil { saved.signUpAttempt = attempt }
-        return .record(saved.encoded())
+    /// Returns when the storage has the present user and sign-up, or has failed to take them. A record that cannot be
+    /// used stays until somebody signs in.
+    func saveState() async {
+        let written = Promise<StorageWriter.Outcome>()
+        state.withLock { state in
+            guard !writer.hasUnusableRecord else { return written.succeed(.success(())) }
+            writer.enqueue(storageContent(of: state), outcome: written)
+        }
+        writer.begin()
+        // Only ever succeeds.
+        _ = try? await written.value()
     }
 
-    /// Whether sign-ups are now those of the tenant whose users the storage keeps.
-    var signsInToKeptTenant: Bool { tenant.withLock { $0 } == configured.tenantID }
+    /// The content of the storage in this state: what belongs to the configuration's tenant, and is in the storage of
+    /// no other `Auth`.
+    func storageContent(of state: State) -> StorageWriter.Content {
+        let attempt = state.signUpAttempt.flatMap { $0.tenantID == configured.tenantID ? $0.id : nil }
+        if let user = state.currentUser, isKeeping(user) {
+            var saved = user.saved
+            saved.signUpAttempt = attempt
+            return .record(saved.encoded())
+        }
+        guard let attempt else { return .nothing }
+        return .record(SavedState.encoded(signUpAttempt: attempt, tenantID: configured.tenantID))
+    }
+
+    /// Whether this `Auth` writes the user, its current user, to its storage.
+    private func isKeeping(_ user: User) -> Bool {
+        user.backend.tenantID == configured.tenantID && user.isWritten(by: writer)
+    }
 
     /// Changes the state: the only way to do so. The change, its place in the storage's queue and the events of
     /// listeners have one order. Calls to other code happen after the lock is released.

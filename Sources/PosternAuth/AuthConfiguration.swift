@@ -13,6 +13,17 @@ public struct AuthConfiguration: Sendable {
     enum Server: Sendable {
         case channel(Channel)
         case address(String, Credentials)
+
+        /// Whether both are the same server with the same credential: the same channel, or the same address and key.
+        func isSame(as other: Server) -> Bool {
+            switch (self, other) {
+            case (.channel(let channel), .channel(let otherChannel)): channel === otherChannel
+            case (.address(let address, .none), .address(let otherAddress, .none)): address == otherAddress
+            case (.address(let address, .apiKey(let key)), .address(let otherAddress, .apiKey(let otherKey))):
+                address == otherAddress && key == otherKey
+            default: false
+            }
+        }
     }
 
     let server: Server

@@ -15,6 +15,8 @@ struct Backend: Sendable {
     let endUserIP: Text
     let language: Language
     let device: KnownDevice
+    /// The server and the credential, by which `Auth` tells whether a user is of the same server.
+    var server: AuthConfiguration.Server?
 
     /// Runs calls and translates every failure to an `AuthError`. `attempted` is the credential that the calls present.
     func call<Result>(

@@ -82,7 +82,7 @@ extension User {
     /// Refreshes unless another caller did meanwhile. Waking up a little early counts as in time.
     fileprivate func refreshAhead(_ early: Duration) async throws(AuthError) {
         guard timeUntilRefresh(at: backend.clock.monotonic()) <= early + .seconds(1) else { return }
-        _ = try await validTokens(forced: true, cause: .expired)
+        _ = try await tokens(.replaced)
     }
 }
 

@@ -89,35 +89,46 @@ final class StorageWriter: Sendable {
         _ = try? await promise.value()
     }
 
-    private func run() {
-        while let (content, waiters) = next() {
-            let outcome = write(content)
-            let error = if case .failure(let error) = outcome { error } else { AuthStorageError?.none }
-            state.withLock { state in
-                state.error = error
-                guard error != nil else { return (state.owesRemoval, state.hasUnusableRecord) = (false, false) }
-                if case .nothing = content { state.owesRemoval = true }
-            }
-            if let error { report(error) }
-            for waiter in waiters { waiter.succeed(outcome) }
-        }
-        let settling = state.withLock { state in
-            // Another thread may have begun meanwhile; it completes the promises at its end.
-            guard !state.isRunning else { return [Promise<Void>]() }
-            defer { state.settling = [] }
-            return state.settling
-        }
-        for waiter in settling { waiter.succeed(()) }
+    private enum Step {
+        case write(Content, waiters: [Promise<Outcome>])
+        /// Nothing is left to write. `settled`: the callers that waited for this.
+        case end(settled: [Promise<Void>])
     }
 
-    private func next() -> (Content, [Promise<Outcome>])? {
+    private func run() {
+        while true {
+            switch next() {
+            case .write(let content, let waiters): write(content, for: waiters)
+            case .end(let settled):
+                for waiter in settled { waiter.succeed(()) }
+                return
+            }
+        }
+    }
+
+    private func write(_ content: Content, for waiters: [Promise<Outcome>]) {
+        let outcome = write(content)
+        let error = if case .failure(let error) = outcome { error } else { AuthStorageError?.none }
+        state.withLock { state in
+            state.error = error
+            guard error != nil else { return (state.owesRemoval, state.hasUnusableRecord) = (false, false) }
+            if case .nothing = content { state.owesRemoval = true }
+        }
+        if let error { report(error) }
+        for waiter in waiters { waiter.succeed(outcome) }
+    }
+
+    /// The next step of the writing thread. The end and the callers that waited for it are taken at once: callers that
+    /// come later wait for newer content.
+    private func next() -> Step {
         state.withLock { state in
             guard let content = state.wanted else {
                 state.isRunning = false
-                return nil
+                defer { state.settling = [] }
+                return .end(settled: state.settling)
             }
             defer { (state.wanted, state.waiters) = (nil, []) }
-            return (content, state.waiters)
+            return .write(content, waiters: state.waiters)
         }
     }
 

@@ -7,8 +7,11 @@ extension User {
     /// Returns an ID token that is valid for more than five minutes. Refreshes it first if it is not, or if
     /// `forcingRefresh`.
     ///
-    /// Callers that come during a refresh share it. Offline it throws a retryable networkError. The next call then
-    /// repeats the same attempt, so that a lost answer never ends the session.
+    /// Callers that come during a refresh share it. A call with `forcingRefresh` shares only a refresh that is not sent
+    /// yet, so that its token has the custom claims of that moment or later ones.
+    ///
+    /// Offline it throws a retryable networkError. The next call then repeats the same attempt, so that a lost answer
+    /// never ends the session.
     public func idToken(forcingRefresh: Bool = false) async throws -> String {
         try await tokens(forcingRefresh: forcingRefresh).idToken.string
     }
@@ -30,54 +33,67 @@ extension User {
 
     private func tokens(forcingRefresh: Bool) async throws -> TokenSet {
         try await cancellable { () async throws(AuthError) in
-            try await validTokens(forced: forcingRefresh, cause: forcingRefresh ? .requested : .expired)
+            try await tokens(forcingRefresh ? .askedFromNow : .valid)
         }
     }
 
     private enum Need {
         case nothing(TokenSet)
         /// `from`: the tokens that the first caller replaces.
-        case refresh(Promise<Result<TokenSet, AuthError>>, from: TokenSet, isFirst: Bool)
+        case refresh(RefreshWaiter, from: TokenSet, isFirst: Bool)
     }
 
-    func validTokens(forced: Bool, cause: TokenRefreshCause) async throws(AuthError) -> TokenSet {
+    func tokens(_ wish: TokenWish) async throws(AuthError) -> TokenSet {
         let now = backend.clock.monotonic()
         let need = state.withLock { state -> Need in
-            guard forced || !state.tokens.isValid(at: now) else { return .nothing(state.tokens) }
-            let promise = Promise<Result<TokenSet, AuthError>>()
-            state.refreshWaiters.append(promise)
-            return .refresh(promise, from: state.tokens, isFirst: state.refreshWaiters.count == 1)
+            if wish == .valid, state.tokens.isValid(at: now) { return .nothing(state.tokens) }
+            let waiter = RefreshWaiter(sentBefore: wish == .askedFromNow ? state.sentRefreshCount : nil)
+            state.refreshWaiters.append(waiter)
+            return .refresh(waiter, from: state.tokens, isFirst: state.refreshWaiters.count == 1)
         }
         switch need {
         case .nothing(let tokens): return tokens
-        case .refresh(let promise, let old, let isFirst):
+        case .refresh(let waiter, let old, let isFirst):
             if isFirst {
                 // A task of its own, so that a caller that is cancelled does not take away the answer of the others.
-                Task { await self.refreshForAll(replacing: old, cause: cause) }
+                Task { await self.refreshForAll(replacing: old, wish.cause) }
             }
-            guard let result = try? await promise.cancellableValue() else { throw .cancelled }
+            guard let result = try? await waiter.promise.cancellableValue() else { throw .cancelled }
             return try result.get()
         }
     }
 
-    private func refreshForAll(replacing old: TokenSet, cause: TokenRefreshCause) async {
-        await turns.take()
-        let result: Result<TokenSet, AuthError>
+    /// Refreshes until no caller waits. Callers that came too late for one refresh are served by the next.
+    private func refreshForAll(replacing old: TokenSet, _ cause: TokenRefreshCause) async {
+        var (old, cause) = (old, cause)
+        while true {
+            await turns.take()
+            let result = await refreshOnce(replacing: old, cause)
+            let (served, isLast) = state.withLock { state in
+                let served = state.takeWaiters(servedBy: result)
+                return (served, state.refreshWaiters.isEmpty)
+            }
+            turns.giveBack()
+            for auth in observers { await auth.writer.settled() }
+            for waiter in served { waiter.promise.succeed(result) }
+            // If no caller was left, the next caller begins a task of its own.
+            guard !isLast, case .success(let tokens) = result else { return }
+            (old, cause) = (tokens, TokenWish.askedFromNow.cause)
+        }
+    }
+
+    private func refreshOnce(
+        replacing old: TokenSet, _ cause: TokenRefreshCause
+    ) async -> Result<TokenSet, AuthError> {
         do throws(AuthError) {
             try await settleInTurn()
-            let current = state.withLock { $0.tokens }
             // The call that had the turn before may have brought new tokens.
-            result = .success(current == old ? try await refreshInTurn(cause) : current)
+            let brought = state.withLock { $0.tokens != old && $0.servesAllWaiters ? $0.tokens : nil }
+            if let brought { return .success(brought) }
+            return .success(try await refreshInTurn(cause))
         } catch {
-            result = .failure(error)
+            return .failure(error)
         }
-        turns.giveBack()
-        for auth in observers { await auth.writer.settled() }
-        let waiters = state.withLock { state in
-            defer { state.refreshWaiters = [] }
-            return state.refreshWaiters
-        }
-        for waiter in waiters { waiter.succeed(result) }
     }
 
     /// Exchanges the refresh token once. The caller has the turn.
@@ -94,6 +110,10 @@ extension User {
         // The writer reports an error of the storage. Without the refresh the user would be signed out for that error.
         for auth in observers { await auth.save(user: self) }
         let asked = backend.clock.moment()
+        let number = state.withLock { state in
+            state.sentRefreshCount += 1
+            return state.sentRefreshCount
+        }
         let request = TokensRefreshRequest(
             tenantID: backend.tenantID, refreshToken: attempt.refreshToken, attemptID: attempt.id)
         let response: TokensRefreshResponse
@@ -110,6 +130,7 @@ extension User {
         state.withLock { state in
             state.tokens = tokens
             state.attempt = nil
+            state.answeredRefresh = number
         }
         for auth in observers { auth.userChanged(self, .tokenRefreshed(cause)) }
         return tokens
@@ -136,6 +157,10 @@ extension User {
     }
 }
 
+extension TokenWish {
+    fileprivate var cause: TokenRefreshCause { self == .askedFromNow ? .requested : .expired }
+}
+
 extension TokenSet {
     /// True if the session began without credentials.
     var areAnonymous: Bool {
@@ -144,6 +169,21 @@ extension TokenSet {
 }
 
 extension User.State {
+    /// Whether the present tokens are new enough for all callers that wait.
+    var servesAllWaiters: Bool { refreshWaiters.allSatisfy { $0.isServed(by: answeredRefresh) } }
+
+    /// Takes the callers that get this result: an error is for all of them, tokens for those that came before their
+    /// refresh was sent.
+    mutating func takeWaiters(servedBy result: Result<TokenSet, AuthError>) -> [RefreshWaiter] {
+        let (all, newest) = (refreshWaiters, answeredRefresh)
+        guard case .success = result else {
+            refreshWaiters = []
+            return all
+        }
+        refreshWaiters = all.filter { !$0.isServed(by: newest) }
+        return all.filter { $0.isServed(by: newest) }
+    }
+
     /// Notes a new attempt to replace the present tokens.
     mutating func beginAttempt(id: [UInt8]) -> RefreshAttempt {
         let begun = RefreshAttempt(id: id, refreshToken: tokens.refreshToken)

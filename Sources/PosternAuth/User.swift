@@ -21,14 +21,21 @@ public final class User: Sendable, Identifiable {
         var tokens: TokenSet
         /// A refresh whose answer is not known yet.
         var attempt: RefreshAttempt?
-        /// The callers that wait for the refresh under way. Empty: no refresh is under way.
-        var refreshWaiters: [Promise<Result<TokenSet, AuthError>>] = []
+        /// The callers that wait for new tokens. Empty: no task refreshes for callers.
+        var refreshWaiters: [RefreshWaiter] = []
+        /// How many refreshes were sent.
+        var sentRefreshCount = 0
+        /// The number of the newest refresh that brought tokens. The present tokens are not older.
+        var answeredRefresh = 0
         /// A change whose answer is not known yet.
         var lostChange: LostChange?
         var observers: [WeakAuth] = []
-        /// How many `Auth` have this user as their current user, and so in their storage. An `Auth` that is dropped
-        /// leaves the user in its storage.
+        /// How many `Auth` have this user as their current user. An `Auth` that is dropped leaves the user in its
+        /// storage.
         var keeperCount = 0
+        /// The one writer that has this user in its storage. Two storages would be two holders of one refresh token
+        /// after a restart, which the server takes for theft. Nil: the user is in no storage.
+        var writer: StorageWriter?
         /// How many answers of the user's own calls have brought the account.
         var answerCount = 0
         /// The answer to a deletion was lost. If the account is gone now, that deletion was done.
@@ -122,17 +129,32 @@ extension User {
         weak var auth: Auth?
     }
 
-    /// Notes that the user is now the current user of `auth`.
+    /// Notes that the user is now the current user of `auth`. The user moves to its storage, unless that storage keeps
+    /// users of another tenant.
     func addKeeper(_ auth: Auth) {
         state.withLock { state in
             state.keeperCount += 1
+            if backend.tenantID == auth.configured.tenantID { state.writer = auth.writer }
             state.observers.removeAll { $0.auth == nil || $0.auth === auth }
             state.observers.append(WeakAuth(auth: auth))
         }
     }
 
-    /// Notes that the user is not the current user of one of its `Auth` any more.
-    func removeKeeper() { state.withLock { $0.keeperCount -= 1 } }
+    /// Notes that the user is not the current user of `auth` any more.
+    func removeKeeper(_ auth: Auth) {
+        state.withLock { state in
+            state.keeperCount -= 1
+            if state.writer === auth.writer { state.writer = nil }
+        }
+    }
+
+    /// Whether `writer` has the user in its storage. A user who is in no storage comes into this one.
+    func isWritten(by writer: StorageWriter) -> Bool {
+        state.withLock { state in
+            if state.writer == nil { state.writer = writer }
+            return state.writer === writer
+        }
+    }
 
     var observers: [Auth] { state.withLock { $0.observers.compactMap(\.auth) } }
 

@@ -47,7 +47,7 @@ final class UserWatch: Sendable {
 
     /// Follows one stream. A refused token is replaced once; the second refusal decides.
     private func follow(_ backoff: inout WatchBackoff) async throws(AuthError) -> End {
-        guard let tokens = try await user?.validTokens(forced: false, cause: .expired) else { return .over }
+        guard let tokens = try await user?.tokens(.valid) else { return .over }
         do throws(AuthError) {
             return try await read(tokens, &backoff)
         } catch {

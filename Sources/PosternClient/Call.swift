@@ -81,8 +81,8 @@ extension Call {
         switch answer {
         case .unary(let promise): promise.succeed(payload ?? [])
         case .stream(let inbox):
-            if let payload { inbox.append(payload) }
-            inbox.finish(nil)
+            let isWhole = payload.map { inbox.append($0) } ?? true
+            inbox.finish(isWhole ? nil : .readerBehind)
         }
         failOutbox(with: Failure(.streamClosed, "The server ended the stream."))
     }
@@ -113,6 +113,10 @@ extension Failure {
         Failure(.connectionLost, message)
     }
 
+    /// The end of a stream whose server cannot be told to wait.
+    static let readerBehind = Failure(
+        .streamClosed, as: .resourceExhausted,
+        "The server sent more than the reader took. A server without HELLO cannot be told to wait; read faster.")
     static let callCancelled = Failure(.cancelled, "The call was cancelled.")
     static let deadlinePassed = Failure(
         .deadlineExceeded,

@@ -188,7 +188,7 @@ public final class Channel: Sendable {
     private func start(
         _ service: String, _ method: String, _ kind: StreamKind, _ request: (any Message)?, _ options: CallOptions
     ) -> StreamCall {
-        let inbox = StreamInbox()
+        let inbox = StreamInbox(unreadMax: ClientConnectionState.streamWindow(self.options.limits))
         let deadline = options.timeout.map { Instant.now.advanced(by: $0) } ?? .distantFuture
         let call = Call(
             service: Text(service), method: Text(method), kind: kind, request: request, options: options,

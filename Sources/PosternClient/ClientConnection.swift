@@ -241,8 +241,8 @@ final class ClientConnection {
         case .data(let stream, let isLast):
             if isLast {
                 calls.remove(stream)?.succeed([UInt8](payload))
-            } else if case .stream(let inbox)? = calls[stream]?.answer {
-                inbox.append([UInt8](payload))
+            } else if case .stream(let inbox)? = calls[stream]?.answer, !inbox.append([UInt8](payload)) {
+                cancel(stream: stream, .cancelled, .readerBehind)
             }
         case .ended(let stream): calls.remove(stream)?.succeed(nil)
         case .cancelled(let stream, .refused):

@@ -3,8 +3,9 @@ public import Messages
 
 /// The messages of a server stream, in order.
 ///
-/// The stream holds at most 256 KiB of unread messages; the server waits for the reader. One task may read. Cancelling
-/// the task, or dropping the stream, cancels the call.
+/// The stream holds at most 256 KiB of unread messages and one more message; the server waits for the reader. A stock
+/// ttrpc server cannot wait: there, a stream whose reader is that far behind ends with STREAM_CLOSED
+/// (RESOURCE_EXHAUSTED). One task may read. Cancelling the task, or dropping the stream, cancels the call.
 ///
 /// ```swift
 /// let stream = try await TenantsClient(channel: channel).watchDenials(TenantsWatchDenialsRequest(tenantID: "acme"))

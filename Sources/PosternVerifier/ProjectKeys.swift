@@ -15,6 +15,10 @@ final class ProjectKeys: Sendable {
         var begunCount = 0
         /// The number of the fetch whose keys are published.
         var publishedFetch = 0
+        /// `fetchSoon` was called, and no fetch has begun since.
+        var isAskedFor = false
+        /// Wakes the task that runs `fetchWhenAsked`. Nil: the task does not sleep.
+        var sleeper: Promise<Void>?
     }
 
     let published = PublishedKeySet()
@@ -57,6 +61,9 @@ final class ProjectKeys: Sendable {
 
     /// Whether a fetch for an unknown key is under way.
     var isFetching: Bool { fetching.withLock { $0.isUnderWay } }
+
+    /// How many fetches have begun, for whatever reason.
+    var begunFetchCount: Int { fetching.withLock { $0.begunCount } }
 
     /// Whether the token's header is that of a published key's tokens.
     func isKnown(_ token: Text) -> Bool { published.current.entry(of: token.bytes, at: .zero) != nil }
@@ -107,6 +114,40 @@ final class ProjectKeys: Sendable {
             fetching.publishedFetch = fetch
             published.publish(keys)
         }
+    }
+
+    /// Has the keys fetched by the task that runs `fetchWhenAsked`, and does not wait. A fetch under way does not
+    /// count: its answer may be from before the reason of this call. Further calls before the next fetch begins add no
+    /// fetch.
+    func fetchSoon() {
+        let sleeper = fetching.withLock { fetching in
+            fetching.isAskedFor = true
+            return fetching.sleeper.take()
+        }
+        sleeper?.succeed(())
+    }
+
+    /// Fetches the keys whenever `fetchSoon` asks for it, until the task is cancelled. One task runs this.
+    func fetchWhenAsked() async {
+        while await isAsked() { try? await refresh(waits: true) }
+    }
+
+    /// Waits for `fetchSoon`. False: the task was cancelled.
+    private func isAsked() async -> Bool {
+        while !Task.isCancelled {
+            let sleeper = fetching.withLock { fetching -> Promise<Void>? in
+                guard !fetching.isAskedFor else {
+                    fetching.isAskedFor = false
+                    return nil
+                }
+                let sleeper = Promise<Void>()
+                fetching.sleeper = sleeper
+                return sleeper
+            }
+            guard let sleeper else { return true }
+            _ = try? await sleeper.cancellableValue()
+        }
+        return false
     }
 
     /// Fetches the keys regularly. After a failure the old keys stay until the next attempt.

@@ -54,9 +54,10 @@ public final class TokenVerifier: Sendable {
             keys: keys.published, issuer: project.issuer, audience: project.audience, limits: channel.options.limits,
             random: .system)
         self.followers = [
-            Task {
-                await source.keepFollowing(followed, first) { try? await keys.refresh(waits: true) }
-            },
+            // A revoked key has a successor. The keys are fetched soon, so that the successor's first token finds its
+            // key.
+            Task { await source.keepFollowing(followed, first) { keys.fetchSoon() } },
+            Task { await keys.fetchWhenAsked() },
             Task { await keys.keepFresh(every: options.keyRefreshInterval) },
         ]
     }

@@ -92,10 +92,12 @@ struct VerifierSource: Sendable {
 
     /// Reads the feed until the task is cancelled. After a lost connection, and when the feed is silent for three
     /// heartbeats (10 s at least), it continues where it was. After a large correction of the server's clock it begins
-    /// anew, with a snapshot. A revoked key has a successor: the keys are fetched again, so that the first token of the
-    /// successor finds its key.
+    /// anew, with a snapshot.
+    ///
+    /// `onKeyRevoked` is called once the revocation of a key counts. It must not wait: until it returns, no further
+    /// revocation is read.
     func keepFollowing(
-        _ followed: FollowedRevocations, _ first: FeedStream, onKeyRevoked: @Sendable () async -> Void
+        _ followed: FollowedRevocations, _ first: FeedStream, onKeyRevoked: @Sendable () -> Void
     ) async {
         var messages: FeedStream? = first
         var pauses = FeedPauses()
@@ -107,7 +109,7 @@ struct VerifierSource: Sendable {
                 while let message = try await messages?.next() {
                     let mustBeginAnew = followed.apply(message, at: .nowWithSleep)
                     pauses.heard(at: .now)
-                    if message.revocations.contains(where: { $0.kind == .signingKey }) { await onKeyRevoked() }
+                    if message.revocations.contains(where: { $0.kind == .signingKey }) { onKeyRevoked() }
                     if mustBeginAnew { break }
                 }
             } catch {

@@ -70,9 +70,12 @@ final class CredentialWatch: Sendable {
 
 extension Router {
     /// A caller that is no longer valid loses its streams; the connection that showed it last is again without a
-    /// credential, unless a stream of another caller goes on. `changed`: only these are looked at; nil: all.
+    /// credential, unless a stream of another caller goes on. `changed`: only these are looked at; nil: all. On a node
+    /// that may have missed a revocation, a pass over all ends all streams that need a credential.
     func checkCredentials(of connection: isolated Connection, _ changed: ChangedCredentials?) {
         let state = connection.connectionContext
+        // Each credential may be revoked on another node. The connection keeps its credential, which may also be good.
+        if changed == nil, service.project.mayMissRevocations { connection.endCalls { _ in Failure.nodeBehind } }
         // A connection mostly has one caller, which is checked twice here.
         var known: (caller: Caller, failure: Failure?)?
         var hasEndedCalls = false

@@ -47,6 +47,10 @@ extension Failure {
             Failure(
                 .nodeBehind, "The engine of the cluster's journal does not answer; nothing was done, try again later.",
                 retryAfter: .milliseconds(500))
+        case .journal(.behind):
+            Failure(
+                .nodeBehind, "This node is far behind its cluster; nothing was done, try again or ask another node.",
+                retryAfter: .milliseconds(500))
         case .overdue:
             Failure(.deadlineExceeded, "The deadline passed before the change was made; nothing was done.")
         case .overdueAfterEarlierWrites:

@@ -112,18 +112,14 @@ extension ReadCall {
     borrowing func verifiedUser(
         idToken: Text, in transaction: borrowing ReadTransaction
     ) throws -> VerifiedUser {
-        let user = try project.tokenCheck.verifiedUser(idToken, settings: settings, in: transaction)
-        try project.requireFresh()
-        return user
+        try project.tokenCheck.verifiedUser(idToken, settings: settings, in: transaction)
     }
 
     /// Proves the end user as `verifiedUser` does, but the user may still have to enroll a second factor first.
     borrowing func enrollingUser(
         idToken: Text, in transaction: borrowing ReadTransaction
     ) throws -> EnrollingUser {
-        let user = try project.secondFactorEnrollments.user(idToken, settings: settings, in: transaction)
-        try project.requireFresh()
-        return user
+        try project.secondFactorEnrollments.user(idToken, settings: settings, in: transaction)
     }
 
     private borrowing func verified(
@@ -140,7 +136,6 @@ extension ReadCall {
                     try check.checkAlive(token, settings: $0, at: now, in: transaction)
                 }
             }
-            try withProject { try $0.requireFresh() }
             return token
         }
     }

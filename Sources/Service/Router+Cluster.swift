@@ -40,7 +40,7 @@ extension Router {
     func reachEnd(for freshness: CallFreshness?, _ caller: Caller?) async throws {
         do {
             try await service.project.store.reachJournalEnd(tenant: caller?.tenantID ?? WriteMeter.project)
-        } catch StoreError.journal(.away) {
+        } catch StoreError.journal(let trouble) where trouble.isNodeBehind {
             throw Failure.nodeBehind
         }
         guard let position = freshness?.position, let node = service.project.store.journalPosition else { return }

@@ -80,8 +80,10 @@ extension Router {
         // Methods for which no credential is needed tell this node's health, and no row of the store. They are answered
         // without the engine, too.
         guard isInCluster, method.descriptor.role != .unspecified else { return false }
-        if case .page = body { return try mustReachEnd(incoming) }
-        return true
+        guard case .page = body else { return true }
+        if try mustReachEnd(incoming) { return true }
+        try requireFresh(for: method.descriptor)
+        return false
     }
 
     private func owned(_ request: RequestEnvelope) throws -> OwnedRequest {

@@ -120,7 +120,10 @@ public final class Router: Dispatcher {
             guard incoming.kind == method.kind else { throw Failure.wrongMethodShape }
             switch method.body {
             case .fast(let body):
-                if isInCluster, try waitsForPosition(incoming, of: method, caller: caller, on: carrier) { return }
+                if isInCluster {
+                    if try waitsForPosition(incoming, of: method, caller: caller, on: carrier) { return }
+                    try requireFresh(for: method.descriptor)
+                }
                 let sentByteCount = try answer(incoming, of: method, body, by: caller, context, on: carrier)
                 ended(
                     incoming, of: method, by: caller, context, failure: nil, sentByteCount: sentByteCount, on: carrier)

@@ -1,16 +1,32 @@
 import Base
 import Identity
+import Messages
 import Store
 
 extension Project {
-    /// Guards answers that a missed revocation would make wrong: NODE_BEHIND while this node has not heard of the
-    /// others for longer than its limit, unless the operator wants it to go on. Called once the token is known to be
-    /// genuine.
-    func requireFresh() throws(Failure) {
+    /// Whether this node may have missed a revocation: it has not heard of the other nodes for longer than its limit.
+    /// False if the operator wants the node to go on.
+    var mayMissRevocations: Bool {
         let limits = limits.journal
-        guard store.isInCluster, limits.whenBehind == .refuse, store.staleness > limits.staleAfter else {
-            return
-        }
+        return store.isInCluster && limits.whenBehind == .refuse && store.staleness > limits.staleAfter
+    }
+
+    /// NODE_BEHIND where a missed revocation would make the answer wrong.
+    func requireFresh() throws(Failure) {
+        if mayMissRevocations { throw .nodeBehind }
+    }
+}
+
+extension Router {
+    /// Guards a call that is answered from this node's store as it is: the caller's credential, the tenant or the token
+    /// in the request may be revoked or suspended on another node. NODE_BEHIND.
+    ///
+    /// Health needs no credential. The cluster's status and the server's information are for the operator who mends the
+    /// cluster, and tell of nothing that a tenant has.
+    func requireFresh(for method: MethodDescriptor) throws(Failure) {
+        guard service.project.mayMissRevocations, method.role != .unspecified,
+            method !== MethodDescriptor.projectGetClusterStatus, method !== MethodDescriptor.projectServerInfo
+        else { return }
         throw .nodeBehind
     }
 }

@@ -56,14 +56,15 @@ extension WriteTransaction {
     /// before (`SliceTime`): a record may be large. A row whose table this version does not know is dropped, and its
     /// record stays.
     public func expireRecords(now: Timestamp, limit: Int) throws -> WriteSlice {
+        try expireDueRecords(now: now, limit: limit).slice
+    }
+
+    /// The same. Tells whether a damaged row was passed over, too.
+    fileprivate func expireDueRecords(
+        now: Timestamp, limit: Int
+    ) throws -> (slice: WriteSlice, passedOver: Bool) {
         let time = beginSlice()
-        let end = UInt64(max(0, now.microseconds))
-        var due: [ExpiryKey] = []
-        try scan(Schema.expiry, limit: limit) { row in
-            let key = try row.key
-            if key.time <= end { due.append(key) }
-            return key.time <= end
-        }
+        let (due, passedOver) = try reading.dueExpiries(now: now, limit: limit)
         var count = 0
         for row in due {
             try delete(Schema.expiry, row)
@@ -73,28 +74,51 @@ extension WriteTransaction {
             }
             if time.isOver { break }
         }
-        return WriteSlice(count: count, isMore: count < due.count || count == limit)
+        return (WriteSlice(count: count, isMore: count < due.count || count == limit), passedOver)
     }
 
     /// Puts the first due record off by a day, because it cannot be dealt with now. If the expiry row itself is
-    /// damaged, the row is dropped and the record stays: a damaged row may name a record whose time has not come.
+    /// damaged, the row is dropped and the record stays: a damaged row may name a record whose time has not come. A
+    /// node of a cluster drops no row, because the row may be whole on the other nodes.
     fileprivate func putOffFirstExpiry(now: Timestamp) throws -> WriteSlice {
         let one = WriteSlice(count: 1, isMore: true)
-        let (keys, areDamaged) = try reading.firstKeys(tableID: Schema.expiry.id, prefix: [], limit: 1)
-        if areDamaged || keys.contains(where: { key in key.withUnsafeBytes { ExpiryKey(stored: $0) } == nil }) {
-            try delete(tableID: Schema.expiry.id, keys)
-            return one
+        if !reading.environment.isInCluster, try dropFirstExpiryIfDamaged() { return one }
+        guard let row = try reading.dueExpiries(now: now, limit: 1).due.first else {
+            return WriteSlice(count: 0, isMore: false)
         }
-        let end = UInt64(max(0, now.microseconds))
-        var first: ExpiryKey?
-        try scan(Schema.expiry, limit: 1) { row in
-            first = try row.key
-            return false
-        }
-        guard let row = first, row.time <= end else { return WriteSlice(count: 0, isMore: false) }
         try delete(Schema.expiry, row)
         try put(Schema.expiry, ExpiryKey(time: now + .days(1), tableID: row.tableID, key: row.key), [])
         return one
+    }
+
+    private func dropFirstExpiryIfDamaged() throws -> Bool {
+        let (keys, areDamaged) = try reading.firstKeys(tableID: Schema.expiry.id, prefix: [], limit: 1)
+        guard areDamaged || keys.contains(where: { key in key.withUnsafeBytes { ExpiryKey(stored: $0) } == nil })
+        else { return false }
+        try delete(tableID: Schema.expiry.id, keys)
+        return true
+    }
+}
+
+extension ReadTransaction {
+    /// The rows that are due at `now`, the oldest first. A damaged row throws, but a node of a cluster passes it over.
+    fileprivate func dueExpiries(now: Timestamp, limit: Int) throws -> (due: [ExpiryKey], passedOver: Bool) {
+        let end = UInt64(max(0, now.microseconds))
+        var due: [ExpiryKey] = []
+        if environment.isInCluster {
+            let passedOver = try scanSoundKeys(of: Schema.expiry) { key in
+                guard due.count < limit, key.time <= end else { return false }
+                due.append(key)
+                return true
+            }
+            return (due, passedOver)
+        }
+        try scan(Schema.expiry, limit: limit) { row in
+            let key = try row.key
+            if key.time <= end { due.append(key) }
+            return key.time <= end
+        }
+        return (due, false)
     }
 }
 
@@ -105,18 +129,22 @@ extension Store {
     /// slice is undone. In a full store, the slice is smaller.
     ///
     /// A damaged record stays, and is told to `onDamage` once a day. A damaged row that says when a record expires is
-    /// dropped, and told once. Neither keeps the others.
+    /// dropped, and told once. Neither keeps the others. A node of a cluster leaves such a row, because it may be whole
+    /// on the other nodes, and tells `onPassedRow` with each slice. The record goes when another node sweeps.
     public func sweep(
-        now: Timestamp, limit: Int, onDamage: @Sendable (StoreError) -> Void = { _ in }
+        now: Timestamp, limit: Int, onDamage: @Sendable (StoreError) -> Void = { _ in },
+        onPassedRow: @Sendable (_ table: String) -> Void = { _ in }
     ) async throws -> WriteSlice {
         do {
-            return try await write(for: .removal) { try $0.expireRecords(now: now, limit: limit) }
+            let swept = try await write(for: .removal) { try $0.expireDueRecords(now: now, limit: limit) }
+            if swept.passedOver { onPassedRow(Schema.expiry.name.description) }
+            return swept.slice
         } catch StoreError.full where limit >= 16 {
-            return try await sweep(now: now, limit: limit / 8, onDamage: onDamage)
+            return try await sweep(now: now, limit: limit / 8, onDamage: onDamage, onPassedRow: onPassedRow)
         } catch StoreError.corrupt where limit > 1 {
             var (count, isMore) = (0, true)
             while count < limit, isMore {
-                let slice = try await sweep(now: now, limit: 1, onDamage: onDamage)
+                let slice = try await sweep(now: now, limit: 1, onDamage: onDamage, onPassedRow: onPassedRow)
                 count += slice.count
                 isMore = slice.isMore
             }

@@ -13,8 +13,9 @@ public protocol JournalEngine: AnyObject, Sendable {
     func connect() throws(JournalEngineError)
     func disconnect()
 
-    /// The rows from `position` on, including that row, in their order, up to the newest.
-    func heads(from position: UInt64) throws(JournalEngineError) -> [JournalHead]
+    /// The rows from `position` on, including that row, in their order, up to the newest. If the engine has to be asked
+    /// several times, `goesOn` is called in between, and false ends it: then throws `.connectionLost`.
+    func heads(from position: UInt64, while goesOn: () -> Bool) throws(JournalEngineError) -> [JournalHead]
 
     /// Some of the entries from `position` on, at least one, opened and proved to belong to `heads`.
     func entries(for heads: ArraySlice<JournalHead>) throws(JournalEngineError) -> [JournaledEntry]

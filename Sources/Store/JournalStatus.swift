@@ -42,13 +42,24 @@ public struct JournalStatus: Sendable {
     }
 
     mutating func note(_ node: JournalNode) {
-        position = node.mark?.position ?? 0
+        // The protocol learns of the entries that were applied only after the last of them.
+        position = max(position, node.mark?.position ?? 0)
         isConfirmed = node.isServing
         if isConfirmed { (isConnected, trouble) = (true, "") }
         if !isConfirmed { confirmedSince = nil } else if confirmedSince == nil { confirmedSince = .now }
+        countBehind()
+        if let end = seenEnd, isConfirmed, behindCount == 0 { endSeenAt = end.at }
+    }
+
+    /// Notes that the store holds the entries up to `mark`, while it takes further ones.
+    mutating func reached(_ mark: JournalMark) {
+        position = mark.position
+        countBehind()
+    }
+
+    private mutating func countBehind() {
         guard let end = seenEnd else { return }
         behindCount = end.position > position ? end.position - position : 0
-        if isConfirmed, behindCount == 0 { endSeenAt = end.at }
     }
 
     /// The engine, asked at `time` by the same clock as `endSeenAt`, holds entries up to `position`.

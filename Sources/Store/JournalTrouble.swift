@@ -2,6 +2,9 @@
 public enum JournalTrouble: Error, Equatable, Sendable {
     /// The engine does not answer. The write was not made, and never will be.
     case away
+    /// The node lacks so many entries that it has been taking them for too long. The write was not made, and never will
+    /// be.
+    case behind
     /// The connection was lost while the write was on its way, and it cannot be found out whether it was made.
     case outcomeUnknown
     /// The write is larger than an entry can be.
@@ -26,16 +29,20 @@ public enum JournalTrouble: Error, Equatable, Sendable {
     /// Whether the store can write nothing after this trouble. Otherwise the trouble may pass: a later try may succeed.
     public var endsTheStore: Bool {
         switch self {
-        case .away, .outcomeUnknown, .entryTooLarge, .clockWrong: false
+        case .away, .behind, .outcomeUnknown, .entryTooLarge, .clockWrong: false
         default: true
         }
     }
+
+    /// Whether this node cannot find out from the journal what is so now. Nothing was done; another node may answer.
+    public var isNodeBehind: Bool { self == .away || self == .behind }
 }
 
 extension JournalTrouble: CustomStringConvertible {
     public var description: String {
         switch self {
         case .away: "the journal's engine does not answer"
+        case .behind: "this node is far behind the journal, and takes its entries"
         case .outcomeUnknown: "whether the write took effect is not known: the journal was lost on the way"
         case .entryTooLarge: "the write is larger than an entry of the journal can be"
         case .clockWrong(let ahead):

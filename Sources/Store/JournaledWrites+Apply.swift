@@ -1,11 +1,15 @@
 import Base
 internal import CLMDB
 import Journal
+import Synchronization
 
 /// Applies the entries of other nodes, and entries of this node whose outcome it did not learn.
 extension JournaledWrites {
+    /// A node that comes back may lack a million entries. So the queue, the disk and the status have their turn after
+    /// each part of them.
     func apply(upTo mark: JournalMark) {
         guard var reached = node.mark else { return }
+        let began = Instant.now
         var left = heads.drop { $0.mark.position <= reached.position }.prefix { $0.mark.position <= mark.position }
         do throws(StoreError) {
             while !left.isEmpty {
@@ -22,11 +26,31 @@ extension JournaledWrites {
                 isBack()
                 reached = last
                 left = left.dropFirst(entries.count)
+                if !left.isEmpty, !goesOn(after: reached, since: began) { return }
             }
             handle(.stored(reached))
         } catch {
             end(error)
         }
+    }
+
+    /// Does what waits for the writer's thread between two parts of the entries. Returns false if the store was closed.
+    private func goesOn(after reached: JournalMark, since began: Instant) -> Bool {
+        environment.journalStatus.withLock { $0.reached(reached) }
+        // The journal keeps what this node has not synced, and a node that makes no progress is dropped from its list.
+        if writer.isSyncDue, Instant.now >= writer.nextSync { writer.sync() }
+        return goesOn(since: began)
+    }
+
+    /// Looks at the queue if the node has been reading for too long since `began`, and refuses what waits. Returns
+    /// false if the store was closed.
+    func goesOn(since began: Instant) -> Bool {
+        guard Instant.now >= began.advanced(by: limits.journal.patience) else { return true }
+        isClosing = writer.queue.isClosed
+        // The first writes of a node that starts wait until it is at the journal's end: nothing else could make them.
+        let hasServed = environment.journalStatus.withLock { $0.endSeenAt != nil }
+        if hasServed, !isClosing { refuseUndecided(because: .journal(.behind)) }
+        return !isClosing
     }
 
     /// Returns the mark that the store has reached; nil if the store was closed while its disk took no writes.

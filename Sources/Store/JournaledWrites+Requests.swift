@@ -142,6 +142,13 @@ extension JournaledWrites {
         if !refused.isEmpty { writer.fail(refused[...], error) }
     }
 
+    /// Refuses the waiting writes. Decided writes are still sent, or answered.
+    func refuseUndecided(because error: StoreError) {
+        let refused = waiting + rest()
+        waiting = []
+        if !refused.isEmpty { writer.fail(refused[...], error) }
+    }
+
     private func rest() -> [WriteRequest] {
         guard case .batch(let requests) = writer.queue.takeNow(countMax: .max) else { return [] }
         return requests

@@ -58,10 +58,10 @@ final class JournaledWrites {
         } catch {
             end(error)
         }
-        while writer.fatal == nil {
+        while writer.fatal == nil, !isClosing {
             if !actions.isEmpty {
                 perform(actions.removeFirst())
-            } else if isClosing || !takeRequests() {
+            } else if !takeRequests() {
                 break
             } else if actions.isEmpty {
                 if node.isServing { isBack() }
@@ -122,7 +122,7 @@ extension JournaledWrites {
         case .read(let position):
             ask { () throws(JournalEngineError) in
                 let asked = Asked(environment)
-                heads = try engine.heads(from: position)
+                heads = try engine.heads(from: position, while: { goesOn(since: asked.instant) })
                 answered(asked, end: heads.last?.mark.position)
                 try proveOwnEntry()
                 handle(.rows(heads))

@@ -150,6 +150,28 @@ extension ReadTransaction {
         }
     }
 
+    /// Calls `body` with the keys of the rows that are not damaged, in their order, until it returns false. Returns
+    /// whether a damaged row was passed over.
+    func scanSoundKeys<Key: StoreKey, Record>(
+        of table: Table<Key, Record>, _ body: (Key) throws -> Bool
+    ) throws -> Bool {
+        let cursor = try Cursor(self, tableID: table.id)
+        beginBorrow()
+        defer { endBorrow() }
+        var areDamaged = false
+        var entry = try cursor.move(MDB_FIRST)
+        while let (bytes, value) = entry {
+            let isWhole = (try? verified(value, tableID: table.id, key: bytes)) != nil
+            if isWhole, let key = Key(stored: bytes) {
+                guard try body(key) else { break }
+            } else {
+                areDamaged = true
+            }
+            entry = try cursor.move(MDB_NEXT)
+        }
+        return areDamaged
+    }
+
     /// Whether the table has no rows. It looks for one: `count` believes a number of LMDB's that has no MAC.
     public func isEmpty<Key: StoreKey, Record>(_ table: Table<Key, Record>) throws(StoreError) -> Bool {
         try isEmpty(tableID: table.id)

@@ -17,7 +17,10 @@ extension Store {
     }
 
     /// How long this node may have missed the writes of other nodes. Zero outside of a cluster.
-    public var staleness: Duration { journalStatus?.staleness(at: .nowWithSleep) ?? .zero }
+    public var staleness: Duration {
+        guard isInCluster else { return .zero }
+        return environment.journalStatus.withLock { $0.staleness(at: .nowWithSleep) }
+    }
 
     /// Whether this node's clock is too far from its cluster's, as far as is known. False outside of a cluster.
     public var isClockAway: Bool { journalStatus?.isClockAway ?? false }

@@ -89,6 +89,14 @@ extension StoreError {
         }
     }
 
+    /// Whether the data file is damaged.
+    public var isDamage: Bool {
+        switch self {
+        case .truncated, .damaged, .corrupt: true
+        default: false
+        }
+    }
+
     /// Whether the same write may succeed later: when there is room again, or the file system takes writes again.
     var mayPass: Bool {
         switch self {
@@ -100,7 +108,7 @@ extension StoreError {
     /// The same error, of a write of a call that made other writes before: it does not say that nothing was done.
     public var afterEarlierWrites: StoreError {
         switch self {
-        case .journal(.away): .journal(.outcomeUnknown)
+        case .journal(let trouble) where trouble.isNodeBehind: .journal(.outcomeUnknown)
         case .overdue: .overdueAfterEarlierWrites
         default: self
         }

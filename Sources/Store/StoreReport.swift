@@ -11,10 +11,10 @@ public struct StoreReport: Sendable {
     /// Lines for the operator. They hold no names, addresses or values.
     public private(set) var lines: [String] = []
 
-    /// Throws if there is nothing to read: no file, or no readable meta page. A backup has no witness beside it.
+    /// The faults of the file alone: those of its pages, and of the MACs of its records. Throws if there is nothing to
+    /// read: no file, or no readable meta page.
     public init(
-        _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash,
-        isBackup: Bool = false, records: (borrowing ReadTransaction, inout Findings) throws -> Void
+        pagesOf configuration: StoreConfiguration, authenticator: any RecordAuthenticator
     ) throws(StoreError) {
         guard let file = try DataFile(path: DataFile.path(in: configuration.directory)) else { throw .missing }
         let byteCount = file.byteCount
@@ -27,6 +27,14 @@ public struct StoreReport: Sendable {
         }
         try readPages(walk, configuration, authenticator)
         add(walk.findings)
+    }
+
+    /// All faults; throws as above. A backup has no witness beside it.
+    public init(
+        _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash,
+        isBackup: Bool = false, records: (borrowing ReadTransaction, inout Findings) throws -> Void
+    ) throws(StoreError) {
+        try self.init(pagesOf: configuration, authenticator: authenticator)
         guard isSound else {
             lines.append("the records were not compared with each other, because pages are damaged")
             return

@@ -34,6 +34,8 @@ struct HTTP2FloodGuard: Sendable {
     private var windowUpdatesLeft = 0
     /// The requests whose end may still come as a frame of DATA without content.
     private var unendedRequests = 0
+    /// The stream of the newest request. Headers on it, or on an older one, are trailers, or come after its end.
+    private var newestStream: UInt32 = 0
     private var blockFrames = 0
     /// The bytes of the frames of the block of headers that came last, as far as these frames have begun; 0 after a
     /// frame of another kind.
@@ -53,9 +55,12 @@ struct HTTP2FloodGuard: Sendable {
         if frame.type != FrameType.headers, frame.type != FrameType.continuation { blockByteCount = 0 }
         switch frame.type {
         case FrameType.headers:
-            beginRequest(frame)
-            return admitBlock(frame)
-        case FrameType.continuation: return admitBlock(frame)
+            (blockFrames, blockByteCount) = (0, 0)
+            if let reason = admitBlock(frame) { return reason }
+            if beginsRequest(frame) || endsRequest(frame) { return nil }
+        case FrameType.continuation:
+            if let reason = admitBlock(frame) { return reason }
+            if frame.payloadByteCount > 0 { return nil }
         // The answer to a PING of the server.
         case FrameType.ping where frame.flags & Self.ack != 0: break
         case FrameType.ping: return admitPing(at: now)
@@ -91,15 +96,24 @@ struct HTTP2FloodGuard: Sendable {
 
     /// Whether a frame of DATA has content or ends a request. A padded frame may be padding only.
     private mutating func isOfUse(_ frame: HTTP2FrameHeader) -> Bool {
-        let mayEnd = frame.flags & Self.endStream != 0 && unendedRequests > 0
-        if mayEnd { unendedRequests -= 1 }
-        return mayEnd || frame.payloadByteCount > (frame.flags & Self.padded != 0 ? Self.paddingMax : 0)
+        endsRequest(frame)
+            || frame.payloadByteCount > (frame.flags & Self.padded != 0 ? Self.paddingMax : 0)
     }
 
-    private mutating func beginRequest(_ headers: HTTP2FrameHeader) {
-        (blockFrames, blockByteCount) = (0, 0)
+    /// Whether a frame ends a request that has not ended yet, as far as their number tells.
+    private mutating func endsRequest(_ frame: HTTP2FrameHeader) -> Bool {
+        guard frame.flags & Self.endStream != 0, unendedRequests > 0 else { return false }
+        unendedRequests -= 1
+        return true
+    }
+
+    /// Whether the headers begin a request: a client numbers its streams upwards (RFC 9113 §5.1.1).
+    private mutating func beginsRequest(_ headers: HTTP2FrameHeader) -> Bool {
+        guard headers.stream > newestStream else { return false }
+        newestStream = headers.stream
         windowUpdatesLeft += Self.windowUpdatesPerRequest
         if headers.flags & Self.endStream == 0 { unendedRequests += 1 }
+        return true
     }
 
     private mutating func admitBlock(_ frame: HTTP2FrameHeader) -> CloseReason? {

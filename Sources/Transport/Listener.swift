@@ -68,7 +68,17 @@ public final class Listener: SocketEvents, @unchecked Sendable {
             Socket.configure($0)
             accepted($0)
         }
-        if code == EMFILE || code == ENFILE { shedOne() }
+        switch code {
+        case nil: break
+        case EMFILE, ENFILE: shedOne()
+        // The kernel lacks memory for sockets, for example. The connections that wait would call this again at once.
+        case let code?:
+            if warnings.admit(at: .now) {
+                log.warning(
+                    "connections cannot be accepted, trying again in a second", ["errno": .integer(Int64(code))])
+            }
+            pauseAccepting()
+        }
     }
 
     public func socketIsWritable() {}
@@ -76,6 +86,7 @@ public final class Listener: SocketEvents, @unchecked Sendable {
     private func hasRoom() -> Bool {
         guard mayAccept(self) else {
             watch?.setReading(false)
+            pause?.cancel()
             return false
         }
         return true
@@ -89,7 +100,10 @@ public final class Listener: SocketEvents, @unchecked Sendable {
             let connection = accept(socket.descriptor, nil, nil)
             if connection >= 0 { _ = Glibc.close(connection) }
         }
-        guard !isShed else { return }
+        if !isShed { pauseAccepting() }
+    }
+
+    private func pauseAccepting() {
         watch?.setReading(false)
         if pause == nil { pause = Timer(on: loop) { [weak self] in self?.watch?.setReading(true) } }
         pause?.arm(after: Self.acceptPause)

@@ -72,6 +72,9 @@ public struct ClientConnectionState: Sendable {
 
     public var streamsInFlight: Int { streams.count }
 
+    /// How many bytes of one stream's DATA a server with HELLO may send before the reader takes some.
+    public static func streamWindow(_ limits: Limits) -> Int { StreamWindow.initialReceive(limits) }
+
     /// Largest payload that may be sent now.
     public var peerPayloadMax: Int {
         switch phase {
@@ -253,7 +256,8 @@ extension ClientConnectionState {
         }
     }
 
-    /// A stock server knows no windows, so it is not held to one.
+    /// A stock server knows no windows, so a message too many does not end the connection. It ends the stream: see
+    /// `StreamInbox`.
     private var newWindow: StreamWindow {
         switch phase {
         case .greeting: StreamWindow(send: StreamWindow.initialDefault, receive: StreamWindow.initialReceive(limits))

@@ -24,9 +24,10 @@ enum CommandReference {
         | `name` | what names each, as `-q` does, with the messages |
 
         Commands that watch print each record as it comes, with `json` as with `ndjson`; so does `rpc call` with the
-        answers of a stream. Some output does not depend on `-o`: `help` and `completion` print text, `rpc call` and
-        `service-account key create --key-out -` print JSON, `user export -` prints users in the form of `--format`, and
-        `audit export -`, `audit key -` and `backup create -` print the file that they would make.
+        answers of a stream. With `csv` and `wide`, all of them have the columns of the one header. Some output does not
+        depend on `-o`: `help` and `completion` print text, `rpc call` and `service-account key create --key-out -`
+        print JSON, `user export -` prints users in the form of `--format`, and `audit export -`, `audit key -` and
+        `backup create -` print the file that they would make.
 
         A flag that would mean nothing is refused (status 2): `--tenant` by a command that is not about one tenant, such
         as `apikey list`, and beside an operand, `--where`, `--all-tenants` or `--any-tenant` that names others;

@@ -117,10 +117,7 @@ private struct MethodCall {
         if method.isClientStreaming {
             let stream: BidirectionalStream<RawMessage, RawMessage> = try await channel.bidirectional(
                 service, name, options: session.streamOptions)
-            for message in messages { try await stream.send(message) }
-            stream.finish()
-            for try await answer in stream { try printPart(answer) }
-            return
+            return try await exchange(messages, on: stream)
         }
         let request = messages.first ?? RawMessage()
         if method.isServerStreaming {
@@ -134,6 +131,21 @@ private struct MethodCall {
         let answer: RawMessage = try await channel.unary(
             service, name, request, idempotent: false, options: session.callOptions(withKey: !isEndUsers))
         try print(answer, isOne: true)
+    }
+
+    /// Prints the answers while the requests are sent: a server whose answers nobody reads takes no more requests.
+    private func exchange(
+        _ messages: [RawMessage], on stream: BidirectionalStream<RawMessage, RawMessage>
+    ) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                // After a request that cannot be sent, the answers to those before it still come.
+                defer { stream.finish() }
+                for message in messages { try await stream.send(message) }
+            }
+            for try await answer in stream { try printPart(answer) }
+            try await group.waitForAll()
+        }
     }
 
     /// Adds the command line's tenant to a request that names none. With --dry-run the request changes nothing.

@@ -2,11 +2,15 @@ import Base
 import Cluster
 import Glibc
 import Identity
+import Store
 
 /// The directory of scheduled backups, which keeps only the newest: `postern-000042-20261123T053000Z.backup`.
 ///
 /// The number orders them. The time in the name is the machine's, and a clock that is set back must not make the newest
 /// backup look like the oldest.
+///
+/// Several servers may have the same directory. The numbers are given to all their backups in one row. A server counts
+/// and deletes only the backups of its own project and master key, which are those of its whole cluster.
 struct BackupDirectory: Sendable {
     let path: String
     let keptCount: Int
@@ -36,28 +40,52 @@ struct BackupDirectory: Sendable {
     }
 
     /// Writes a backup to its end. An unfinished file never has the name of a backup.
-    func take(_ backup: Backup, while goesOn: () -> Bool) throws -> (path: String, byteCount: Int) {
+    func take(
+        _ backup: Backup, of backups: Backups, while goesOn: () -> Bool
+    ) throws -> (path: String, byteCount: Int) {
         // Proof: `entries` takes numbers of at most 18 digits.
         let number = (try entries().last?.number ?? 0) + 1
-        let temporary = "\(path)/\(unfinishedName)"
+        let temporary = "\(path)/\(unfinishedName(of: backups))"
         if unlink(temporary) != 0, errno != ENOENT { throw FileError(path: temporary, call: "unlink", code: errno) }
-        let byteCount: Int
         do {
-            byteCount = try Self.write(backup, to: temporary, while: goesOn)
+            let byteCount = try Self.write(backup, to: temporary, while: goesOn)
+            let name = try giveName(to: temporary, from: number)
+            try PrivateFile.syncDirectory(path)
+            return (name, byteCount)
         } catch {
             unlink(temporary)
             throw error
         }
-        let name = "\(path)/\(Self.prefix)\(Self.padded(number))-\(Self.timeNow())\(Self.suffix)"
-        guard rename(temporary, name) == 0 else { throw FileError(path: temporary, call: "rename", code: errno) }
-        try PrivateFile.syncDirectory(path)
-        return (name, byteCount)
     }
 
-    /// Deletes the oldest backups, all but `keptCount`. Throws the first error after it has tried all.
-    func removeOld() throws {
+    /// Gives a complete backup its name, with the first number from `number` on that leads to a free name. A backup of
+    /// another server that took the same number in the same second is not replaced.
+    private func giveName(to temporary: String, from number: Int) throws(FileError) -> String {
+        var number = number
+        while true {
+            let name = "\(path)/\(Self.prefix)\(Self.padded(number))-\(Self.timeNow())\(Self.suffix)"
+            if link(temporary, name) == 0 {
+                unlink(temporary)
+                return name
+            }
+            switch errno {
+            case EEXIST: number += 1
+            // The file system gives a file one name only.
+            case EPERM, EOPNOTSUPP, ENOSYS:
+                guard rename(temporary, name) == 0 else {
+                    throw FileError(path: temporary, call: "rename", code: errno)
+                }
+                return name
+            default: throw FileError(path: temporary, call: "link", code: errno)
+            }
+        }
+    }
+
+    /// Deletes the oldest of the server's own backups, all but `keptCount`. Throws the first error after it has tried
+    /// all.
+    func removeOld(of backups: Backups) throws {
         var failure: FileError?
-        for old in try entries().dropLast(keptCount) {
+        for old in try entries(of: backups).dropLast(keptCount) {
             let name = "\(path)/\(old.name)"
             // Another node with the same directory may have been faster.
             guard unlink(name) != 0, errno != ENOENT else { continue }
@@ -66,27 +94,37 @@ struct BackupDirectory: Sendable {
         if let failure { throw failure }
     }
 
-    /// Each node of a cluster has a name of its own for unfinished files, so that two nodes that share a directory do
-    /// not delete or mix each other's files. The name is the same at the next start, which deletes what a crash left.
-    private var unfinishedName: String {
-        guard let id = ClusterNode.id(of: dataDirectory) else { return "unfinished.new" }
-        return "unfinished-\(Hex.encode(id)).new"
+    /// Each store has a name of its own for unfinished files, and in a cluster each node, so that servers that share a
+    /// directory do not delete or mix each other's files. The name is the same at the next start, which deletes what a
+    /// crash left.
+    private func unfinishedName(of backups: Backups) -> String {
+        let mark = ClusterNode.id(of: dataDirectory).map { Hex.encode($0) } ?? backups.fileMark
+        return "unfinished-\(mark).new"
     }
 
-    /// The age of the newest backup; nil if there is none, or if it is from the future.
-    func newestAge() throws -> Duration? {
-        guard let newest = try entries().last else { return nil }
+    /// The age of the newest of the server's own backups; nil if there is none, or if it is from the future.
+    func newestAge(of backups: Backups) throws -> Duration? {
+        guard let newest = try entries(of: backups).last else { return nil }
         var status = stat()
         guard stat("\(path)/\(newest.name)", &status) == 0 else { return nil }
         let age = time(nil) - status.st_mtim.tv_sec
         return age >= 0 ? .seconds(Int64(age)) : nil
     }
 
-    /// The backups, in the order in which they were made.
-    func entries() throws -> [Entry] {
+    /// The backups of all servers, in the order of their numbers.
+    private func entries() throws -> [Entry] {
         try DirectoryNames.list(path)
             .compactMap { name in Self.number(in: name).map { Entry(number: $0, name: name) } }
             .sorted { $0.number < $1.number }
+    }
+
+    /// The server's own backups, and those of its cluster. A file that cannot be read may be another server's: it is
+    /// left as it is.
+    private func entries(of backups: Backups) throws -> [Entry] {
+        try entries().filter { entry in
+            guard let header = try? BackupFile.readHeader(of: "\(path)/\(entry.name)") else { return false }
+            return backups.isOwn(header)
+        }
     }
 
     static func number(in name: String) -> Int? {

@@ -32,7 +32,7 @@ final class BackupSchedule: Sendable {
 
     private func run() {
         let period = directory.period
-        let age = try? directory.newestAge()
+        let age = try? directory.newestAge(of: backups)
         if let age { backups.noteEarlier(age: age) }
         var wait = max(.zero, period - (age ?? period))
         while !isStopping.load(ordering: .acquiring) {
@@ -53,7 +53,7 @@ final class BackupSchedule: Sendable {
     /// The backup that was taken is a success, whether older ones could be deleted or not.
     private func removeOld() {
         do {
-            try directory.removeOld()
+            try directory.removeOld(of: backups)
         } catch {
             log.error(
                 "old backups could not be deleted", ["directory": .text(directory.path), "error": .text("\(error)")])
@@ -64,7 +64,7 @@ final class BackupSchedule: Sendable {
         let backups = backups
         let backup = try waitFor { try await backups.begin(.schedule, origin: .server) }
         defer { backup.end() }
-        let taken = try directory.take(backup) { !isStopping.load(ordering: .acquiring) }
+        let taken = try directory.take(backup, of: backups) { !isStopping.load(ordering: .acquiring) }
         backup.kept()
         log.notice(
             "took a backup", ["path": .text(taken.path), "bytes": .integer(Int64(taken.byteCount))])

@@ -104,7 +104,7 @@ enum Daemon {
         while true {
             do {
                 return try makeInstance(configuration, limits: limits, log: log, calls: calls)
-            } catch StoreError.journal(let trouble) where trouble == .away || trouble == .outcomeUnknown {
+            } catch StoreError.journal(let trouble) where trouble.isNodeBehind || trouble == .outcomeUnknown {
                 // If an outcome is unknown, the next try finds in the journal whether the step was made.
                 if !isSaid {
                     let reason = try configuration.journalAddress()?.trouble(timeout: .seconds(5))

@@ -142,12 +142,4 @@ extension DataDirectory {
 extension StoreError {
     /// Whether a supervisor should not start the server again before somebody has repaired the cause.
     var isBeyondRestarts: Bool { if case .journal(let trouble) = self { trouble.endsTheStore } else { false } }
-
-    /// Whether the data file is damaged.
-    var isDamage: Bool {
-        switch self {
-        case .truncated, .damaged, .corrupt: true
-        default: false
-        }
-    }
 }

@@ -125,8 +125,8 @@ struct Setting {
             Setting(
                 key: "when_behind", place: .text(\.whenBehind),
                 help:
-                    "refuse or serve: what a node does with tokens that may be revoked, once the journal's engine has "
-                    + "been away for a minute"),
+                    "refuse or serve: what a node does with tokens and credentials that may be revoked, once the "
+                    + "journal's engine has been away for a minute"),
             Setting(
                 key: "backup_directory", place: .text(\.backupDirectory),
                 help: "where backups are written, best on another disk; it must exist (default: none are taken)"),

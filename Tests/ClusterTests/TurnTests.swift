@@ -33,7 +33,7 @@ import Testing
 
     /// Appends an entry of nothing at the journal's end.
     private func append(_ id: UInt64, to journal: PostgreSQLJournal) throws -> UInt64? {
-        let end = try #require(try journal.heads(from: 0).last).mark
+        let end = try #require(try journal.heads(from: 0, while: { true }).last).mark
         return try journal.append([], id: BatchID(SIMD2(id, id)), over: end)?.position
     }
 

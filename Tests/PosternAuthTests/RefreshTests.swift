@@ -1,6 +1,8 @@
 import Base
 import Identity
+import JSON
 import Messages
+import PosternClient
 import Service
 import Store
 import Synchronization
@@ -18,11 +20,12 @@ import Tokens
             let auth = try application.auth(through: proxy.address)
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             let old = try await user.idToken()
-            proxy.hold()
+            // Another call has the turn, so that no refresh is sent before all callers wait.
+            await user.turns.take()
             let tokens = try await withThrowingTaskGroup(of: String.self) { group in
                 for _ in 0..<50 { group.addTask { try await user.idToken(forcingRefresh: true) } }
                 try await until { user.refreshWaiterCount == 50 }
-                proxy.release()
+                user.turns.giveBack()
                 return try await group.reduce(into: Set<String>()) { $0.insert($1) }
             }
             #expect(tokens.count == 1)
@@ -37,16 +40,43 @@ import Tokens
             let proxy = CuttingProxy(target: application.server.port)
             let auth = try application.auth(through: proxy.address)
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
-            proxy.hold()
+            await user.turns.take()
             let impatient = Task { try await user.idToken(forcingRefresh: true) }
             try await until { user.refreshWaiterCount == 1 }
             let patient = Task { try await user.idToken(forcingRefresh: true) }
             try await until { user.refreshWaiterCount == 2 }
             impatient.cancel()
             #expect(await impatient.result.failure is CancellationError)
-            proxy.release()
+            user.turns.giveBack()
             _ = try await patient.value
             #expect(proxy.requestCount("Refresh") == 1)
+            proxy.stop()
+        }
+    }
+
+    @Test func `A forced refresh brings the claims of its moment, though another refresh is under way`() async throws {
+        try await Application.run { application in
+            let proxy = CuttingProxy(target: application.server.port)
+            let auth = try application.auth(through: proxy.address)
+            let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
+            proxy.holdNextAnswer(to: "Refresh")
+            let early = Task { try await user.idTokenResult(forcingRefresh: true) }
+            try await until { (try? application.rotationCount(of: user)) == 1 }
+            _ = try await UsersClient(channel: application.admin).setCustomClaims(
+                UsersSetCustomClaimsRequest(
+                    uid: Text(user.uid), customClaimsJSON: [UInt8](#"{"role":"editor"}"#.utf8)))
+            let late: [Task<AuthTokenResult, any Error>] = (0..<3).map { _ in
+                Task { try await user.idTokenResult(forcingRefresh: true) }
+            }
+            try await until { user.refreshWaiterCount == 4 }
+            proxy.release()
+            _ = try await early.value
+            for task in late {
+                let result = try await task.value
+                #expect(result[claim: "role"]?.string == "editor")
+            }
+            // The three share the second refresh.
+            #expect(proxy.requestCount("Refresh") == 2)
             proxy.stop()
         }
     }

@@ -122,6 +122,34 @@ extension ScriptedPeer {
         #expect(!credits.elements.isEmpty)
     }
 
+    @Test func `A stock server that does not wait for the reader loses the stream, not the connection`() async throws {
+        let server = ScriptedServer { peer, _ in
+            _ = peer.receive()
+            // An empty RESPONSE on stream 0: the answer to HELLO of a server that speaks ttrpc only.
+            let answer: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 2, 0]
+            peer.send { $0.append(contentsOf: answer) }
+            guard let request = peer.receiveRequest() else { return }
+            for sequence in 1...40 { peer.send(denial(Int64(sequence), padding: 50_000), on: request.stream) }
+            while let call = peer.receiveRequest() { peer.echo(call) }
+        }
+        let channel = try Channel(address: server.address, credentials: .none)
+        var iterator = try await TenantsClient(channel: channel).watchDenials(.init()).makeAsyncIterator()
+        // The answer comes behind all messages of the stream.
+        #expect(try await callNumbered(1, on: channel) == "call-1")
+        var (count, failure) = (0, Failure?.none)
+        do throws(Failure) {
+            while try await iterator.next() != nil { count += 1 }
+        } catch {
+            failure = error
+        }
+        #expect(failure?.reason == "STREAM_CLOSED" && failure?.code == .resourceExhausted)
+        // 256 KiB, and one more message.
+        #expect(count == 6)
+        #expect(try await callNumbered(2, on: channel) == "call-2")
+        await channel.shutdown()
+        server.stop()
+    }
+
     @Test func `Messages go both ways, and sending waits for the server's window`() async throws {
         let sizes = Recording<Int>()
         let server = ScriptedServer { peer, _ in

@@ -138,6 +138,41 @@ import Tokens
         return ProjectKeys(source: source, floor: .zero, patience: patience)
     }
 
+    @Test func `Revocations are read while the keys are fetched for a revoked one`() async throws {
+        try await withServer { server in
+            let admin = try server.connect()
+            let made: AccountsSignUpResponse = try admin.call(
+                "postern.v1.Accounts/SignUp",
+                AccountsSignUpRequest(email: "ada@example.com", password: Secret("correct horse")))
+            let uid = try #require(made.user?.uid)
+            let channel = try Channel(address: "127.0.0.1:\(server.port)", credentials: .apiKey(server.adminKey))
+            let source = VerifierSource(channel: channel, options: VerifierOptions())
+            let followed = FollowedRevocations(retention: .hours(2), at: .nowWithSleep)
+            let first = try await source.begin(followed)
+            // The keys would come from a server that does not answer.
+            let gate = Semaphore()
+            let held = try Self.heldChannel(gate)
+            let keys = Self.keys(over: held, patience: .hours(1))
+            let fetcher = Task { await keys.fetchWhenAsked() }
+            let follower = Task { await source.keepFollowing(followed, first) { keys.fetchSoon() } }
+            let listed: ProjectListSigningKeysResponse = try admin.call(
+                "postern.v1.Project/ListSigningKeys", ProjectListSigningKeysRequest())
+            let keyID = try #require(listed.keys.first { $0.tokenUse == .idToken }?.keyID)
+            let _: ProjectRevokeSigningKeyResponse = try admin.call(
+                "postern.v1.Project/RevokeSigningKey", ProjectRevokeSigningKeyRequest(keyID: keyID))
+            try await until("the keys are fetched") { keys.begunFetchCount == 1 }
+            let before = followed.entryCount
+            let _: UsersDeleteResponse = try admin.call("postern.v1.Users/Delete", UsersDeleteRequest(uid: uid))
+            try await until("the revocation of the user is known") { followed.entryCount > before }
+            #expect(keys.begunFetchCount == 1)
+            gate.signal()
+            for task in [fetcher, follower] { task.cancel() }
+            for task in [fetcher, follower] { await task.value }
+            await held.shutdown()
+            await channel.shutdown()
+        }
+    }
+
     @Test func `A task that is cancelled does not wait for the others' fetch`() async throws {
         let gate = Semaphore()
         let channel = try Self.heldChannel(gate)

@@ -1,13 +1,15 @@
 import Base
+import Crypto
 import Glibc
 import TestSupport
 import Testing
 
-/// What /metrics says of scheduled backups.
+/// Scheduled backups: which of them are kept, and what /metrics says of them.
 @Suite struct BackupScheduleTests {
     /// Runs posternd with a directory for backups until its log holds `line`, and calls `body` with its HTTP port.
     private static func run(
-        in directory: String, environment: [String] = [], until line: String, _ body: (UInt16) throws -> Void
+        in directory: String, environment: [String] = [], flags: [String] = [], until line: String,
+        _ body: (UInt16) throws -> Void
     ) throws {
         let (port, httpPort) = (try freePort(), try freePort())
         let process = try ChildProcess(
@@ -16,7 +18,7 @@ import Testing
                 ChildProcess.built("posternd"), "--data-directory", "\(directory)/data",
                 "--listen-address", "127.0.0.1:\(port)", "--http-address", "127.0.0.1:\(httpPort)",
                 "--signing-algorithm", "ES256", "--backup-directory", "\(directory)/backups",
-            ], output: "\(directory)/log")
+            ] + flags, output: "\(directory)/log")
         defer { process.kill() }
         func log() -> String { String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self) }
         try blockUntil("posternd says \(line): \(log())") { log().contains(line) }
@@ -33,11 +35,11 @@ import Testing
     /// A full file server may take all bytes and say only at the sync that there was no room for them.
     @Test func `A backup that could not be synced is a failure and no success`() throws {
         try withTemporaryDirectory { directory in
-            #expect(mkdir("\(directory)/backups", 0o700) == 0)
+            let folder = BackupFolder(in: directory)
             writeFile("\(directory)/rules", [UInt8]("fail sync 1 0 ENOSPC\n".utf8))
             let faults = [
-                "LD_PRELOAD=\(try FaultyServer.buildLibrary(in: directory))", "FAULTY_DISK_FILE=/unfinished.new",
-                "FAULTY_DISK_RULES=\(directory)/rules",
+                "LD_PRELOAD=\(try FaultyServer.buildLibrary(in: directory))",
+                "FAULTY_DISK_FILE=\(folder.unfinishedEnd)", "FAULTY_DISK_RULES=\(directory)/rules",
             ]
             try Self.run(in: directory, environment: faults, until: "no backup could be taken") { httpPort in
                 let page = try FaultyServer.get("/metrics", port: httpPort)
@@ -46,8 +48,6 @@ import Testing
             }
         }
     }
-
-    private static func name(_ number: Int) -> String { "postern-00000\(number)-20200101T000000Z.backup" }
 
     private static func faultyDirectory(_ directory: String, _ rule: String) throws -> [String] {
         writeFile("\(directory)/rules", [UInt8]("\(rule)\n".utf8))
@@ -60,13 +60,12 @@ import Testing
     /// Otherwise the next backup would get a number that makes it look older than those that there are.
     @Test func `A directory that cannot be read to its end is not taken for an empty one`() throws {
         try withTemporaryDirectory { directory in
-            let backups = "\(directory)/backups"
-            #expect(mkdir(backups, 0o700) == 0)
-            for number in 1...3 { writeFile("\(backups)/\(Self.name(number))", [0]) }
+            let folder = BackupFolder(in: directory)
+            for number in 1...3 { folder.add(number) }
             let faults = try Self.faultyDirectory(directory, "fail list 1 0 EIO")
             try Self.run(in: directory, environment: faults, until: "no backup could be taken") { httpPort in
-                let names = try DirectoryNames.list(backups).sorted()
-                #expect(names == [1, 2, 3].map { Self.name($0) })
+                let names = try DirectoryNames.list(folder.backups).sorted()
+                #expect(names == [1, 2, 3].map { BackupFolder.name($0) })
                 let lastSuccess = try Self.lastSuccess(httpPort)
                 #expect(lastSuccess == 0)
             }
@@ -93,12 +92,8 @@ import Testing
     /// Otherwise a server that is started again each day would never be without a backup for longer than a day.
     @Test func `The newest backup from before a start counts after it`() throws {
         try withTemporaryDirectory { directory in
-            #expect(mkdir("\(directory)/backups", 0o700) == 0)
-            let old = "\(directory)/backups/postern-000001-20200101T000000Z.backup"
-            writeFile(old, [0])
+            BackupFolder(in: directory).add(1, age: 7_200)
             let made = time(nil) - 7_200
-            var times = [timespec(tv_sec: made, tv_nsec: 0), timespec(tv_sec: made, tv_nsec: 0)]
-            #expect(utimensat(AT_FDCWD, old, &times, 0) == 0)
             try Self.run(in: directory, until: "\"serving\"") { httpPort in
                 // The thread of the schedule looks at the directory while the server begins to serve.
                 var found = try Self.lastSuccess(httpPort)
@@ -108,6 +103,51 @@ import Testing
                 }
                 #expect(abs(try #require(found) - Double(made)) < 3_600)
             }
+        }
+    }
+
+    @Test func `The schedule keeps the newest ones, and a restart takes none too many`() throws {
+        try withTemporaryDirectory { directory in
+            let folder = BackupFolder(in: directory)
+            for number in 1...3 { folder.add(number) }
+            writeFile("\(folder.backups)/postern-notes.txt", [0])
+            for _ in 0..<2 {
+                try Self.run(in: directory, flags: ["--backup-keep", "2"], until: "\"serving\"") { httpPort in
+                    try blockUntil("the schedule has done its work: \(fileNames(in: folder.backups))") {
+                        try Self.lastSuccess(httpPort) != 0 && folder.complete?.count == 2
+                    }
+                }
+            }
+            let names = try #require(folder.complete)
+            #expect(names.first == BackupFolder.name(3) && names.last?.hasPrefix("postern-000004") == true, "\(names)")
+            #expect(fileNames(in: folder.backups).contains("postern-notes.txt"))
+            let newest = "\(folder.backups)/\(names.last ?? "")"
+            let check = try BackupTests.posternd(folder.data, ["--check-backup", newest])
+            #expect(check.status == 0, "\(check.said)")
+        }
+    }
+
+    /// A server of another project or with another master key, and a file that is no backup.
+    @Test func `Servers that share a directory leave each other's backups alone`() throws {
+        try withTemporaryDirectory { directory in
+            let folder = BackupFolder(in: directory)
+            for number in 1...2 { folder.add(number) }
+            folder.add(3, masterKey: MasterKey.generate(random: .system), age: 0)
+            folder.add(4, projectID: "other", age: 0)
+            folder.add(5, content: [0])
+            let unfinished = ["unfinished.new", "unfinished-00112233445566778899aabbccddeeff.new"]
+            for name in unfinished { writeFile("\(folder.backups)/\(name)", [0]) }
+            try Self.run(in: directory, flags: ["--backup-keep", "1"], until: "took a backup") { httpPort in
+                try blockUntil("the older of the own backups are gone: \(fileNames(in: folder.backups))") {
+                    folder.complete?.count == 4
+                }
+                #expect(try Self.lastSuccess(httpPort) ?? 0 > 0)
+            }
+            let names = try #require(folder.complete)
+            let others = [3, 4, 5].map { BackupFolder.name($0) }
+            #expect(Array(names.prefix(3)) == others, "\(names)")
+            #expect(names.last?.hasPrefix("postern-000006-") == true, "\(names)")
+            #expect(Set(unfinished).isSubset(of: fileNames(in: folder.backups)))
         }
     }
 }

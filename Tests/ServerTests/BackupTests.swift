@@ -238,36 +238,6 @@ import Testing
         }
     }
 
-    @Test func `The schedule keeps the newest ones, and a restart takes none too many`() throws {
-        try withTemporaryDirectory { directory in
-            let (data, backups) = (directory + "/data", directory + "/backups")
-            #expect(mkdir(backups, 0o700) == 0)
-            for number in [1, 2, 3] {
-                let old = "\(backups)/postern-00000\(number)-20200101T000000Z.backup"
-                writeFile(old, [0])
-                var times = [timespec(tv_sec: 1_577_836_800, tv_nsec: 0), timespec(tv_sec: 1_577_836_800, tv_nsec: 0)]
-                #expect(utimensat(AT_FDCWD, old, &times, 0) == 0)
-            }
-            writeFile("\(backups)/postern-notes.txt", [0])
-            let words = [
-                "--listen-address", "127.0.0.1:0", "--signing-algorithm", "ES256", "--backup-directory", backups,
-                "--backup-keep", "2", "--http-address", "off", "--data-directory", data,
-            ]
-            for _ in 0..<2 {
-                let process = try ChildProcess(
-                    ChildProcess.built("posternd"), words, output: directory + "/log")
-                try blockUntil("the schedule has done its work") { Files.isQuiet(backups) }
-                process.kill()
-            }
-            let names = Files.names(backups)
-            #expect(names.count == 3 && names.contains("postern-notes.txt"), "\(names)")
-            #expect(names.contains { $0.hasPrefix("postern-000003") })
-            let newest = try #require(names.first { $0.hasPrefix("postern-000004") })
-            let check = try Self.posternd(data, ["--check-backup", "\(backups)/\(newest)"])
-            #expect(check.status == 0, "\(check.said)")
-        }
-    }
-
     @Test func `A directory for backups that is not there is told at the start`() throws {
         try withTemporaryDirectory { directory in
             let ended = try Self.posternd(directory + "/data", ["--backup-directory", directory + "/nowhere"])
@@ -278,12 +248,6 @@ import Testing
 
 private enum Files {
     static func isMissing(_ path: String) -> Bool { access(path, F_OK) != 0 }
-
-    /// A new backup was taken, and the two oldest are gone.
-    static func isQuiet(_ path: String) -> Bool {
-        let names = names(path)
-        return names.count == 3 && !names.contains("unfinished.new")
-    }
 
     static func names(_ path: String) -> [String] {
         guard let directory = opendir(path) else { return [] }

@@ -3,11 +3,11 @@ import Glibc
 import Messages
 import Reactor
 import Service
-import Store
 import TestSupport
 import Testing
 
 @testable import Identity
+@testable import Store
 
 /// Mail of a cluster, which each node could deliver.
 @Suite struct MailClaimTests {
@@ -196,11 +196,43 @@ import Testing
         }
     }
 
-    /// As many rows of each kind as a tenant may have deliveries at a time.
-    @Test func rowsThatLeadToNoMessageKeepNoMailFromGoingOut() async throws {
+    /// The node that looks first has a damaged copy. Its decision must not be that of all nodes.
+    @Test func `A message that one node cannot read is delivered by another`() async throws {
         let receiver = makeReceiver()
         defer { receiver.close() }
         try await withTwoNodes { nodes in
+            let client = try IdentityClient(nodes.first)
+            let due = nodes.first.clock.clock.now() + .minutes(2)
+            let id = try await leaveClaimed(client, by: [], until: due, to: "\(receiver.url)/mail")
+            let store = nodes.second.project.store
+            try await store.reachJournalEnd()
+            let (rows, row) = (Tables.outbox.declaration.asBytes, TenantTextKey(.empty, id).bytes)
+            try await store.write { transaction in
+                try transaction.putDamaged(rows, row, try transaction.get(rows, row) ?? [])
+            }
+            await #expect(throws: StoreError.corrupt(table: "outbox")) {
+                try await store.write { _ = try $0.reading.outboxMessage(id, tenantID: .empty) }
+            }
+            nodes.first.clock.advance(by: .minutes(2))
+            await nodes.second.project.mailer.deliverDue()
+            try await until("the mail is sent") {
+                try await deliverDue(nodes)
+                return try client.mails().first?.message.state == .sent
+            }
+            #expect(receiver.requestCount("/mail") == 1)
+            #expect(takenOverCount(nodes) == 0)
+            // What the other node wrote is whole here, too.
+            try await store.reachJournalEnd()
+            let stored = try store.read { try $0.outboxMessage(id, tenantID: .empty) }
+            #expect(stored.message?.state == .sent)
+        }
+    }
+
+    /// As many rows of each kind as a tenant may have deliveries at a time. Nobody can read the messages of some.
+    @Test func rowsThatLeadToNoMessageKeepNoMailFromGoingOut() async throws {
+        let receiver = makeReceiver()
+        defer { receiver.close() }
+        try await withTwoNodes(configure: { $0.limits.journal.mailClaimGrace = .zero }) { nodes in
             let client = try IdentityClient(nodes.first)
             try client.deliverByWebhook(url: "\(receiver.url)/mail")
             let early = nodes.first.clock.clock.now() - .hours(1)
@@ -222,10 +254,19 @@ import Testing
                 await nodes.first.project.mailer.deliverDue()
                 return receiver.requestCount("/mail") == 1
             }
-            let left = try nodes.first.project.store.read { transaction in
-                try rows.filter { try transaction.get(Tables.outboxDue, $0) != nil }
+            let left = try rowsLeft(of: rows, nodes.first)
+            #expect(left.allSatisfy { $0.messageID.string.hasPrefix("broken") })
+            nodes.first.clock.advance(by: Limits().journal.unreadableMailLeft)
+            try await until("the messages that no node can read leave the queue") {
+                await nodes.first.project.mailer.deliverDue()
+                return try rowsLeft(of: rows, nodes.first).isEmpty
             }
-            #expect(left.isEmpty)
+        }
+    }
+
+    private func rowsLeft(of rows: [OutboxDueKey], _ server: TestServer) throws -> [OutboxDueKey] {
+        try server.project.store.read { transaction in
+            try rows.filter { try transaction.get(Tables.outboxDue, $0) != nil }
         }
     }
 

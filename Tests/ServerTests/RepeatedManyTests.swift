@@ -71,7 +71,7 @@ import Wire
     }
 
     @Test func `A failure after earlier writes does not say that nothing was done`() {
-        for error in [StoreError.journal(.away), .overdue] {
+        for error in [StoreError.journal(.away), .journal(.behind), .overdue] {
             #expect(Failure(mapping: error).message.contains("nothing was done"))
             let later = Failure(mapping: error.afterEarlierWrites)
             #expect(!later.message.contains("nothing was done") && !later.is(.nodeBehind), "\(later)")

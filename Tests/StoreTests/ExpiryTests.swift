@@ -131,6 +131,58 @@ import Testing
         }
     }
 
+    /// The other node has the row as it was put.
+    @Test func `A node of a cluster passes over a damaged row of the schedule, and another node sweeps it`()
+        async throws
+    {
+        try await withJournaledNodes(2, { $0.limits.writeBatchTimeMax = .seconds(3_600) }) { cluster in
+            let (first, second) = (cluster.nodes[0].store, cluster.nodes[1].store)
+            for id in 1...3 as ClosedRange<UInt8> {
+                try await first.write { transaction in
+                    try transaction.put(ending, [id], EndingRecord())
+                    try transaction.scheduleExpiry(at: Timestamp(microseconds: 100 * Int64(id)), ending, [id])
+                }
+            }
+            try await cluster.catchUp()
+            try await second.write { transaction in
+                let row = ExpiryKey(time: Timestamp(microseconds: 200), tableID: ending.id, key: [2])
+                try Self.damage(row, transaction)
+            }
+            let damaged = Counter()
+            let passed = Counter()
+            let slice = try await second.sweep(now: Timestamp(microseconds: 1_000), limit: 100) { _ in
+                damaged.add()
+            } onPassedRow: { table in
+                #expect(table == "expiry")
+                passed.add()
+            }
+            #expect(slice == WriteSlice(count: 2, isMore: false))
+            #expect(damaged.value == 0 && passed.value == 1)
+            try await cluster.catchUp()
+            let ids: [UInt8] = [1, 2, 3]
+            let left = try first.read { transaction in try ids.filter { try transaction.exists(ending, [$0]) } }
+            #expect(left == [2])
+            #expect(try await sweep(first, 1_000) == 1)
+            try await cluster.catchUp()
+            for store in [first, second] {
+                #expect(try store.read { try $0.count(ending) } == 0)
+                #expect(try store.read { try $0.count(Schema.expiry) } == 0)
+            }
+        }
+    }
+
+    /// Puts a row of the schedule whose MAC is wrong on this node.
+    private static func damage(_ key: ExpiryKey, _ transaction: borrowing WriteTransaction) throws {
+        try transaction.put(Schema.expiry, key, [])
+        guard let address = try transaction.reading.borrowedValue(Schema.expiry, key)?.baseAddress else {
+            throw StoreError.corrupt(table: "expiry")
+        }
+        // Proof: the row was put in this write, so that its page is a copy in memory which only this write sees. The
+        // last byte of its MAC is before its value.
+        let mac = UnsafeMutableRawPointer(mutating: address - 1)
+        mac.storeBytes(of: mac.load(as: UInt8.self) ^ 1, as: UInt8.self)
+    }
+
     @Test func aRecordMayScheduleItselfAgain() async throws {
         try await Self.withStore { store in
             try put(store, 1, at: 100, EndingRecord(.isPutOff(until: Timestamp(microseconds: 500))))

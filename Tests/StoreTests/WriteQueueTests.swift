@@ -92,6 +92,24 @@ import Testing
         #expect(taken.load(ordering: .relaxed) == 3)
     }
 
+    /// Otherwise a thread that waits for what the other thread does would wait for ever.
+    @Test func aThreadThatSleepsWakesFirstWhomItPutOff() throws {
+        let queue = WriteQueue(countMax: 16)
+        let done = Semaphore()
+        let writer: @Sendable () -> Void = {
+            _ = queue.take(countMax: 16, deadline: nil)
+            done.signal()
+        }
+        try sleeping(on: queue, writer) {
+            let held = HeldWakeups()
+            held.begin()
+            defer { held.end() }
+            try fill(queue, 1)
+            #expect(queue.isAwaited)
+            done.wait()
+        }
+    }
+
     @Test func nothingUrgentIsPutOff() throws {
         let queue = WriteQueue(countMax: 16)
         try fill(queue, 2)

@@ -70,15 +70,18 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
     private let rows: Rows
     private let fault: @Sendable (Question) -> Fault?
     private let tellsNews: Bool
+    private let headsAtOnceMax: Int
     public let isAway = Atomic(false)
     private var isConnected = false
     private var seen = 0
 
     /// `fault` is asked at each question. Without `tellsNews`, the node learns what others wrote only when it asks.
+    /// `headsAtOnceMax`: the heads that one question shows.
     public init(
-        _ rows: Rows, tellsNews: Bool = true, fault: @escaping @Sendable (Question) -> Fault? = { _ in nil }
+        _ rows: Rows, tellsNews: Bool = true, headsAtOnceMax: Int = .max,
+        fault: @escaping @Sendable (Question) -> Fault? = { _ in nil }
     ) {
-        (self.rows, self.tellsNews, self.fault) = (rows, tellsNews, fault)
+        (self.rows, self.tellsNews, self.headsAtOnceMax, self.fault) = (rows, tellsNews, headsAtOnceMax, fault)
     }
 
     public var time: Timestamp? { rows.clock?.now() }
@@ -104,12 +107,21 @@ public final class MemoryJournal: JournalEngine, @unchecked Sendable {
         return value
     }
 
-    public func heads(from position: UInt64) throws(JournalEngineError) -> [JournalHead] {
-        try ask(.heads) {
-            rows.table.withLock { table in
-                seen = table.rows.count
-                return table.rows.map(\.head).filter { $0.mark.position >= position }
+    public func heads(
+        from position: UInt64, while goesOn: () -> Bool
+    ) throws(JournalEngineError) -> [JournalHead] {
+        var heads: [JournalHead] = []
+        while true {
+            let first = heads.last.map { $0.mark.position + 1 } ?? position
+            let next = try ask(.heads) {
+                rows.table.withLock { table in
+                    seen = table.rows.count
+                    return Array(table.rows.map(\.head).filter { $0.mark.position >= first }.prefix(headsAtOnceMax))
+                }
             }
+            heads += next
+            if next.count < headsAtOnceMax { return heads }
+            guard goesOn() else { throw .connectionLost("the server stops") }
         }
     }
 

@@ -29,11 +29,56 @@ import Wire
     @Test func `Frames that a working client sends often pass`() {
         for frame in [
             HTTP2FrameHeader(payloadByteCount: 1, type: 0), HTTP2FrameHeader(payloadByteCount: 0, type: 4, flags: 1),
-            HTTP2FrameHeader(payloadByteCount: 100, type: 1, flags: 4),
         ] {
             let (all, oneMore) = admitted(100_000, frame)
             #expect(all && oneMore == nil, "type \(frame.type)")
         }
+        var flood = HTTP2FloodGuard(limits: Limits())
+        let requests = (0..<100_000).map { Self.headers(flags: 4, stream: 2 * $0 + 1) }
+        #expect(requests.allSatisfy { flood.admit($0, now: Self.now) == nil })
+    }
+
+    private static func headers(_ byteCount: Int = 100, flags: UInt8, stream: Int) -> HTTP2FrameHeader {
+        HTTP2FrameHeader(payloadByteCount: byteCount, type: 1, flags: flags, stream: UInt32(stream))
+    }
+
+    /// Flags 4 and 5: END_HEADERS without and with END_STREAM.
+    @Test func `Headers on a stream that has ended carry nothing, and pay for nothing`() {
+        let idleMax = Limits().idleFramesPerSecondMax
+        var flood = HTTP2FloodGuard(limits: Limits())
+        #expect(flood.admit(Self.headers(flags: 5, stream: 1), now: Self.now) == nil)
+        let end = HTTP2FrameHeader(payloadByteCount: 0, type: 0, flags: 1, stream: 1)
+        let update = HTTP2FrameHeader(payloadByteCount: 4, type: 8)
+        for _ in 0..<2 { #expect(flood.admit(update, now: Self.now) == nil) }
+        for _ in 0..<idleMax / 2 {
+            #expect(flood.admit(Self.headers(0, flags: 4, stream: 1), now: Self.now) == nil)
+            #expect(flood.admit(end, now: Self.now) == nil)
+        }
+        #expect(flood.admit(Self.headers(0, flags: 4, stream: 1), now: Self.now) == .tooManyIdleFrames)
+        #expect(flood.admit(update, now: Self.now) == .tooManyIdleFrames)
+    }
+
+    @Test func `Trailers may end each request once`() {
+        let idleMax = Limits().idleFramesPerSecondMax
+        var flood = HTTP2FloodGuard(limits: Limits())
+        for number in 0..<10 * idleMax {
+            #expect(flood.admit(Self.headers(flags: 4, stream: 2 * number + 1), now: Self.now) == nil)
+            #expect(flood.admit(Self.headers(flags: 5, stream: 2 * number + 1), now: Self.now) == nil)
+        }
+        let late = Self.headers(flags: 5, stream: 1)
+        for _ in 0..<idleMax { #expect(flood.admit(late, now: Self.now) == nil) }
+        #expect(flood.admit(late, now: Self.now) == .tooManyIdleFrames)
+    }
+
+    @Test func `Parts of a block without content count as frames that carry nothing`() {
+        let limits = Limits()
+        var flood = HTTP2FloodGuard(limits: limits)
+        var refused: CloseReason?
+        for number in 0...limits.idleFramesPerSecondMax where refused == nil {
+            #expect(flood.admit(Self.headers(flags: 0, stream: 2 * number + 1), now: Self.now) == nil)
+            refused = flood.admit(HTTP2FrameHeader(payloadByteCount: 0, type: 9, flags: 4), now: Self.now)
+        }
+        #expect(refused == .tooManyIdleFrames)
     }
 
     /// Type 8 is WINDOW_UPDATE.
@@ -44,10 +89,10 @@ import Wire
         func passes(_ count: Int) -> Bool {
             (0..<count).allSatisfy { _ in flood.admit(update, now: Self.now) == nil }
         }
-        for _ in 0..<1_000 {
+        for number in 0..<1_000 {
             flood.sentData()
             #expect(passes(20))
-            #expect(flood.admit(HTTP2FrameHeader(payloadByteCount: 100, type: 1, flags: 5), now: Self.now) == nil)
+            #expect(flood.admit(Self.headers(flags: 5, stream: 2 * number + 1), now: Self.now) == nil)
             #expect(passes(2))
         }
         flood.sentHeaders()
@@ -57,13 +102,11 @@ import Wire
     /// Types 0 and 1 are DATA and HEADERS; flag 1 is END_STREAM.
     @Test func `DATA without content may end each request once`() {
         let idleMax = Limits().idleFramesPerSecondMax
-        let (begin, end) = (
-            HTTP2FrameHeader(payloadByteCount: 100, type: 1, flags: 4),
-            HTTP2FrameHeader(payloadByteCount: 0, type: 0, flags: 1)
-        )
+        let end = HTTP2FrameHeader(payloadByteCount: 0, type: 0, flags: 1)
         var flood = HTTP2FloodGuard(limits: Limits())
-        for _ in 0..<10 * idleMax {
-            #expect(flood.admit(begin, now: Self.now) == nil && flood.admit(end, now: Self.now) == nil)
+        for number in 0..<10 * idleMax {
+            #expect(flood.admit(Self.headers(flags: 4, stream: 2 * number + 1), now: Self.now) == nil)
+            #expect(flood.admit(end, now: Self.now) == nil)
         }
         for _ in 0..<idleMax { #expect(flood.admit(end, now: Self.now) == nil) }
         #expect(flood.admit(end, now: Self.now) == .tooManyIdleFrames)

@@ -34,6 +34,23 @@ import Testing
         #expect(parseDuration(text) == nil)
     }
 
+    @Test func `A fraction of a second is refused where seconds are sent, and 0 where it would mean something else`()
+        throws
+    {
+        #expect(try arguments("2m").wholeSeconds("x") == 120)
+        #expect(try arguments("2000ms").wholeSeconds("x") == 2)
+        #expect(try arguments("0").wholeSeconds("x") == 0)
+        #expect(try arguments("1s").wholeSeconds("y") == nil)
+        #expect(try arguments("1s").positiveSeconds("x", unless: "leave it out") == 1)
+        #expect(try arguments("1s").positiveSeconds("y", unless: "leave it out") == nil)
+        for fraction in ["1ms", "500ms", "1500ms"] {
+            #expect(throws: CommandError.self) { try arguments(fraction).wholeSeconds("x") }
+            #expect(throws: CommandError.self) { try arguments(fraction).positiveSeconds("x", unless: "") }
+        }
+        let error = #expect(throws: CommandError.self) { try arguments("0s").positiveSeconds("x", unless: "leave out") }
+        #expect(error?.exitCode == .usage && error?.hint == "leave out")
+    }
+
     @Test func `A time is a date, a moment, or how long ago`() throws {
         let now = Timestamp(seconds: 1_800_000_000)
         #expect(try arguments("1h").timestamp("x", now: now) == Timestamp(seconds: 1_800_000_000 - 3_600))
@@ -60,6 +77,17 @@ import Testing
         ])
     func `What is no time is refused`(text: String) {
         #expect(Timestamp(rfc3339: text) == nil)
+    }
+
+    /// In requests, 0 and an empty text stand for no condition.
+    @Test func `A condition that was given never becomes no condition`() throws {
+        let now = Timestamp(seconds: 1_800_000_000)
+        #expect(try arguments("1970-01-01").boundMicros("x", now: now) == 1)
+        #expect(try arguments("1970-01-02").boundMicros("x", now: now) == 86_400_000_000)
+        #expect(try arguments("1970-01-01").boundMicros("y", now: now) == 0)
+        #expect(try arguments("a").condition("x") == "a")
+        #expect(try arguments("a").condition("y") == .empty)
+        #expect(throws: CommandError.self) { try arguments("").condition("x") }
     }
 
     @Test func `A typo is near what was meant, a different word is not`() {

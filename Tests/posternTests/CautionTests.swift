@@ -33,6 +33,35 @@ import Testing
         #expect(await CommandLineTool.run(update + ["false"], in: end.console) == .unavailable)
     }
 
+    @Test(
+        arguments: [
+            ["service-account", "key", "create", "shop", "--key-out", "-", "--lifetime"],
+            ["service-account", "key", "upload", "shop", "-", "--lifetime"], ["token", "mint", "u1", "--lifetime"],
+            ["token", "create-cookie", "t", "--valid-for"], ["apikey", "rotate", "k", "--overlap"],
+            ["key", "rotate", "--publish-ahead"],
+        ])
+    func `A duration below a second does not become its opposite`(words: [String]) async {
+        func code(_ duration: String) async -> ExitCode {
+            let line = words + [duration, "--server", "127.0.0.1:1", "-y"]
+            return await CommandLineTool.run(line, in: TestConsole(input: "x").console)
+        }
+        #expect(await code("500ms") == .usage)
+        #expect(await code("5m") == .unavailable)
+        let refusesZero = words.last == "--lifetime" || words.last == "--valid-for"
+        if refusesZero { #expect(await code("0") == .usage) }
+    }
+
+    @Test func `A hook's deadline of 0 does not become the default`() async {
+        func code(_ deadline: String) async -> ExitCode {
+            let hook = ["hook-config", "update", "before-sign-in", "--url", "https://acme.example/hook"]
+            let line = hook + ["--deadline", deadline, "--server", "127.0.0.1:1"]
+            return await CommandLineTool.run(line, in: TestConsole().console)
+        }
+        #expect(await code("0") == .usage)
+        #expect(await code("0ms") == .usage)
+        #expect(await code("500ms") == .unavailable)
+    }
+
     @Test func `A key that crosses the network in clear is warned of, once`() async throws {
         try await withTemporaryDirectory { directory in
             writeFile("\(directory)/key", [UInt8]("pk_a_b\n".utf8))
@@ -46,7 +75,14 @@ import Testing
             // An address that is not known to be this machine's, and at which nothing answers.
             let there = await said("0.0.0.0:1", key)
             #expect(there.split(separator: warning, omittingEmptySubsequences: false).count == 2, "\(there)")
-            for words in [[], key + ["--tls"], key + ["-q"], key + ["-o", "json"]] {
+            let quiet = await said("0.0.0.0:1", key + ["-q"])
+            #expect(quiet.contains(warning), "\(quiet)")
+            for format in ["json", "ndjson"] {
+                let text = await said("0.0.0.0:1", key + ["-o", format])
+                let line = "{\"warning\":\"the key crosses the network in clear: use --tls\"}\n"
+                #expect(text.hasPrefix(line) && !text.contains(warning), "\(format): \(text)")
+            }
+            for words in [[], key + ["--tls"]] {
                 let text = await said("0.0.0.0:1", words)
                 #expect(!text.contains(warning), "\(words): \(text)")
             }

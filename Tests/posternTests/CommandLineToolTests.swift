@@ -139,6 +139,11 @@ import Testing
                 let other = await said(words, ["POSTERN_TENANT": "", "POSTERN_KEY_FILE": "/other"])
                 #expect(other.contains("POSTERN_TENANT is set and comes first: the default pool"), "\(other)")
                 #expect(other.contains("POSTERN_KEY_FILE is set and comes first: /other"), "\(other)")
+                let encrypted = await said(words, ["POSTERN_TLS": "true", "POSTERN_CA_FILE": "/ca.pem"])
+                let names = "set and come first for TLS: POSTERN_TLS, POSTERN_CA_FILE\n"
+                #expect(encrypted.contains(names), "\(encrypted)")
+                let misspelt = await said(words, ["POSTERN_TLS": "1"])
+                #expect(misspelt.contains("commands are refused: POSTERN_TLS is true or false"), "\(misspelt)")
             }
             let named = await said(["context", "show", "stage"], ["POSTERN_SERVER": "live:7400"])
             #expect(!named.contains("comes first"))

@@ -109,14 +109,23 @@ import Testing
         for (mark, servers) in [
             ("a:7400", ["a:7400", "A:7400", " a:7400", "a:07400", "a:7400,b:1", "b:1,a:7400", "b:1, a:7400"]),
             ("a:7400,b:7400", ["b:7400,a:7400", "b:7400", "a:7400, b:7400", "c:1,b:7400"]),
-            ("[::1]:1", ["[0:0:0:0:0:0:0:1]:1"]), ("127.0.0.1:1", ["localhost:1", "unix:/a,LocalHost:1"]),
+            ("[::1]:1", ["[0:0:0:0:0:0:0:1]:1"]),
+            (
+                "127.0.0.1:1",
+                [
+                    "localhost:1", "unix:/a,LocalHost:1", "[::ffff:127.0.0.1]:1", "[::FFFF:7f00:1]:1", "127.1:1",
+                    "0x7f000001:1", "2130706433:1",
+                ]
+            ),
+            ("[::ffff:192.0.2.1]:1", ["192.0.2.1:1", "[0:0:0:0:0:ffff:c000:201]:01"]),
             ("unix:/A", ["unix:/A", "c:1,unix:/A"]),
         ] {
             for server in servers { #expect(try isMarked(server, by: mark), "\(server), \(mark)") }
         }
         for (mark, server) in [
             ("a:7400", "a:7401"), ("a:7400", "aa:7400"), ("a:7400", "unix:/a:7400"), ("a:7400", "a"),
-            ("unix:/A", "unix:/a"), ("a:1,b:2", "a:2,b:1"),
+            ("unix:/A", "unix:/a"), ("a:1,b:2", "a:2,b:1"), ("127.0.0.1:1", "127.1.evil.example:1"),
+            ("127.0.0.1:1", "1.localhost:1"), ("192.0.2.1:1", "[::192.0.2.1]:1"), ("[fe80::1%1]:1", "[fe80::1%2]:1"),
         ] {
             #expect(try !isMarked(server, by: mark), "\(server), \(mark)")
         }
@@ -172,6 +181,22 @@ import Testing
             ] {
                 #expect(try keyFile(elsewhere) == nil, "\(elsewhere)")
             }
+        }
+    }
+
+    @Test func `POSTERN_TLS is true or false, and anything else is refused instead of meaning plain text`() throws {
+        let contexts = try ContextFile(environment: ["HOME": "/nonexistent"])
+        func tls(_ value: String?, caFile: String = "") throws -> Bool {
+            var environment = ["POSTERN_DATA_DIRECTORY": "/nonexistent", "POSTERN_CA_FILE": caFile]
+            environment["POSTERN_TLS"] = value
+            return try Destination(Arguments(), environment: environment, contexts: contexts).tls != nil
+        }
+        for plain in [nil, "", "false"] { #expect(try !tls(plain), "\(plain ?? "nil")") }
+        #expect(try tls("true"))
+        #expect(try tls("false", caFile: "/ca.pem"), "the file of authorities asks for TLS by itself")
+        for wrong in ["1", "0", "TRUE", "True", "yes", "on", " true", "true "] {
+            let error = #expect(throws: CommandError.self) { try tls(wrong) }
+            #expect(error?.exitCode == .usage && error?.message == "POSTERN_TLS is true or false, not \"\(wrong)\"")
         }
     }
 

@@ -122,4 +122,19 @@ import Testing
             #expect(readFile(file) == UserLines.header(tenantID: "acme") + UserLines.end(userCount: 0))
         }
     }
+
+    @Test func `An export does not go on in a file that lacks noted users`() async throws {
+        try await withServer { server in
+            let file = "\(server.directory)/users.ndjson"
+            let tenant = ServedTenant(server: "127.0.0.1:\(server.port)", tenantID: .empty)
+            let place = ExportRun.Place(tenant: tenant, byteCount: 6, userCount: 1, format: "ndjson").encoded()
+            for begun in ["", "begun"] {
+                writeFile(file, [UInt8](begun.utf8))
+                writeFile("\(file).resume", place)
+                let refused = await TestConsole.run(["user", "export", file, "--resume"], on: server)
+                #expect(refused.code == .usage && refused.said.contains("has \(begun.utf8.count) bytes"), "\(refused)")
+                #expect(readFile(file) == [UInt8](begun.utf8) && readFile("\(file).resume") == place)
+            }
+        }
+    }
 }

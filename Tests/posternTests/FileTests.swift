@@ -27,6 +27,39 @@ import Testing
         }
     }
 
+    /// Two backups to the same new file, for example.
+    @Test(arguments: [true, false])
+    func `A file that is begun stays when another command makes one of the same name`(
+        canBeNameless: Bool
+    ) async throws {
+        try await withTemporaryDirectory { directory in
+            let path = "\(directory)/file"
+            try await File.create(path, canBeNameless: canBeNameless) { put in
+                try put([1])
+                try await File.create(path, canBeNameless: canBeNameless) { other in try other([2]) }
+                #expect(readFile(path) == [2])
+                unlink(path)
+                try put([3])
+            }
+            let names = try Self.names(in: directory)
+            #expect(readFile(path) == [1, 3] && names == ["file"], "\(names)")
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `A file that cannot be completed leaves nothing behind`(canBeNameless: Bool) async throws {
+        try await withTemporaryDirectory { directory in
+            await #expect(throws: CommandError.self) {
+                let _: Int = try await File.create("\(directory)/file", canBeNameless: canBeNameless) { put in
+                    try put([1])
+                    throw CommandError("broken off")
+                }
+            }
+            let names = try Self.names(in: directory)
+            #expect(names.isEmpty, "\(names)")
+        }
+    }
+
     @Test func `A finished file gets a name that is free, also where no file has two names`() throws {
         try withTemporaryDirectory { directory in
             let (unfinished, path) = ("\(directory)/file.unfinished", "\(directory)/file")

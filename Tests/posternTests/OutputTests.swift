@@ -176,6 +176,45 @@ import Testing
         #expect(printed(.ndjson, fields: short) { $0.print(user) } == "{\"\(exact)\":1800000000000000}\n")
     }
 
+    @Test func `Records that come over time have one header and one number of cells, whichever comes first`() {
+        let plain = AuditEvent(sequence: 1, uid: "u1")
+        let change = AuditEvent(
+            sequence: 2, proof: EventProof(globalSequence: 7),
+            settingsChange: SettingsChange(revision: 5, paths: ["display_name"]))
+        for events in [[plain, change, plain], [change, plain, change]] {
+            let lines = printed(.csv) { output in events.forEach { output.printNext($0) } }.split(separator: "\r\n")
+            let rows = lines.map { $0.split(separator: ",", omittingEmptySubsequences: false) }
+            #expect(lines.count == 4 && lines.first?.hasPrefix("sequence,time_micros,kind,uid") == true, "\(lines)")
+            let place = rows.first?.firstIndex(of: "settings_change.revision") ?? 0
+            let revisions = rows.dropFirst().map { String($0[place]) }
+            let expected: [String] = events.map { $0.settingsChange == nil ? "" : "5" }
+            #expect(revisions == expected, "\(lines)")
+            // Only the list of changes has commas of its own.
+            let counts = Set(rows.filter { $0.first != "2" }.map(\.count))
+            #expect(counts.count == 1, "\(lines)")
+            let naming = lines.filter { $0.contains("display_name") }
+            let changes = events.filter { $0.settingsChange != nil }
+            #expect(naming.count == changes.count, "\(lines)")
+            let wide = printed(.wide) { output in events.forEach { output.printNext($0) } }.split(separator: "\n")
+            #expect(wide.count == 4 && wide.first?.contains("REVISION") == true, "\(wide)")
+            let widths = Set(wide.map { $0.split(separator: " ").count })
+            #expect(widths == counts, "\(wide)")
+        }
+    }
+
+    @Test func `What happens to a session has the same cells when the account is gone`() {
+        let signedIn = SessionsWatchAuthStateResponse(user: User(uid: "u1"), session: Messages.Session(sessionID: "s1"))
+        let gone = SessionsWatchAuthStateResponse(endCause: "ADMIN")
+        for states in [[signedIn, gone], [gone, signedIn]] {
+            let lines = printed(.csv) { output in states.forEach { output.printNext($0) } }.split(separator: "\r\n")
+            let counts = lines.map { $0.split(separator: ",", omittingEmptySubsequences: false).count }
+            #expect(counts.count == 3 && Set(counts).count == 1, "\(lines)")
+            #expect(lines.first?.contains("user.uid") == true, "\(lines)")
+            let signedInLines = lines.filter { $0.contains("u1") }
+            #expect(signedInLines.count == 1, "\(lines)")
+        }
+    }
+
     @Test func `Rows that come over time stay below their headers`() {
         let text = printed(.table) { output in
             output.printNext(User(uid: "a-much-longer-uid", email: "a@b.example"))

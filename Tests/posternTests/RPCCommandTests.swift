@@ -39,6 +39,33 @@ import Testing
         }
     }
 
+    /// The answers are above what a server sends to a client that reads none, and so are the requests after them.
+    @Test func `The answers of a stream are read while its requests are sent`() async throws {
+        try await withServer { server in
+            try await withTemporaryDirectory { directory in
+                let (file, requestCount) = ("\(directory)/requests", 50)
+                let filler = String(repeating: "u", count: 120)
+                let user = "{\"uid\":\"\(filler)\",\"email\":\"no email\"}"
+                let users = [String](repeating: user, count: 200).joined(separator: ",")
+                let requests = [String](repeating: "{\"users\":[\(users)]}\n", count: requestCount).joined()
+                writeFile(file, [UInt8](requests.utf8))
+                let test = TestConsole()
+                let line = TestConsole.globals(for: server) + ["rpc", "call", "Users/Import", file]
+                let console = test.console
+                let running = Task { await CommandLineTool.run(line, in: console) }
+                func answerCount() -> Int { test.writtenBytes.count { $0 == UInt8(ascii: "\n") } }
+                do {
+                    try await until("all requests are answered") { answerCount() == requestCount }
+                } catch {
+                    running.cancel()
+                    throw error
+                }
+                let code = await running.value
+                #expect(code == .ok, "\(test.said)")
+            }
+        }
+    }
+
     @Test func `A call that may change something is asked about`() async {
         for (method, code) in [("Users/Delete", ExitCode.declined), ("Users/Get", .unavailable)] {
             let test = TestConsole(answers: ["n"])

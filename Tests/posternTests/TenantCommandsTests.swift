@@ -70,6 +70,32 @@ import Testing
         #expect(test.said.contains("is given twice"), "\(test.said)")
     }
 
+    /// Such as of a script's variable that is not set.
+    @Test(
+        arguments: [
+            ["tenant", "list", "--where", "id= and enable-anonymous-user=false"],
+            ["tenant", "list", "--where", "name="],
+            ["user", "query", ""], ["user", "query", "--email-prefix", ""], ["user", "query", "--claim", "=1"],
+            ["user", "patch", "--raw-id", "", "--set-disabled", "true", "-y"], ["audit", "list", "--user", ""],
+            ["denials", "list", "--email", ""],
+        ])
+    func `An empty condition is refused`(words: [String]) async {
+        let test = TestConsole()
+        let code = await CommandLineTool.run(words + ["--server", "127.0.0.1:1"], in: test.console)
+        #expect(code == .usage && test.said.contains("is empty"), "\(test.said)")
+    }
+
+    @Test func `A bound of time at 1970 is a bound`() async throws {
+        try await withServer { server in
+            func run(_ words: String...) async -> TestConsole.Outcome { await TestConsole.run(words, on: server) }
+            let never = await run("user", "create", "--email", "never@example.com", "-q")
+            #expect(never.code == .ok)
+            #expect(await run("user", "query", "--signed-in-before", "1970-01-01", "-q").written == never.written)
+            #expect(await run("user", "query", "--signed-in-after", "1970-01-01", "-q").written.isEmpty)
+            #expect(await run("audit", "list", "--to", "1970-01-01", "-q").written.isEmpty)
+        }
+    }
+
     @Test(
         arguments: [
             (["tenant", "update", "--where", "all"], "EVERY tenant"),

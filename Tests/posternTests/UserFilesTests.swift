@@ -183,6 +183,10 @@ import Testing
             #expect(Self.reasons(items) == [message])
             #expect(Self.users(items).map(\.uid) == ["good"], "\(message)")
         }
+        // The end of the file ends the last row, however long the row is.
+        let endless = Array(good.utf8) + [UInt8](repeating: UInt8(ascii: "x"), count: 2_000_000)
+        let items = try Self.items(.firebaseCSV, endless, chunk: 65_536)
+        #expect(Self.reasons(items) == ["the row is above 1048576 bytes"] && Self.users(items).count == 1)
         #expect(throws: CommandError.self) { try Self.items(.firebaseCSV, Array("a,\"b".utf8)) }
         #expect(try Self.items(.firebaseCSV, []).isEmpty)
     }

@@ -507,7 +507,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case malformedResponse = 171
     /// `Channel.shutdown` was called.
     case channelClosed = 172
-    /// `send` was called after `finish`, or after the stream's end.
+    /// `send` was called after `finish`, or after the stream's end. With RESOURCE_EXHAUSTED: the server sent more
+    /// than the reader took, and cannot be told to wait, because it does not speak this protocol's HELLO.
     case streamClosed = 173
     /// The server ended a stream early.
     case streamEnded = 174

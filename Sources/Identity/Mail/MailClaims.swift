@@ -18,6 +18,8 @@ struct ClaimWatch {
 
     /// A claim that is renewed has another place in the queue.
     private var seen: [OutboxDueKey: Seen] = [:]
+    /// Stands for the claimant of a message that this node cannot read: another node may be able to.
+    static let unreadable: [UInt8] = []
 
     /// Whether a claim is over. A claim that was not seen before is watched from now on.
     mutating func isOver(
@@ -26,6 +28,19 @@ struct ClaimWatch {
         if let known = seen[key], known.claimant == claimant { return now - known.since >= duration }
         seen[key] = Seen(claimant: claimant, since: now)
         return false
+    }
+
+    /// Notes that this node cannot read a message. Returns whether that is new.
+    mutating func noteUnreadable(_ key: OutboxDueKey, now: Timestamp) -> Bool {
+        guard claimant(of: key) != Self.unreadable else { return false }
+        seen[key] = Seen(claimant: Self.unreadable, since: now)
+        return true
+    }
+
+    /// Whether a message that this node cannot read is left to other nodes until it has been so for `duration`.
+    func isLeft(_ key: OutboxDueKey, for duration: Duration, now: Timestamp) -> Bool {
+        guard let known = seen[key], known.claimant == Self.unreadable else { return false }
+        return now - known.since < duration
     }
 
     /// The node whose claim is watched; nil if there is no such claim.
@@ -40,8 +55,18 @@ struct ClaimWatch {
 /// A message that is due.
 struct DueMessage: Sendable {
     let key: OutboxDueKey
-    /// The node whose claim on the message is over; nil if the message may not be taken over.
+    /// The node whose claim on the message is over; nil if the message may not be taken over. `ClaimWatch.unreadable`
+    /// if no node was able to read the message.
     let abandonedBy: [UInt8]?
+}
+
+/// The outcome of the wish to claim a message.
+enum ClaimOutcome: Sendable {
+    case claimed(MailClaim)
+    /// Another node has the message, or had it and its claim is not known to be over; or there is nothing to deliver.
+    case refused
+    /// This node cannot read the message.
+    case unreadable
 }
 
 /// A message that this node may deliver now.
@@ -56,6 +81,10 @@ extension JournalLimits {
     /// A claim may be used for this long after it was asked for: an attempt takes a minute at most (`MailDelivery`),
     /// and has to end before another node takes the message over.
     var mailClaimUse: Duration { mailClaim / 4 }
+
+    /// How long a node leaves a message that it cannot read to the other nodes, before it takes the message out of the
+    /// queue of all nodes.
+    var unreadableMailLeft: Duration { mailClaim * 5 }
 }
 
 extension ReadTransaction {
@@ -75,26 +104,27 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Claims the messages that are still due, each on its own. Nil when another node has the message, or had it and
-    /// its claim is not known to be over.
-    func claim(_ due: [DueMessage], _ claimant: [UInt8], until: Timestamp) throws -> [MailClaim?] {
-        try due.map { wanted throws in
+    /// Claims the messages that are still due, each on its own.
+    func claim(_ due: [DueMessage], _ claimant: [UInt8], until: Timestamp) throws -> [ClaimOutcome] {
+        try due.map { wanted throws -> ClaimOutcome in
             let key = wanted.key
             let found: StoredOutboxMessage?
             do {
                 found = try reading.message(due: key)
             } catch StoreError.corrupt {
+                // Perhaps only this node's copy is damaged. The claim of another node writes the record anew here.
+                guard wanted.abandonedBy == ClaimWatch.unreadable else { return .unreadable }
                 // The delivery logs that the message cannot be read, and takes it out of the queue.
-                return MailClaim(key: key, isTakenOver: false)
+                return .claimed(MailClaim(key: key, isTakenOver: false))
             }
             guard var stored = found, var message = stored.message else {
                 // The row was left over. It would take a place among the tenant's deliveries for ever.
                 try delete(Tables.outboxDue, key)
-                return nil
+                return .refused
             }
             // A claim of this node itself shows that it sent nothing: messages that it is delivering are not in `due`.
             let isTakenOver = !stored.claimant.isEmpty && stored.claimant != claimant
-            if isTakenOver, stored.claimant != wanted.abandonedBy { return nil }
+            if isTakenOver, stored.claimant != wanted.abandonedBy { return .refused }
             try delete(Tables.outboxDue, key)
             // A message that crashes its server each time must run out of attempts, too.
             if isTakenOver { message.attempts &+= 1 }
@@ -104,7 +134,7 @@ extension WriteTransaction {
             try putOutbox(stored, tenantID: key.tenant)
             // The row of an SMS that an older server queued has become one of the rows of SMS.
             let claimed = OutboxDueKey(until, key.tenant, key.messageID, isSMS: message.isSMS)
-            return MailClaim(key: claimed, isTakenOver: isTakenOver)
+            return .claimed(MailClaim(key: claimed, isTakenOver: isTakenOver))
         }
     }
 }

@@ -181,12 +181,20 @@ public actor Mailer {
     /// Whether a message is being delivered, here or by another node whose claim is not over.
     private func isTaken(_ key: OutboxDueKey, in transaction: borrowing ReadTransaction) -> Bool {
         if places.has(key) { return true }
-        // A message that cannot be read counts as one that nobody claimed: its delivery takes it out of the queue.
-        guard resources.store.isInCluster, let other = try? transaction.claimant(due: key), other != claimant else {
-            return false
-        }
-        return !othersClaims.isOver(
-            key, of: other, after: resources.limits.journal.mailClaim, now: resources.steadyClock.now())
+        guard resources.store.isInCluster else { return false }
+        let (limits, now) = (resources.limits.journal, resources.steadyClock.now())
+        if othersClaims.isLeft(key, for: limits.unreadableMailLeft, now: now) { return true }
+        // A message that cannot be read counts as one that nobody claimed: this node notices when it claims it.
+        guard let other = try? transaction.claimant(due: key), other != claimant else { return false }
+        return !othersClaims.isOver(key, of: other, after: limits.mailClaim, now: now)
+    }
+
+    /// Leaves a message that this node cannot read to the other nodes for a while.
+    private func leaveToOthers(_ key: OutboxDueKey) {
+        guard othersClaims.noteUnreadable(key, now: resources.steadyClock.now()) else { return }
+        resources.log.error(
+            "a mail cannot be read here and is left to the other nodes; posternd --verify-store tells more",
+            ["tenant": .text(key.tenant.string), "message_id": .text(key.messageID.string)])
     }
 
     /// How many more messages of the tenant may be on their way, beside those that get a place next.
@@ -202,7 +210,7 @@ public actor Mailer {
         let (begin, until) = (resources.steadyClock.now(), resources.clock.now() + limits.mailClaim)
         let mayTakeOver = resources.store.hasReachedJournal(for: limits.mailClaimGrace)
         let wanted = due.map { DueMessage(key: $0, abandonedBy: mayTakeOver ? othersClaims.claimant(of: $0) : nil) }
-        var claims: [MailClaim?]?
+        var claims: [ClaimOutcome]?
         do {
             claims = try await resources.store.write(for: .session) { [claimant] in
                 try $0.claim(wanted, claimant, until: until)
@@ -215,7 +223,9 @@ public actor Mailer {
         // A node that was held up does not use its claims: any node may deliver the messages when the claims are over.
         let isLate = resources.steadyClock.now() - begin > limits.mailClaimUse
         for (index, key) in due.enumerated() {
-            guard let claim = claims?[index], !isLate else {
+            let outcome = claims?[index]
+            if case .unreadable? = outcome { leaveToOthers(key) }
+            guard case .claimed(let claim)? = outcome, !isLate else {
                 places.release(key)
                 continue
             }

@@ -1,6 +1,6 @@
 public import Base
 public import Crypto
-import Messages
+public import Messages
 import Reactor
 import Store
 import Synchronization
@@ -76,6 +76,15 @@ public final class Backups: Sendable {
     }
 
     public var isRunning: Bool { running.withLock { $0 != nil } }
+
+    /// Whether the backup is of this store, or of another node of its cluster: those have one project and master key.
+    public func isOwn(_ header: BackupHeader) -> Bool {
+        header.projectID == projectID && header.masterKeyID == masterKeyID
+    }
+
+    /// A part of file names, made of the project and the master key: hexadecimal digits. Only a copy of the store has
+    /// the same.
+    public var fileMark: Text { Hex.encode(Digest.sha256(masterKeyID + projectID.bytes).prefix(16)) }
 
     /// Notes a backup from before the start, so that a restart does not hide for how long there has been none.
     public func noteEarlier(age: Duration) {

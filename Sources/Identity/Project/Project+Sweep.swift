@@ -86,13 +86,15 @@ extension Project {
     }
 
     private func expireRecords() async throws {
-        let log = resources.log
+        let (log, damaged) = (resources.log, resources.damagedRecords)
         var isMore = true
         while isMore {
             let slice = try await store.sweep(now: clock.now(), limit: Self.rowsPerWrite) { error in
                 log.error(
                     "a record that has expired is damaged and stays; posternd --verify-store tells more",
                     ["error": .text("\(error)")])
+            } onPassedRow: { table in
+                damaged.passOver(rowOf: table)
             }
             isMore = slice.isMore
         }

@@ -98,6 +98,15 @@ public final class BackupFile: Sendable {
 // MARK: - Reading
 
 extension BackupFile {
+    /// The header of the file at `path`. The rest of the file is not read, and may be damaged or missing.
+    public static func readHeader(of path: String) throws(BackupError) -> BackupHeader {
+        // Without O_NONBLOCK, a pipe of that name would keep the caller waiting for a writer.
+        let file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+        guard file >= 0 else { throw .file(call: "open", code: errno) }
+        defer { close(file) }
+        return try Self.header(of: file, byteCount: Self.byteCount(of: file)).0
+    }
+
     private static func byteCount(of file: Int32) throws(BackupError) -> UInt64 {
         var status = stat()
         guard fstat(file, &status) == 0 else { throw .file(call: "fstat", code: errno) }

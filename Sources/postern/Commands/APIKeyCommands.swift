@@ -97,9 +97,9 @@ enum APIKeyCommands {
         ifAnswerIsLost: "do not rotate again, which could end the secret in use. If postern apikey list -o json shows "
             + "a new previous_secret_until_micros, the new secret is lost: make another key and move to it before then"
     ) { session in
-        let overlap = try session.arguments.duration("overlap") ?? .hours(24)
+        let overlap = try session.arguments.wholeSeconds("overlap") ?? 86_400
         let request = ProjectRotateApiKeyRequest(
-            apiKeyID: Text(session.arguments.operands[0]), overlapSeconds: overlap.microseconds / 1_000_000,
+            apiKeyID: Text(session.arguments.operands[0]), overlapSeconds: overlap,
             validateOnly: session.isValidatingOnly)
         let client = ProjectClient(channel: try session.channel())
         let options = try session.callOptions()
@@ -109,7 +109,7 @@ enum APIKeyCommands {
                 let response = try await client.rotateApiKey(request, options: options)
                 return (response.apiKey ?? ApiKey(), response.secretKey)
             })
-        if overlap > .zero {
+        if overlap > 0 {
             session.say("to end the old secret sooner: postern apikey update \(request.apiKeyID) --end-old-secret")
         }
     }

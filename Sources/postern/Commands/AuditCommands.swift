@@ -98,10 +98,10 @@ enum AuditCommands {
     private static func filter(_ arguments: Arguments) throws -> EventFilter {
         let now = Clock.system.now()
         return EventFilter(
-            uid: arguments.text("user") ?? .empty, kinds: try kinds(arguments.value("kind")),
-            caller: arguments.text("caller") ?? .empty,
-            fromMicros: try arguments.timestamp("from", now: now)?.microseconds ?? 0,
-            beforeMicros: try arguments.timestamp("to", now: now)?.microseconds ?? 0)
+            uid: try arguments.condition("user"), kinds: try kinds(arguments.value("kind")),
+            caller: try arguments.condition("caller"),
+            fromMicros: try arguments.boundMicros("from", now: now),
+            beforeMicros: try arguments.boundMicros("to", now: now))
     }
 
     static let kindNames = EventKind.allCases.map { ($0, name(of: $0)) }

@@ -41,6 +41,13 @@ enum ContextCommands {
         if let keyFile = variable("POSTERN_KEY_FILE"), keyFile != context.apiKeyFile {
             session.say("but POSTERN_KEY_FILE is set and comes first: \(keyFile)")
         }
+        do throws(CommandError) {
+            guard let tls = try TLSOptions(environment: environment), tls != context.tls else { return }
+            let names = TLSOptions.variables.filter { variable($0) != nil }
+            session.say("but these variables are set and come first for TLS: \(names.joined(separator: ", "))")
+        } catch {
+            session.say("but commands are refused: \(error.message)")
+        }
     }
 
     static let add = Command(

@@ -15,7 +15,8 @@ enum CookieCommands {
     ) { session in
         let request = TokensCreateSessionCookieRequest(
             tenantID: try session.tenantID(), idToken: try session.token(operand: 0),
-            validSeconds: try session.arguments.duration("valid-for")?.components.seconds ?? 0)
+            validSeconds: try session.arguments.positiveSeconds("valid-for", unless: "without it: the server's default")
+                ?? 0)
         let client = TokensClient(channel: try session.channel())
         session.output.print(try await client.createSessionCookie(request, options: session.callOptions()))
     }

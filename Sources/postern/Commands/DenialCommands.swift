@@ -23,10 +23,10 @@ enum DenialCommands {
         let now = Clock.system.now()
         if arguments.isSet("all-tenants") { return try await listAll(session, now: now) }
         let request = TenantsListDenialsRequest(
-            tenantID: try session.tenantID(), fromMicros: try arguments.timestamp("from", now: now)?.microseconds ?? 0,
-            toMicros: try arguments.timestamp("to", now: now)?.microseconds ?? 0,
-            email: arguments.text("email") ?? .empty, phoneNumber: arguments.text("phone") ?? .empty,
-            decisionID: arguments.text("decision") ?? .empty)
+            tenantID: try session.tenantID(), fromMicros: try arguments.boundMicros("from", now: now),
+            toMicros: try arguments.boundMicros("to", now: now),
+            email: try arguments.condition("email"), phoneNumber: try arguments.condition("phone"),
+            decisionID: try arguments.condition("decision"))
         let client = TenantsClient(channel: try session.channel())
         if arguments.isSet("counts") {
             let limit: Int64 = try arguments.integer("limit", in: 1...Int64.max) ?? .max
@@ -51,10 +51,10 @@ enum DenialCommands {
             throw CommandError.usage("--counts is of one tenant", hint: "leave --all-tenants out")
         }
         let request = TenantsListAllDenialsRequest(
-            fromMicros: try arguments.timestamp("from", now: now)?.microseconds ?? 0,
-            toMicros: try arguments.timestamp("to", now: now)?.microseconds ?? 0,
-            email: arguments.text("email") ?? .empty, phoneNumber: arguments.text("phone") ?? .empty,
-            decisionID: arguments.text("decision") ?? .empty)
+            fromMicros: try arguments.boundMicros("from", now: now),
+            toMicros: try arguments.boundMicros("to", now: now),
+            email: try arguments.condition("email"), phoneNumber: try arguments.condition("phone"),
+            decisionID: try arguments.condition("decision"))
         let client = TenantsClient(channel: try session.channel())
         try await printPages(session) { token, size in
             var request = request

@@ -40,6 +40,8 @@ enum HookConfigCommands {
         let secret = try session.secret(inFileOf: "secret-file")
         var hook = Hook(webhook: WebhookConfig(url: url, signingSecret: secret ?? .empty))
         if let deadline = try arguments.duration("deadline") {
+            // 0 would be the server's default.
+            guard deadline > .zero else { throw CommandError.usage("--deadline is 100ms to 5s") }
             hook.timeoutMillis = Int32(clamping: deadline.microseconds / 1_000)
         }
         hook.allowOnFailure = try arguments.bool("allow-on-failure") ?? false

@@ -25,16 +25,16 @@ enum KeyCommands {
             Flag("algorithm", "RS256|ES256|EdDSA", "default: the present key's"),
         ], isValidatable: true, asksForName: true
     ) { session in
+        let ahead = try session.arguments.wholeSeconds("publish-ahead") ?? 3_600
         let client = ProjectClient(channel: try session.channel())
-        let ahead = try session.arguments.duration("publish-ahead") ?? .hours(1)
-        if ahead < .seconds(1) {
+        if ahead == 0 {
             let project = try await client.serverInfo(.init(), options: session.callOptions()).projectID
             try session.confirm(
                 "The new key signs at once: verifiers that have not fetched it yet refuse its tokens.",
                 byName: project.string)
         }
         let request = ProjectRotateSigningKeyRequest(
-            algorithm: session.arguments.text("algorithm") ?? .empty, publishAheadSeconds: ahead.components.seconds,
+            algorithm: session.arguments.text("algorithm") ?? .empty, publishAheadSeconds: ahead,
             validateOnly: session.isValidatingOnly,
             tokenUse: session.arguments.isSet("session-cookies") ? .sessionCookie : .idToken)
         let key = try await client.rotateSigningKey(request, options: session.callOptions()).key

@@ -94,7 +94,8 @@ enum ServiceAccountKeyCommands {
     }
 
     private static func lifetimeSeconds(_ session: Session) throws(CommandError) -> Int64 {
-        try session.arguments.duration("lifetime")?.components.seconds ?? 0
+        try session.arguments.positiveSeconds("lifetime", unless: "without it the key is valid until it is revoked")
+            ?? 0
     }
 }
 

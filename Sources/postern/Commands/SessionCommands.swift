@@ -80,6 +80,9 @@ extension SessionsWatchAuthStateResponse: Record {
 
     var id: String { session?.sessionID.string ?? "" }
 
+    /// The account's end comes without the user and the session.
+    static var whole: JSONValue? { Self(user: User(), session: Messages.Session()).json }
+
     /// Null where there is no cause.
     var json: JSONValue {
         let members = (fieldsJSON.object ?? []).map { member in

@@ -31,6 +31,8 @@ struct TenantFilterFlag {
                 throw .usage("--where: \(name) is given twice", hint: Self.example)
             }
             switch name {
+            case "id" where wanted.isEmpty, "name" where wanted.isEmpty:
+                throw .emptyCondition("--where: \(name)=")
             case "id": filter.tenantIDPrefix = Text(wanted)
             case "name": filter.displayNamePart = Text(wanted)
             default:

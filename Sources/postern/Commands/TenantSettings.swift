@@ -68,11 +68,11 @@ struct TenantSettings {
         note("refresh_mode", try arguments.choice("refresh-mode", of: [("rotate", .rotate), ("reuse", .reuse)])) {
             $0.refreshMode = $1
         }
-        note("session_idle_seconds", try Self.seconds("session-idle", arguments)) { $0.sessionIdleSeconds = $1 }
-        note("session_absolute_seconds", try Self.seconds("session-absolute", arguments)) {
+        note("session_idle_seconds", try arguments.wholeSeconds("session-idle")) { $0.sessionIdleSeconds = $1 }
+        note("session_absolute_seconds", try arguments.wholeSeconds("session-absolute")) {
             $0.sessionAbsoluteSeconds = $1
         }
-        note("recent_login_seconds", try Self.seconds("recent-login", arguments)) { $0.recentLoginSeconds = $1 }
+        note("recent_login_seconds", try arguments.wholeSeconds("recent-login")) { $0.recentLoginSeconds = $1 }
         try noteQuotasAndSuspension(arguments)
         note("allowed_continue_domains", Self.list("allowed-continue-domains", arguments)) {
             $0.allowedContinueDomains = $1
@@ -143,10 +143,10 @@ struct TenantSettings {
 
     /// Reads settings of which most need a project-admin.
     private mutating func noteQuotasAndSuspension(_ arguments: Arguments) throws(CommandError) {
-        note("anonymous_user_expiry_seconds", try Self.seconds("anonymous-user-expiry", arguments)) {
+        note("anonymous_user_expiry_seconds", try arguments.wholeSeconds("anonymous-user-expiry")) {
             $0.anonymousUserExpirySeconds = $1
         }
-        note("event_retention_seconds", try Self.seconds("event-retention", arguments)) {
+        note("event_retention_seconds", try arguments.wholeSeconds("event-retention")) {
             $0.eventRetentionSeconds = $1
         }
         note("suspended", try arguments.bool("suspended")) { $0.suspended = $1 }
@@ -206,11 +206,5 @@ struct TenantSettings {
             }
         }
         return policy
-    }
-
-    private static func seconds(_ flag: String, _ arguments: Arguments) throws(CommandError) -> Int64? {
-        guard let duration = try arguments.duration(flag) else { return nil }
-        guard duration.components.attoseconds == 0 else { throw .usage("--\(flag) is whole seconds") }
-        return duration.components.seconds
     }
 }

@@ -47,7 +47,7 @@ enum TokenCommands {
         let request = UsersCreateCustomTokenRequest(
             tenantID: try session.tenantID(), uid: Text(arguments.operands[0]),
             claimsJSON: arguments.text("claims")?.bytes ?? [],
-            lifetimeSeconds: try arguments.duration("lifetime")?.components.seconds ?? 0,
+            lifetimeSeconds: try arguments.positiveSeconds("lifetime", unless: "without it: 1h") ?? 0,
             validateOnly: session.isValidatingOnly)
         let client = UsersClient(channel: try session.channel())
         let response = try await client.createCustomToken(request, options: session.callOptions())

@@ -50,6 +50,17 @@ struct ExportRun {
                 throw .usage("the export was begun with other flags", hint: "go on with \(flags)")
             }
         }
+
+        /// Refuses a file that lacks some of the bytes that were noted: their users would be missing from the export.
+        func check(byteCountOf descriptor: Int32, path: String, resumePath: String) throws(CommandError) {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { throw CommandError.system(path) }
+            guard Int64(status.st_size) >= byteCount else {
+                throw .usage(
+                    "\(path): has \(status.st_size) bytes, and \(resumePath) is of a file with \(byteCount) or more",
+                    hint: "remove both files, and begin the export again")
+            }
+        }
     }
 
     private let session: Session
@@ -89,6 +100,7 @@ struct ExportRun {
         guard isResuming else {
             // The file is for its owner alone, because it holds users' data. An earlier export is not overwritten.
             descriptor = try File.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+            try Self.removeEarlierPlace(of: path)
             return
         }
         let resumePath = Self.resumePath(path)
@@ -96,12 +108,21 @@ struct ExportRun {
         try place.check(tenant, format, algorithm, path: resumePath)
         writer = UserFileWriter(format: format, algorithm: algorithm, state: place.writer)
         descriptor = try File.open(path, O_WRONLY)
+        try place.check(byteCountOf: descriptor, path: path, resumePath: resumePath)
         // The bytes after the place were written, but not noted.
         guard ftruncate(descriptor, Int(place.byteCount)) == 0, lseek(descriptor, 0, SEEK_END) == Int(place.byteCount)
         else { throw CommandError.system(path) }
     }
 
     private static func resumePath(_ path: String) -> String { "\(path).resume" }
+
+    /// Removes the place that an export to an earlier file of this name noted: it says nothing of the new file.
+    private static func removeEarlierPlace(of path: String) throws(CommandError) {
+        guard unlink(resumePath(path)) != 0, errno != ENOENT else { return }
+        let error = CommandError.system(resumePath(path))
+        unlink(path)
+        throw error
+    }
 
     private static func checkAbsent(_ path: String) throws(CommandError) {
         guard File.exists(path) else { return }

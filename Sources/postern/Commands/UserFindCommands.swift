@@ -90,24 +90,25 @@ enum UserFindCommands {
     static func conditions(_ session: Session) throws -> UsersQueryRequest {
         let arguments = session.arguments
         let now = Clock.system.now()
-        func micros(_ flag: String) throws(CommandError) -> Int64 {
-            try arguments.timestamp(flag, now: now)?.microseconds ?? 0
-        }
         var request = UsersQueryRequest(tenantID: try session.tenantID())
-        request.emailPart = arguments.operand(0).map { Text($0) } ?? .empty
-        request.emailPrefix = arguments.text("email-prefix") ?? .empty
-        request.displayNamePrefix = arguments.text("name-prefix") ?? .empty
-        request.phoneNumberPrefix = arguments.text("phone-prefix") ?? .empty
-        request.providerID = arguments.text("provider") ?? .empty
-        request.rawID = arguments.text("raw-id") ?? .empty
+        if let part = arguments.operand(0) {
+            guard !part.isEmpty else { throw CommandError.emptyCondition("the part of an email") }
+            request.emailPart = Text(part)
+        }
+        request.emailPrefix = try arguments.condition("email-prefix")
+        request.displayNamePrefix = try arguments.condition("name-prefix")
+        request.phoneNumberPrefix = try arguments.condition("phone-prefix")
+        request.providerID = try arguments.condition("provider")
+        request.rawID = try arguments.condition("raw-id")
         request.disabledCondition = try arguments.bool("disabled").map { .disabled($0) }
         request.emailVerifiedCondition = try arguments.bool("email-verified").map { .emailVerified($0) }
-        request.createdFromMicros = try micros("created-after")
-        request.createdBeforeMicros = try micros("created-before")
-        request.lastSignInFromMicros = try micros("signed-in-after")
-        request.lastSignInBeforeMicros = try micros("signed-in-before")
+        request.createdFromMicros = try arguments.boundMicros("created-after", now: now)
+        request.createdBeforeMicros = try arguments.boundMicros("created-before", now: now)
+        request.lastSignInFromMicros = try arguments.boundMicros("signed-in-after", now: now)
+        request.lastSignInBeforeMicros = try arguments.boundMicros("signed-in-before", now: now)
         if let claim = arguments.value("claim") {
             let parts = claim.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard !parts[0].isEmpty else { throw CommandError.emptyCondition("--claim") }
             request.claimName = Text(String(parts[0]))
             if parts.count == 2 { request.claimValueJSON = claimValue(String(parts[1])) }
         }

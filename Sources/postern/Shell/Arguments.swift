@@ -64,7 +64,36 @@ struct Arguments: Sendable, Equatable {
         return duration
     }
 
+    /// The seconds of a duration. A fraction of a second is refused: left out, it would make 0 of half a second, and in
+    /// many requests 0 means something else.
+    func wholeSeconds(_ name: String) throws(CommandError) -> Int64? {
+        guard let duration = try duration(name) else { return nil }
+        guard duration.components.attoseconds == 0 else { throw .usage("--\(name) is whole seconds") }
+        return duration.components.seconds
+    }
+
+    /// The seconds of a duration, for a request in which 0 stands for a duration that was not given. The user who gives
+    /// 0 does not mean that: `unless` says how to get it.
+    func positiveSeconds(_ name: String, unless hint: String) throws(CommandError) -> Int64? {
+        guard let seconds = try wholeSeconds(name) else { return nil }
+        guard seconds > 0 else { throw .usage("--\(name) is a second or more", hint: hint) }
+        return seconds
+    }
+
     /// A point in time, or how long ago.
+    /// A bound of time for a request in which 0 means that there is none. So 1970 becomes the first moment after 0.
+    func boundMicros(_ name: String, now: Timestamp) throws(CommandError) -> Int64 {
+        try timestamp(name, now: now).map { max(1, $0.microseconds) } ?? 0
+    }
+
+    /// A condition for a request in which an empty text means that there is none. An empty value is refused: a variable
+    /// of a script that is not set must not select everything.
+    func condition(_ name: String) throws(CommandError) -> Text {
+        guard let value = values[name] else { return .empty }
+        guard !value.isEmpty else { throw .emptyCondition("--\(name)") }
+        return Text(value)
+    }
+
     func timestamp(_ name: String, now: Timestamp) throws(CommandError) -> Timestamp? {
         guard let value = values[name] else { return nil }
         if let ago = parseDuration(value) { return now - ago }

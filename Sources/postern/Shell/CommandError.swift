@@ -17,6 +17,10 @@ struct CommandError: Error, Equatable {
         CommandError(message, hint: hint, exitCode: .usage)
     }
 
+    static func emptyCondition(_ name: String) -> CommandError {
+        .usage("\(name) is empty, and that would select everything", hint: "leave it out to select everything")
+    }
+
     /// The error of the system call that has just failed, on the file `name`.
     static func system(_ name: String) -> CommandError {
         CommandError("\(name): \(String(cString: strerror(errno)))")

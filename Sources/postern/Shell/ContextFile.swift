@@ -10,7 +10,7 @@ struct ContextFile: Sendable {
         var server: String
         var tenant: String
         var apiKeyFile: String
-        /// Changes on its server need a confirmation, however the server was named.
+        /// Changes on its server need a confirmation, whether a flag, a variable or a context named the server.
         var isProduction = false
         /// Nil: plain text.
         var tls: TLSOptions?

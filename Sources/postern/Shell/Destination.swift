@@ -24,7 +24,8 @@ struct Destination: Sendable, Equatable {
     /// A tenant that was set for another server, for messages. Nil: there is no such tenant, or a source that is used
     /// names one.
     let unusedTenant: String?
-    /// The context that marks this server as production, or one of the servers in the list.
+    /// The context that marks this server as production, or one of the servers in the list. Servers are compared as in
+    /// `isSame`.
     let productionContext: String?
 
     static let defaultServer = "127.0.0.1:7400"
@@ -51,10 +52,7 @@ struct Destination: Sendable, Equatable {
             tls: TLSOptions(isOn: arguments.isSet("tls")) { flag($0) })
         let surroundings = Place(
             name: "POSTERN_SERVER", server: variable("POSTERN_SERVER"), tenant: environment["POSTERN_TENANT"],
-            keyFile: variable("POSTERN_KEY_FILE"),
-            tls: TLSOptions(isOn: variable("POSTERN_TLS") == "true") { name in
-                variable("POSTERN_" + name.uppercased().map { $0 == "-" ? "_" : String($0) }.joined())
-            })
+            keyFile: variable("POSTERN_KEY_FILE"), tls: try TLSOptions(environment: environment))
         let named = try arguments.value("context").map { name throws(CommandError) in try contexts.existing(name) }
         if let named, let server = flags.server, !Self.isSame(server, named.server) {
             throw .usage(
@@ -120,8 +118,8 @@ struct Destination: Sendable, Equatable {
         return IPAddress(split(server).host)?.reach == .loopback
     }
 
-    /// Whether both name the same servers, in whatever order. Names are not resolved: two names of one server count as
-    /// two servers, and nothing is shared between them.
+    /// Whether both name the same servers, in whatever order. An address counts in every notation. Names are not
+    /// resolved: two names of one server count as two servers, and nothing is shared between them.
     static func isSame(_ left: String, _ right: String) -> Bool { addresses(left) == addresses(right) }
 
     /// The addresses in a list with commas between them.
@@ -139,7 +137,19 @@ struct Destination: Sendable, Equatable {
         // Paths distinguish upper and lower case.
         if server.hasPrefix("unix:") { return server }
         let (host, port) = split(server)
-        return "\(IPAddress(host)?.description ?? host) \(UInt16(port).map { "\($0)" } ?? port)"
+        let address = numericAddress(host)?.withoutMapping
+        return "\(address?.description ?? host) \(UInt16(port).map { "\($0)" } ?? port)"
+    }
+
+    /// The address that a host stands for without a resolver, in any notation: `127.0.0.1`, `127.1`, `::1`. Nil for a
+    /// name, and for an IPv6 address with a zone.
+    private static func numericAddress(_ host: String) -> IPAddress? {
+        if let address = IPAddress(host) { return address }
+        // The other notations of an IPv4 address begin with a digit, and none has a colon.
+        guard let first = host.utf8.first, (0x30...0x39).contains(first), !host.utf8.contains(0x3A),
+            let known = IPAddress.known(Text(host)), known.count == 1
+        else { return nil }
+        return known.first
     }
 
     /// The host, without brackets, and the port.
@@ -177,6 +187,24 @@ extension Destination.Place {
 }
 
 extension TLSOptions {
+    /// The variables that say how TLS is spoken.
+    static let variables = ["POSTERN_TLS", "POSTERN_CA_FILE", "POSTERN_SERVER_NAME", "POSTERN_CERT", "POSTERN_KEY"]
+
+    /// The TLS options of the environment. Nil: it does not ask for TLS. An empty variable counts as absent. A
+    /// POSTERN_TLS that is neither `true` nor `false` is refused: whoever set it to `1` or `yes` expects TLS.
+    init?(environment: [String: String]) throws(CommandError) {
+        let isOn: Bool
+        switch environment["POSTERN_TLS"] ?? "" {
+        case "true": isOn = true
+        case "", "false": isOn = false
+        case let other: throw .usage("POSTERN_TLS is true or false, not \"\(other)\"")
+        }
+        self.init(isOn: isOn) { name in
+            let variable = "POSTERN_" + name.uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
+            return environment[variable].flatMap { $0.isEmpty ? nil : $0 }
+        }
+    }
+
     /// The TLS options of one source: on if the source says so, or sets any option that is for TLS alone.
     init?(isOn: Bool, _ value: (_ name: String) -> String?) {
         let (caFile, serverName) = (value("ca-file"), value("server-name"))

@@ -90,26 +90,6 @@ enum File {
         }
     }
 
-    /// Makes a file that gets its name only when it is complete and on the disk. `content` writes it piece by piece.
-    static func create<Value>(
-        _ path: String, _ content: (_ put: ([UInt8]) throws -> Void) async throws -> Value
-    ) async throws -> Value {
-        try checkName(path)
-        let unfinished = path + ".unfinished"
-        unlink(unfinished)
-        let descriptor = try open(unfinished, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
-        defer { close(descriptor) }
-        do {
-            let value = try await content { try write($0, to: descriptor, name: unfinished) }
-            guard fsync(descriptor) == 0 else { throw CommandError.system(path) }
-            try giveName(path, to: unfinished)
-            return value
-        } catch {
-            unlink(unfinished)
-            throw error
-        }
-    }
-
     /// Gives a finished file its name, which no file may have yet.
     ///
     /// `link` is link(2). Where a file cannot have two names, as on FAT and on some shares, an empty file takes the

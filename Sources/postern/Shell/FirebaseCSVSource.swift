@@ -27,9 +27,14 @@ struct FirebaseCSVSource: ImportSource {
                 chunk = more[...]
                 continue
             }
-            if state == .quoted { throw CommandError("the file ends in the middle: it is not complete") }
-            let row = endRow()
-            return row.map(Self.item)
+            switch state {
+            case .quoted: throw CommandError("the file ends in the middle: it is not complete")
+            case .skipping:
+                // The last row was too long, and no line feed follows it.
+                (state, byteCount) = (.plain, 0)
+                return Self.item(nil)
+            case .plain, .quoteInQuoted: return endRow().map { Self.item($0) }
+            }
         }
     }
 

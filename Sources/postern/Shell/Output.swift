@@ -10,10 +10,13 @@ protocol Record: Sendable {
     var id: String { get }
     /// The rows of a table of the usual columns: one row of `json`, unless the record has several.
     var rows: [JSONValue] { get }
+    /// The JSON of a record that has every object which other records lack. Nil: all records have the same fields.
+    static var whole: JSONValue? { get }
 }
 
 extension Record {
     var rows: [JSONValue] { [json] }
+    static var whole: JSONValue? { nil }
 }
 
 /// Prints records on standard output, in the format that was asked for.
@@ -88,7 +91,9 @@ struct Output: Sendable {
         switch format {
         case .json: printPretty(.array(shown(records)))
         case .ndjson: shown(records).forEach(printLine)
-        case .csv: printCSV(shown(records), Element.columns)
+        case .csv:
+            let values = shown(records)
+            printCSV(values, values.isEmpty ? Element.columns : Self.leaves(of: values))
         case .table, .wide, .name:
             let values = fields == nil && format == .table ? records.flatMap(\.rows) : records.map(\.json)
             let columns = columns(of: values, usual: Element.columns)
@@ -99,17 +104,23 @@ struct Output: Sendable {
         }
     }
 
-    /// Prints one record of many that come over time. The first one comes with the headers. As `json` the records are
-    /// printed as `ndjson`, because nobody waits for the end of what is watched.
+    /// Prints one record of many that come over time. The first one comes with the headers, and all have the same
+    /// columns. As `json` the records are printed as `ndjson`, because nobody waits for the end of what is watched.
     func printNext<Element: Record>(_ record: Element) {
         let isFirst = rowsSoFar.beginRow()
         if isQuiet || format == .name { return printID(record.id) }
         switch format {
         case .json, .ndjson: return printLine(shown(record))
-        case .csv: return printCSV([shown(record)], Element.columns, hasHeaders: isFirst && hasHeaders)
+        case .csv:
+            let columns = rowsSoFar.columns { Self.leaves(of: [Element.whole ?? record.json]) }
+            return printCSV([shown(record)], columns, hasHeaders: isFirst && hasHeaders)
         case .table, .wide, .name: break
         }
-        let columns = columns(of: [record.json], usual: Element.columns)
+        // The fields that were asked for are looked up in each record.
+        let columns =
+            fields != nil
+            ? self.columns(of: [record.json], usual: Element.columns)
+            : rowsSoFar.columns { self.columns(of: [Element.whole ?? record.json], usual: Element.columns) }
         let headers = Self.headers(columns)
         let cells = Self.cells(of: record.json, columns)
         let widths = rowsSoFar.widened(for: headers, cells)
@@ -119,11 +130,10 @@ struct Output: Sendable {
 
     // CSV
 
-    /// Prints CSV (RFC 4180): every field, or those that were asked for. Without records the usual columns.
-    private func printCSV(_ values: [JSONValue], _ usual: [String], hasHeaders: Bool? = nil) {
-        let columns =
-            fields.map { values.first?.object?.map(\.name.string) ?? $0 }
-            ?? (values.isEmpty ? usual : Self.leaves(of: values))
+    /// Prints CSV (RFC 4180): the columns `all`, or the fields that were asked for. A cell of an object, which is a
+    /// column of its own where another record has none there, is its JSON.
+    private func printCSV(_ values: [JSONValue], _ all: [String], hasHeaders: Bool? = nil) {
+        let columns = fields.map { values.first?.object?.map(\.name.string) ?? $0 } ?? all
         func line(_ cells: [String]) {
             console.write([UInt8]((cells.map(Self.quoted).joined(separator: ",") + "\r\n").utf8))
         }

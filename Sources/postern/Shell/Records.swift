@@ -106,6 +106,8 @@ extension AuditEvent: Record {
 
     var id: String { String(sequence) }
 
+    static var whole: JSONValue? { AuditEvent(proof: EventProof(), settingsChange: SettingsChange()).json }
+
     /// Exports that were made before there was a `settings_change` have lines without it.
     var json: JSONValue {
         guard settingsChange == nil, case .object(let members) = fieldsJSON else { return fieldsJSON }

@@ -6,6 +6,7 @@ final class RowsSoFar: Sendable {
     private static let usualWidth = 12
     private let hasBegun = Mutex(false)
     private let widths = Mutex<[Int]>([])
+    private let fixedColumns = Mutex<[String]?>(nil)
 
     /// Returns true when it is called for the first row.
     func beginRow() -> Bool {
@@ -13,6 +14,14 @@ final class RowsSoFar: Sendable {
             defer { hasBegun = true }
             return !hasBegun
         }
+    }
+
+    /// The columns of all rows: those that `ofFirst` returns for the first row.
+    func columns(_ ofFirst: () -> [String]) -> [String] {
+        if let columns = fixedColumns.withLock(\.self) { return columns }
+        let columns = ofFirst()
+        fixedColumns.withLock { $0 = columns }
+        return columns
     }
 
     /// The widths for the next row.

@@ -1,5 +1,6 @@
 import Base
 import Glibc
+import JSON
 import Messages
 import PosternClient
 import Synchronization
@@ -104,11 +105,17 @@ final class Session: Sendable {
         }
     }
 
-    /// Warns once: a network may be trusted, so the call is made all the same.
+    /// Warns once: a network may be trusted, so the call is made all the same. The warning is printed with -q, too,
+    /// because a key that others can read is no mere message. A program gets it as a line of JSON of its own.
     private func warnOfClearText() {
-        guard saysWhatItDoes, !hasWarnedOfClearText.withLock({ $0 }) else { return }
+        guard !hasWarnedOfClearText.withLock({ $0 }) else { return }
         hasWarnedOfClearText.withLock { $0 = true }
-        console.say("warning: the key crosses the network in clear: use --tls")
+        let warning = "the key crosses the network in clear: use --tls"
+        guard output.format.isForPrograms, !console.messagesAreForTerminal else {
+            return console.say("warning: \(warning)")
+        }
+        let json: JSONValue = ["warning": .string(Text(warning))]
+        console.writeMessage(json.serialized() + [0x0A])
     }
 
     func close() async {

@@ -43,6 +43,23 @@ import Testing
         #expect(over(&watch, [key("m2")], of: Self.otherNode, after: 240) == ["m2"])
     }
 
+    @Test func aMessageThatCannotBeReadIsLeftToOthersForATime() {
+        var watch = ClaimWatch()
+        let begin = Timestamp(seconds: 1_000)
+        #expect(!watch.isLeft(key("m1"), for: .minutes(10), now: begin))
+        let isNews = watch.noteUnreadable(key("m1"), now: begin)
+        let isNewsAgain = watch.noteUnreadable(key("m1"), now: begin + .minutes(5))
+        #expect(isNews && !isNewsAgain)
+        #expect(watch.isLeft(key("m1"), for: .minutes(10), now: begin + .minutes(9)))
+        #expect(!watch.isLeft(key("m1"), for: .minutes(10), now: begin + .minutes(10)))
+        #expect(watch.claimant(of: key("m1")) == ClaimWatch.unreadable)
+        // Another node had the message meanwhile, and put it off.
+        #expect(!watch.isLeft(key("m1", due: 6), for: .minutes(10), now: begin))
+        // A claim is no message that cannot be read.
+        #expect(over(&watch, [key("m2")], after: 0) == [])
+        #expect(!watch.isLeft(key("m2"), for: .minutes(10), now: begin))
+    }
+
     @Test func aClaimThatIsGoneIsForgotten() {
         var watch = ClaimWatch()
         #expect(over(&watch, [key("m1"), key("m2")], after: 0) == [])

@@ -88,7 +88,10 @@ import Testing
             }
             let left = try Self.due(fixture)
             #expect(left == [OutboxDueKey(until, "acme", Self.id, isSMS: true)])
-            #expect(claims.map { $0?.key } == [left.first])
+            let claimed = claims.map { outcome -> OutboxDueKey? in
+                if case .claimed(let claim) = outcome { claim.key } else { nil }
+            }
+            #expect(claimed == [left.first])
         }
     }
 }

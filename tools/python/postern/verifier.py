@@ -104,10 +104,14 @@ class TokenVerifier:
         self._start("watchdog", self._watch)
         try:
             messages = self._begin()
+            self._start("revocations", self._follow, messages)
+            if self._fetch_wanted.is_set():
+                # The snapshot revoked a key. Its successor is known before the first token comes.
+                self._fetch_wanted.clear()
+                self._refresh()
         except BaseException:
             self.close()
             raise
-        self._start("revocations", self._follow, messages)
         self._start("keys", self._keep_keys_fresh)
 
     @staticmethod
@@ -231,7 +235,7 @@ class TokenVerifier:
                 self._used_fetch, self._tokens.keys = fetch, keys
 
     def _keep_keys_fresh(self) -> None:
-        """Fetches the keys regularly, and when a token names an unknown one."""
+        """Fetches the keys regularly, when a key was revoked, and when a token names an unknown one."""
         while True:
             self._fetch_wanted.wait(self._interval)
             with self._keys_lock:
@@ -290,7 +294,8 @@ class TokenVerifier:
             _log.warning("postern: %s", what, exc_info=error)
 
     def _take(self, message: object) -> bool:
-        """Takes in a message of the feed. A revoked key has a successor: the keys are fetched again.
+        """Takes in a message of the feed. A revoked key has a successor: another thread fetches the keys again, because no
+        revocation is read while this thread waits.
 
         Returns whether a new stream has to begin; see RevocationFeed.apply.
         """
@@ -307,7 +312,7 @@ class TokenVerifier:
             begins_snapshot=message.snapshot_reason != 0, continues=message.continues,  # type: ignore[attr-defined]
             only_tenant_id=only, now=boot_time())
         if any(revocation.kind == revocations.SIGNING_KEY for revocation in told):
-            self._refresh()
+            self._fetch_wanted.set()
         return must_begin_anew
 
     def _follow(self, messages: Optional[Iterator[object]]) -> None:

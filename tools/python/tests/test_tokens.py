@@ -538,6 +538,30 @@ class VerifierTests(unittest.TestCase):
         self.addCleanup(TokenVerifier(source, tenants="acme").close)
         self.assertEqual(source.fetched, 2)
 
+    def test_revocations_are_read_while_the_keys_are_fetched_for_a_revoked_one(self):
+        verifier, source = self.verifier()
+        asked, may_answer, fetch = threading.Event(), threading.Event(), source.published_keys
+        self.addCleanup(may_answer.set)
+
+        def slow(kind):
+            asked.set()
+            may_answer.wait(60)
+            return fetch(kind)
+
+        source.published_keys = slow
+        source.messages = [source.message([Revocation(revocations.SIGNING_KEY, key_id="k0")]),
+                           source.message([Revocation(revocations.SESSION, session_id=SESSION)])]
+
+        def is_revoked():
+            try:
+                verifier.verify_now(self.signer.token())
+            except postern.PosternError as error:
+                return error.reason == "TOKEN_EXPIRED"
+        self.becomes(is_revoked)
+        self.assertTrue(asked.wait(20))
+        may_answer.set()
+        self.becomes(lambda: source.fetched == 2)
+
     def test_unknown_keys_are_fetched_for_once_per_floor(self):
         verifier, source = self.verifier(key_refresh_floor=0.0)
         successor = Signer("EdDSA", "k2")
