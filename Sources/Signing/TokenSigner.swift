@@ -121,6 +121,12 @@ public actor TokenSigner {
         }
     }
 
+    /// Whether a token of this time is signed on the pool, and not on the caller's thread.
+    public nonisolated func signsOnPool(at time: Timestamp) -> Bool {
+        let entry = published.current.signingEntry(at: time, hasSigned: newestSignedSequence)
+        return entry?.publicKey.algorithm == .rs256
+    }
+
     /// Begins to sign, for a caller who does not know yet whether the token may be handed out. From any thread; it only
     /// queues. Nil where `sign` would not use the pool, and if there is no room or no key: then the caller signs when
     /// it needs the token, and gets the error.

@@ -115,7 +115,9 @@ extension WriteTransaction {
             try noteLeft(old.user.email, account: old.key)
             try removeSignInLinks(toEmailOf: old)
         }
-        if isEmailChange || isDisabling || kind.setsPassword {
+        // By whatever way the password came, linking it to an account without one included.
+        let setsPassword = kind.setsPassword || new.passwordUpdatedAt != old.passwordUpdatedAt
+        if isEmailChange || isDisabling || setsPassword {
             try removeOobCodes(of: old.key, .passwordReset)
         }
         if kind.setsPasswordFromOutside { try removeSignInLinks(toEmailOf: new) }

@@ -183,14 +183,16 @@ extension PasswordService {
     private static let costsMax = 64
 
     /// The decoy for an address without a password. Its cost is one of the tenant's hashes' costs, each chosen as often
-    /// as the tenant has it, and always the same cost for one address.
+    /// as the tenant has it, and the same cost for one address as long as their shares are about the same: an address
+    /// whose cost changed with each new user would have no account.
     func decoy(
         for email: Email, settings: TenantSettings, in transaction: borrowing ReadTransaction
     ) throws -> PasswordCredential {
         let costs = try transaction.passwordHashCosts(tenantID: settings.tenantID, limit: Self.costsMax)
         let total = costs.reduce(UInt64(0)) { $0 &+ UInt64($1.count) }
-        let choice = HMACKey(settings.secret).tag(of: email.canonical.bytes).prefix(8).bigEndianNumber
-        var rest = total == 0 ? 0 : choice % total
+        // A place between 0 and 1, which each address has for ever, among the shares.
+        let place = HMACKey(settings.secret).tag(of: email.canonical.bytes).prefix(8).bigEndianNumber
+        var rest = place.multipliedFullWidth(by: total).high
         for (cost, count) in costs {
             if rest < UInt64(count), let decoy = PasswordCredential.decoy(cost: cost, random: random) { return decoy }
             rest -= min(rest, UInt64(count))

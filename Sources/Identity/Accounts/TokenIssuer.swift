@@ -7,10 +7,11 @@ public import Tokens
 /// Tokens whose ID token may be signed already.
 struct BegunTokens: Sendable {
     let grant: SessionGrant
-    fileprivate let claims: IDTokenClaims
+    fileprivate let settings: TenantSettings
+    fileprivate let now: Timestamp
     fileprivate let deadline: Instant
     /// Nil if nothing was begun.
-    fileprivate let idToken: Promise<Text>?
+    fileprivate let idToken: (claims: IDTokenClaims, promise: Promise<Text>)?
 }
 
 /// Makes the tokens of a session: the ID token, signed by the `TokenSigner`, and the refresh token.
@@ -39,20 +40,21 @@ public final class TokenIssuer: Sendable {
     func begin(
         for grant: SessionGrant, settings: TenantSettings, now: Timestamp, deadline: Instant, trace: CallTrace?
     ) -> BegunTokens {
-        let claims = claims(of: grant, settings: settings, now: now)
-        let idToken = signer.begin(claims, deadline: deadline, trace: trace)
-        return BegunTokens(grant: grant, claims: claims, deadline: deadline, idToken: idToken)
+        var idToken: (IDTokenClaims, Promise<Text>)?
+        if signer.signsOnPool(at: now) {
+            let claims = claims(of: grant, settings: settings, now: now)
+            idToken = signer.begin(claims, deadline: deadline, trace: trace).map { (claims, $0) }
+        }
+        return BegunTokens(grant: grant, settings: settings, now: now, deadline: deadline, idToken: idToken)
     }
 
     /// The tokens that were begun. Only for a session whose transaction is committed.
     func tokens(_ begun: BegunTokens) async throws -> TokenPair {
-        let idToken =
-            if let begun = begun.idToken {
-                try await begun.cancellableValue()
-            } else {
-                try await signer.sign(begun.claims, deadline: begun.deadline)
-            }
-        return tokens(for: begun.grant, begun.claims, idToken: idToken)
+        guard let (claims, idToken) = begun.idToken else {
+            return try await tokens(
+                for: begun.grant, settings: begun.settings, now: begun.now, deadline: begun.deadline)
+        }
+        return tokens(for: begun.grant, claims, idToken: try await idToken.cancellableValue())
     }
 
     private func tokens(for grant: SessionGrant, _ claims: IDTokenClaims, idToken: Text) -> TokenPair {

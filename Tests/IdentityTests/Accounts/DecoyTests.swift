@@ -13,33 +13,52 @@ import Testing
 @Suite struct DecoyTests {
     private let standard: Text = "$argon2id$v=19$m=8,t=1,p=1"
 
-    /// The costs that `count` unknown addresses get in a tenant whose users have these hashes.
-    private func costs(ofUnknown count: Int, amongUsersWith hashes: [Text]) async throws -> [Text] {
+    /// The costs that `count` unknown addresses get in a tenant whose users have these hashes: once they all are there,
+    /// and again after each of `later`.
+    private func costs(
+        ofUnknown count: Int, amongUsersWith hashes: [Text], later: [Text]
+    ) async throws -> [[Text]] {
         try await withFixture { fixture in
             try await fixture.makeTenant()
-            let settings = try fixture.settings()
-            try await fixture.store.write { transaction in
-                for (index, hash) in hashes.enumerated() {
-                    var account = Account(user: User(tenantID: "acme", uid: Text("u\(index)")))
-                    account.passwordHash = hash
-                    try transaction.insert(account, origin: .server, now: Timestamp(seconds: 1))
-                }
+            var found: [[Text]] = []
+            let users = (hashes + later).enumerated().map { index, hash in
+                var account = Account(user: User(tenantID: "acme", uid: Text("u\(index)")))
+                account.passwordHash = hash
+                return account
             }
-            let pool = WorkerPool(name: "hash", workers: 1, queueMax: 1, queueMaxPerTenant: 1)
-            defer { end(pool) }
-            let passwords = PasswordService(
-                pool: pool, store: fixture.store, sealing: MasterKey.generate(random: .system).sealing,
-                random: .system, profile: .cheap)
-            return try fixture.store.read { transaction in
-                try (0..<count).map { index in
-                    let email = try #require(Email(stored: Text("nobody\(index)@x.com")))
-                    let costs = try (0..<2).map { _ in
-                        try passwords.decoy(for: email, settings: settings, in: transaction).cost
+            for round in 0...later.count {
+                let added = round == 0 ? users[..<hashes.count] : users[(hashes.count + round - 1)...].prefix(1)
+                try await fixture.store.write { transaction in
+                    for account in added {
+                        try transaction.insert(account, origin: .server, now: Timestamp(seconds: 1))
                     }
-                    // Asking twice tells no more than asking once.
-                    #expect(costs[0] == costs[1])
-                    return costs[0]
                 }
+                found.append(try costs(ofUnknown: count, in: fixture))
+            }
+            return found
+        }
+    }
+
+    private func costs(ofUnknown count: Int, amongUsersWith hashes: [Text]) async throws -> [Text] {
+        try await costs(ofUnknown: count, amongUsersWith: hashes, later: [])[0]
+    }
+
+    private func costs(ofUnknown count: Int, in fixture: Fixture) throws -> [Text] {
+        let settings = try fixture.settings()
+        let pool = WorkerPool(name: "hash", workers: 1, queueMax: 1, queueMaxPerTenant: 1)
+        defer { end(pool) }
+        let passwords = PasswordService(
+            pool: pool, store: fixture.store, sealing: MasterKey.generate(random: .system).sealing,
+            random: .system, profile: .cheap)
+        return try fixture.store.read { transaction in
+            try (0..<count).map { index in
+                let email = try #require(Email(stored: Text("nobody\(index)@x.com")))
+                let costs = try (0..<2).map { _ in
+                    try passwords.decoy(for: email, settings: settings, in: transaction).cost
+                }
+                // Asking twice tells no more than asking once.
+                #expect(costs[0] == costs[1])
+                return costs[0]
             }
         }
     }
@@ -59,6 +78,19 @@ import Testing
         #expect(Set(found) == ["$2b$05", "$2b$12"])
         // 100 are expected; six standard deviations are 52.
         #expect((48...152).contains(found.count { $0 == "$2b$12" }))
+    }
+
+    /// Otherwise a stranger who signs up users would see by the time of the answers which addresses have no account.
+    @Test func oneAddressKeepsItsCostWhileUsersCome() async throws {
+        let hashes = Array(repeating: bcrypt("05"), count: 10) + Array(repeating: bcrypt("12"), count: 10)
+        let found = try await costs(
+            ofUnknown: 50, amongUsersWith: hashes, later: Array(repeating: bcrypt("05"), count: 20))
+        for address in 0..<50 {
+            let changes = zip(found, found.dropFirst()).count { $0[address] != $1[address] }
+            #expect(changes <= 1, "nobody\(address)")
+        }
+        // A half of them were dear, and a quarter is.
+        #expect(found[0].count { $0 == "$2b$12" } > found[20].count { $0 == "$2b$12" })
     }
 
     @Test func aCostThatNobodyHasAnyMoreIsForgotten() async throws {

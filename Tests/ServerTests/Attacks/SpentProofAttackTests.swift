@@ -52,6 +52,19 @@ import Testing
         }
     }
 
+    /// An account without a password has such codes, too: its owner may want one.
+    @Test func `A code for a new password ends when the user links a password`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let tokens = try #require(try client.signIn(.google(email: Self.email)).tokens)
+            try client.sendOob(.passwordReset, email: Self.email)
+            let code = try EmailRecoveryTests.newestCode(client, .passwordReset)
+            _ = try client.signUp(Self.email, linkingTo: tokens.idToken)
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.resetPassword(code, "the thief's horse") }
+            _ = try client.signIn(Self.email)
+        }
+    }
+
     @Test func `A code for a new password outlives every other change`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
