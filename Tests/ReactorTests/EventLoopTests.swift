@@ -61,8 +61,9 @@ import Testing
             // This runs behind the tasks' first parts on the loop.
             await resident.note("tasks wait")
             completeTogether(promises)
+            // In any order: a task whose first part was late finds its promise completed.
             let entries = try await resident.entries(4)
-            #expect(entries == ["tasks wait", "0", "1", "2"])
+            #expect(Set(entries) == ["tasks wait", "0", "1", "2"])
         }
     }
 
