@@ -19,7 +19,7 @@ public final class WorkerPool: Sendable {
     static let longBacklog = Duration.milliseconds(2)
 
     /// The state that the threads share. They do not retain the pool, so that dropping it without `close()` is noticed.
-    private final class Shared: Sendable {
+    fileprivate final class Shared: Sendable {
         let queue: Mutex<WorkQueue>
         let waitedNanoseconds = Counter()
         /// A semaphore for each kind of worker.
@@ -99,30 +99,41 @@ public final class WorkerPool: Sendable {
         cost: WorkCost = .none, _ work: @escaping @Sendable () throws -> T
     ) async throws -> T {
         try Task.checkCancellation()
+        return try await begin(
+            tenant: tenant, source: source, deadline: deadline, isShort: isShort, isPatient: isPatient, cost: cost, work
+        ).value()
+    }
+
+    /// Queues `work` as `run` does, and returns at once, from any thread. A work whose value nobody awaits is done all
+    /// the same. `trace`: that of the call.
+    public func begin<T: Sendable>(
+        tenant: Text, source: Text = .empty, deadline: Instant, isShort: Bool = false, isPatient: Bool = false,
+        cost: WorkCost = .none, trace: CallTrace? = .current, _ work: @escaping @Sendable () throws -> T
+    ) throws(Failure) -> BegunWork<T> {
         let promise = Promise<T>()
         let item = Work(
             tenant: tenant, source: source, deadline: deadline, isShort: isShort, isPatient: isPatient, cost: cost,
-            timed(work, CallTrace.current), promise)
+            timed(work, trace), promise)
         try submit(item)
-        return try await withTaskCancellationHandler {
-            try await promise.value()
-        } onCancel: {
-            shared.queue.withLock { $0.cancel(item) }
-            promise.fail(CancellationError())
-        }
+        return BegunWork(shared: shared, work: item, promise: promise)
     }
 
-    /// Begins a short work for a task that waits for it later, or never. From any thread; it throws what `run` throws
-    /// before the work has begun. `trace`: that of the task's call.
-    public func begin<T: Sendable>(
-        tenant: Text, source: Text, deadline: Instant, trace: CallTrace?, _ work: @escaping @Sendable () throws -> T
-    ) throws(Failure) -> Promise<T> {
-        let promise = Promise<T>()
-        try submit(
-            Work(
-                tenant: tenant, source: source, deadline: deadline, isShort: true, isPatient: false, cost: .none,
-                timed(work, trace), promise))
-        return promise
+    /// A work that waits, runs, or is done.
+    public struct BegunWork<Value: Sendable>: Sendable {
+        fileprivate let shared: Shared
+        fileprivate let work: Work
+        fileprivate let promise: Promise<Value>
+
+        /// Returns or throws what the work does; once. `CancellationError` if the task is cancelled: waiting work is
+        /// taken out, running work goes on, and its result is dropped.
+        public func value() async throws -> Value {
+            try await withTaskCancellationHandler {
+                try await promise.value()
+            } onCancel: {
+                shared.queue.withLock { $0.cancel(work) }
+                promise.fail(CancellationError())
+            }
+        }
     }
 
     /// The same work, whose waiting time is counted. The times are also added to the call's trace, if there is one.

@@ -130,9 +130,13 @@ public actor TokenSigner {
     /// Begins to sign, for a caller who does not know yet whether the token may be handed out. From any thread; it only
     /// queues. Nil where `sign` would not use the pool, and if there is no room or no key: then the caller signs when
     /// it needs the token, and gets the error.
-    public nonisolated func begin(_ claims: IDTokenClaims, deadline: Instant, trace: CallTrace?) -> Promise<Text>? {
+    public nonisolated func begin(
+        _ claims: IDTokenClaims, deadline: Instant, trace: CallTrace?
+    ) -> WorkerPool.BegunWork<Text>? {
         guard let order = try? order(of: claims), order.isForPool else { return nil }
-        return try? pool.begin(tenant: claims.tenantID, source: claims.uid, deadline: deadline, trace: trace) {
+        return try? pool.begin(
+            tenant: claims.tenantID, source: claims.uid, deadline: deadline, isShort: true, trace: trace
+        ) {
             try order.token()
         }
     }

@@ -71,6 +71,15 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
         return task
     }
 
+    @Test func workThatWasBegunIsTakenOutWhenItsCallerIsCancelled() async throws {
+        try await withBusyPool { pool, _ in
+            let caller = Task { try await pool.begin(tenant: "a", deadline: .distantFuture) { 1 }.value() }
+            caller.cancel()
+            await #expect(throws: CancellationError.self) { try await caller.value }
+            #expect(pool.counts.queued == 0 && pool.counts.cancelled == 1)
+        }
+    }
+
     @Test func resultsAndErrorsComeBack() async throws {
         struct Broken: Error {}
         let pool = WorkerPool(name: "test", workers: 2, queueMax: 4, queueMaxPerTenant: 4)

@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+import Reactor
 public import Rules
 public import Signing
 public import Tokens
@@ -11,7 +12,7 @@ struct BegunTokens: Sendable {
     fileprivate let now: Timestamp
     fileprivate let deadline: Instant
     /// Nil if nothing was begun.
-    fileprivate let idToken: (claims: IDTokenClaims, promise: Promise<Text>)?
+    fileprivate let idToken: (claims: IDTokenClaims, signing: WorkerPool.BegunWork<Text>)?
 }
 
 /// Makes the tokens of a session: the ID token, signed by the `TokenSigner`, and the refresh token.
@@ -40,7 +41,7 @@ public final class TokenIssuer: Sendable {
     func begin(
         for grant: SessionGrant, settings: TenantSettings, now: Timestamp, deadline: Instant, trace: CallTrace?
     ) -> BegunTokens {
-        var idToken: (IDTokenClaims, Promise<Text>)?
+        var idToken: (IDTokenClaims, WorkerPool.BegunWork<Text>)?
         if signer.signsOnPool(at: now) {
             let claims = claims(of: grant, settings: settings, now: now)
             idToken = signer.begin(claims, deadline: deadline, trace: trace).map { (claims, $0) }
@@ -50,11 +51,11 @@ public final class TokenIssuer: Sendable {
 
     /// The tokens that were begun. Only for a session whose transaction is committed.
     func tokens(_ begun: BegunTokens) async throws -> TokenPair {
-        guard let (claims, idToken) = begun.idToken else {
+        guard let (claims, signing) = begun.idToken else {
             return try await tokens(
                 for: begun.grant, settings: begun.settings, now: begun.now, deadline: begun.deadline)
         }
-        return tokens(for: begun.grant, claims, idToken: try await idToken.cancellableValue())
+        return tokens(for: begun.grant, claims, idToken: try await signing.value())
     }
 
     private func tokens(for grant: SessionGrant, _ claims: IDTokenClaims, idToken: Text) -> TokenPair {

@@ -34,7 +34,7 @@ extension UserSession {
         let sessionID = SessionID.make(at: now, random: resources.random)
         let pendingID = resources.random.bytes(PendingSignIns.idByteCount)
         let (key, sessionsMax) = (self.key, resources.limits.sessionsPerUserMax)
-        let begin = beginning(request)
+        let begin = beginning(request.settings, deadline: request.deadline)
         return try await answeringRepeat(of: request) {
             let issue = try await writeIssuing { issue in
                 issue.map { ($0.isNew, begin(SessionGrant(beginning: $0.session, of: $0.account.user), now)) }
@@ -90,7 +90,7 @@ extension UserSession {
         let (key, clock) = (key, resources.clock)
         let (settings, origin) = (request.settings, request.origin)
         let sessionID = token.sessionID
-        let begin = beginning(request)
+        let begin = beginning(request.settings, deadline: request.deadline)
         let pendingID = resources.random.bytes(PendingSignIns.idByteCount)
         return try await answeringRepeat(of: request) {
             let issue = try await writeIssuing { issue in
@@ -125,12 +125,6 @@ extension UserSession {
             let begun = try issue.value()
             return SignedIn(begun.grant, tokens: try await issuer.tokens(begun))
         }
-    }
-
-    /// Begins the tokens of a request's session. On any thread.
-    private func beginning(_ request: EndUserRequest) -> @Sendable (SessionGrant, Timestamp) -> BegunTokens {
-        let (issuer, settings, deadline, trace) = (issuer, request.settings, request.deadline, CallTrace.current)
-        return { issuer.begin(for: $0, settings: settings, now: $1, deadline: deadline, trace: trace) }
     }
 }
 

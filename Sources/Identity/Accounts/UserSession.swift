@@ -55,6 +55,14 @@ public actor UserSession {
         return try await resources.store.write(for: .session, mayBePutOff: true, preparing: begin, body)
     }
 
+    /// Begins the tokens of a session, on any thread, for the call that makes this.
+    func beginning(
+        _ settings: TenantSettings, deadline: Instant
+    ) -> @Sendable (SessionGrant, Timestamp) -> BegunTokens {
+        let (issuer, trace) = (issuer, CallTrace.current)
+        return { issuer.begin(for: $0, settings: settings, now: $1, deadline: deadline, trace: trace) }
+    }
+
     /// Waits for this user's turn, for a write about several users (`UserDirectory.changing`).
     func takeTurn() async {
         // A turn only ever succeeds.
@@ -143,13 +151,9 @@ public actor UserSession {
         let attemptHash = attemptID.isEmpty ? [] : Digest.sha256(attemptID)
         // Each of two nodes may be that far from the engine's time.
         let clockDifference = resources.store.isInCluster ? resources.limits.journal.clockDifferenceMax * 2 : .zero
-        let (issuer, trace) = (issuer, CallTrace.current)
+        let beginTokens = beginning(settings, deadline: deadline)
         let begin = { @Sendable (decided: DecidedRefresh) in
-            decided.decision.issuing {
-                issuer.begin(
-                    for: SessionGrant(decided, of: token), settings: settings, now: decided.time, deadline: deadline,
-                    trace: trace)
-            }
+            decided.decision.issuing { beginTokens(SessionGrant(decided, of: token), decided.time) }
         }
         let unwritten = try refreshWithoutWriting(token, attemptHash: attemptHash, settings: settings)
         let issued =
