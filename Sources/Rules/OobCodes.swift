@@ -4,9 +4,7 @@ public import Messages
 
 /// The rules for codes that are sent to a mailbox, by kind. Pure.
 ///
-/// A code is 256 random bits, kept as its hash, for one use. A newer code of the same kind for the same account or
-/// address voids the older one, except RECOVER_EMAIL: an attacker who changes an email twice must not void the code
-/// that the owner was sent.
+/// A code is 256 random bits, kept as its hash, for one use. Which older codes a newer one voids: `keptMax`.
 public enum OobCodes {
     /// How long a code is good. A recovery has to outlive a holiday: its mailbox is the owner's last way back.
     public static func lifetime(_ type: OobRequestType) -> Duration {
@@ -20,14 +18,24 @@ public enum OobCodes {
     /// How much longer an expired code can be told from one that never existed.
     public static let rememberedAfterExpiry = Duration.hours(24)
 
-    /// A REJECT_EMAIL is voided with its twin only: once the twin was used, a newer mail, perhaps to another mailbox,
-    /// must not void the code that the first mailbox was sent.
-    public static func isVoidedByNewer(_ type: OobRequestType) -> Bool {
+    /// How many codes of a kind an account or an address has at most: one more voids the oldest. Nil for kinds of which
+    /// a newer code voids none.
+    ///
+    /// Only their user asks for codes that verify an email, and has the newest. Anybody may ask for a PASSWORD_RESET or
+    /// an EMAIL_SIGNIN, and would void the code that the owner is about to use. So those stay, as many as the mailbox
+    /// gets of the kind in an hour, and go together when one is used. An attacker who changes an email twice must not
+    /// void the RECOVER_EMAIL that its owner was sent. A REJECT_EMAIL is voided with its twin only: once the twin was
+    /// used, a newer mail, perhaps to another mailbox, must not void the code that the first mailbox was sent.
+    public static func keptMax(_ type: OobRequestType) -> Int? {
         switch type {
-        case .recoverEmail, .rejectEmail, .revertSecondFactorAddition: false
-        case .unspecified, .verifyEmail, .passwordReset, .emailSignin, .verifyAndChangeEmail: true
+        case .recoverEmail, .rejectEmail, .revertSecondFactorAddition: nil
+        case .passwordReset, .emailSignin: 10
+        case .unspecified, .verifyEmail, .verifyAndChangeEmail: 1
         }
     }
+
+    /// Whether a code, when it is used, voids the others of its kind.
+    public static func isUsedWithOthers(_ type: OobRequestType) -> Bool { keptMax(type).map { $0 > 1 } ?? false }
 
     /// Whether a mail of this kind carries a second code, REJECT_EMAIL.
     public static func isRejectable(_ type: OobRequestType) -> Bool {

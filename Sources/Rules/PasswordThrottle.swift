@@ -109,8 +109,10 @@ public struct PasswordThrottle: Sendable {
         return (bucket?.failures ?? 0) > 1
     }
 
-    /// Forgets the wrong passwords of a source that was right elsewhere: before a restart, or at another server.
-    public mutating func forget(_ subject: Subject) { buckets[BucketKey(subject)] = nil }
+    /// Forgets the wrong passwords of a source whose user showed elsewhere who they are: by other means than the
+    /// password, before a restart, or at another server. Returns whether there were any.
+    @discardableResult
+    public mutating func forget(_ subject: Subject) -> Bool { buckets.removeValue(forKey: BucketKey(subject)) != nil }
 
     /// Gives the charge back, and restores the time of the attempt before, because the password was never checked (a
     /// full queue, a deadline).
@@ -123,7 +125,7 @@ public struct PasswordThrottle: Sendable {
         refundStranger(subject)
     }
 
-    /// Forgets the counts of an account: its owner proved their identity by other means than the password.
+    /// Forgets the counts of an account, over all sources, because it has a new password.
     public mutating func forgive(account: UInt64) {
         guard var state = accounts[account] else { return }
         state.strangerFailures = 0

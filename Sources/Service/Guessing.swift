@@ -40,6 +40,6 @@ extension Call {
             user: user, now: now)
     }
 
-    /// Forgets the wrong passwords of a user who proved who they are by other means.
+    /// Forgets the wrong passwords of a user who has a new password.
     func forgiveGuesses(of user: User) { project.guesses.forgive(user) }
 }

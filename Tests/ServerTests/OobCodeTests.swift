@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func codesExpireAndNewerOnesVoidOlderOnes() async throws {
+    @Test func codesExpireAndANewerVerificationVoidsTheOlderOne() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
             let idToken = try client.signUp("ada@example.com").tokens!.idToken

@@ -95,4 +95,45 @@ import Wire
             }
         }
     }
+
+    /// The waiting of somebody who guesses must not end when the owner signs in by other means than the password: it
+    /// would tell when that is. The owner's own address need not wait any more.
+    @Test(arguments: [false, true])
+    func `Whoever guesses does not see when the owner signs in`(hasSecondFactor: Bool) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowEveryMethod()
+            try client.setFactors(.enabled)
+            let user = hasSecondFactor ? try client.appUser() : nil
+            if user == nil { _ = try client.verifiedUser("ada@example.com") }
+            let guesser = try Guesser(server)
+            let (own, foreign): (Text, Text) = ("192.0.2.1", "192.0.2.2")
+            for address in [own, foreign] {
+                for _ in 0..<12 {
+                    let wait = guesser.tryPassword("wrong", of: "ada@example.com", from: address).retryAfter
+                    if let wait, wait < .seconds(60) { server.clock.advance(by: wait) }
+                }
+                #expect(guesser.tryPassword("wrong", of: "ada@example.com", from: address).reason == tooManyAttempts)
+            }
+            try client.sendOob(.emailSignin, email: "ada@example.com")
+            let link = try #require(try client.mails().first).code
+            func signIn() throws {
+                let _: AccountsSignInWithEmailLinkResponse = try guesser.client.call(
+                    "postern.v1.Accounts/SignInWithEmailLink",
+                    AccountsSignInWithEmailLinkRequest(email: "ada@example.com", oobCode: link, endUserIP: own))
+            }
+            if let user {
+                let pending = try client.pending(signIn)
+                let _: AccountsFinalizeMfaSignInResponse = try guesser.client.call(
+                    "postern.v1.Accounts/FinalizeMfaSignIn",
+                    AccountsFinalizeMfaSignInRequest(
+                        pendingCredential: pending, factorID: user.factorID, proof: .totpCode(user.code(server)),
+                        endUserIP: own))
+            } else {
+                try signIn()
+            }
+            #expect(guesser.tryPassword("wrong", of: "ada@example.com", from: foreign).reason == tooManyAttempts)
+            #expect(guesser.tryPassword("wrong", of: "ada@example.com", from: own).reason == wrongCredentials)
+        }
+    }
 }

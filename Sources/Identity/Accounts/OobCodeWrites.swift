@@ -73,18 +73,18 @@ extension ReadTransaction {
 
     /// The account's codes of one kind, also those that have expired.
     func oobCodes(of key: UserKey, _ type: OobRequestType) throws -> [(hash: [UInt8], code: StoredOobCode)] {
-        try oobCodeHashes(OobSubjectKey(key, type)).compactMap { hash in
-            try get(Tables.oobCodes, TenantHashKey(key.tenant, hash)).map { (hash, $0) }
-        }
+        try oobCodes(OobSubjectKey(key, type))
     }
 
-    fileprivate func oobCodeHashes(_ prefix: OobSubjectKey) throws -> [[UInt8]] {
+    fileprivate func oobCodes(_ prefix: OobSubjectKey) throws -> [(hash: [UInt8], code: StoredOobCode)] {
         var hashes: [[UInt8]] = []
         try scan(Tables.oobCodeBySubject, prefix: prefix) { row in
             hashes.append(try row.key.codeHash)
             return true
         }
-        return hashes
+        return try hashes.compactMap { hash in
+            try get(Tables.oobCodes, TenantHashKey(prefix.tenant, hash)).map { (hash, $0) }
+        }
     }
 }
 
@@ -121,11 +121,15 @@ extension Account {
 }
 
 extension WriteTransaction {
-    /// Keeps a new code, and voids the older ones it replaces.
+    /// Keeps a new code, and voids older ones if there are too many (`OobCodes.keptMax`).
     func putOobCode(_ code: Secret, _ stored: StoredOobCode, tenantID: Text) throws {
         let hash = OobCodes.hash(code)
-        if OobCodes.isVoidedByNewer(stored.requestType) {
-            try removeOobCodes(OobSubjectKey(tenantID, of: stored))
+        if let countMax = OobCodes.keptMax(stored.requestType) {
+            let older = try reading.oobCodes(OobSubjectKey(tenantID, of: stored))
+            let oldest = older.sorted { $0.code.createdAtMicros < $1.code.createdAtMicros }
+            for (hash, code) in oldest.dropLast(countMax - 1) {
+                try removeWithTwin(hash: hash, code, tenantID: tenantID)
+            }
         }
         let key = TenantHashKey(tenantID, hash)
         try put(Tables.oobCodes, key, stored)
@@ -137,6 +141,7 @@ extension WriteTransaction {
     func takeOobCode(_ code: Secret, _ type: OobRequestType, tenantID: Text, now: Timestamp) throws -> StoredOobCode {
         let stored = try reading.oobCode(code, type, tenantID: tenantID, now: now)
         try removeOobCode(hash: OobCodes.hash(code), stored, tenantID: tenantID)
+        if OobCodes.isUsedWithOthers(type) { try removeOobCodes(OobSubjectKey(tenantID, of: stored)) }
         return stored
     }
 
@@ -176,15 +181,14 @@ extension WriteTransaction {
     private func removeOobCodes(
         _ prefix: OobSubjectKey, where isVoid: (StoredOobCode) -> Bool = { _ in true }
     ) throws {
-        for hash in try reading.oobCodeHashes(prefix) {
-            guard let stored = try get(Tables.oobCodes, TenantHashKey(prefix.tenant, hash)), isVoid(stored) else {
-                continue
-            }
-            try removeOobCode(hash: hash, stored, tenantID: prefix.tenant)
-            if OobCodes.isRejectable(stored.requestType) {
-                try voidTwin(of: stored, tenantID: prefix.tenant)
-            }
+        for (hash, stored) in try reading.oobCodes(prefix) where isVoid(stored) {
+            try removeWithTwin(hash: hash, stored, tenantID: prefix.tenant)
         }
+    }
+
+    private func removeWithTwin(hash: [UInt8], _ stored: StoredOobCode, tenantID: Text) throws {
+        try removeOobCode(hash: hash, stored, tenantID: tenantID)
+        if OobCodes.isRejectable(stored.requestType) { try voidTwin(of: stored, tenantID: tenantID) }
     }
 
     /// Voids the other code of the same mail.

@@ -117,8 +117,13 @@ final class GuessBudgets: Sendable {
         charge(callerKey(guess), callerRate)
     }
 
-    /// Forgets the earlier counts, because the password was right at another server or before a restart.
-    func forget(_ guess: Guess) { withThrottle(of: guess) { $0.forget(guess.subject) } }
+    /// Forgets the earlier counts of the guess's source; returns whether there were any.
+    @discardableResult
+    func forget(_ guess: Guess) -> Bool {
+        var hadFailures = false
+        withThrottle(of: guess) { hadFailures = $0.forget(guess.subject) }
+        return hadFailures
+    }
 }
 
 extension GuessBudgets {

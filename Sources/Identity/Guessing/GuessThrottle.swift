@@ -78,7 +78,12 @@ public final class GuessThrottle: Sendable {
         journal.note(.wrong(guess))
     }
 
-    /// Forgets the counts of an account, because its owner proved their identity by other means.
+    /// Forgets the wrong passwords of the guess's source, because its user proved their identity by other means.
+    func forget(_ guess: Guess) {
+        if budgets.forget(guess) { journal.note(.right(guess)) }
+    }
+
+    /// Forgets the counts of an account, over all sources, because it has a new password.
     public func forgive(_ email: Email, tenantID: Text) {
         let account = keys.account(email, tenantID: tenantID)
         budgets.forgive(account: account)

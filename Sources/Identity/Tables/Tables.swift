@@ -73,7 +73,7 @@ public enum Tables {
     /// (tenant, SHA-256 of a code that was sent) → the code's kind and subject.
     public static let oobCodes = Table<TenantHashKey, StoredOobCode>(
         id: 36, name: "oob_codes", owner: .keyPrefix, purge: .withTenant)
-    /// (tenant, hash of the subject, kind, code's hash) → nothing: a newer code of a kind voids the older one.
+    /// (tenant, hash of the subject, kind, code's hash) → nothing: the codes of a kind that an account or address has.
     public static let oobCodeBySubject = Table<OobSubjectKey, [UInt8]>(
         id: 37, name: "oob_code_by_subject", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, message id) → a mail or SMS to be delivered.

@@ -23,7 +23,7 @@ public actor Tenant {
     private nonisolated let countsUntil = Atomic<Int64>(.min)
     /// Whether refusals were counted that are not written yet.
     private nonisolated let hasSuppressed = Atomic(false)
-    private var sends = HourlyQuota()
+    private var mailBudgets = MailBudgets()
     private var anonymousSignUps = HourlyQuota()
     /// The key under which the tenant's sum is kept; an address hashes to it once in 2^64.
     private static let wholeTenant: UInt64 = 0
@@ -57,47 +57,48 @@ public actor Tenant {
         email: Email, askedBy asker: MailAsker, address: EndUserAddress?, settings: TenantSettings
     ) throws {
         let (limits, key, mailbox) = (resources.limits, HMACKey(settings.secret), email.canonical.bytes)
-        var charges: [(key: UInt64, max: Int)]
+        var charges: [MailBudgets.Charge]
         switch asker {
-        case .anybody(let kind): charges = [(key.hash(kind, to: mailbox), limits.sendsPerMailboxAndHour)]
-        case .owner: charges = [(key.hash([3] + mailbox), limits.sendsPerMailboxAndHour)]
+        case .anybody(let kind):
+            charges = [.evenly(key.hash(kind, to: mailbox), perHour: limits.sendsPerMailboxAndHour)]
+        case .owner: charges = [.evenly(key.hash([3] + mailbox), perHour: limits.sendsPerMailboxAndHour)]
         case .stranger(let uid):
             // No text holds a zero byte, so no two pairs of a uid and a mailbox make the same bytes.
             let own = key.hash([4] + uid.bytes + [0] + mailbox)
             // The last half is for accounts that have asked for none yet, so that two accounts cannot spend it all.
-            let isFirst = sends.count(own, now: resources.steadyClock.now()) == 0
+            let isFirst = mailBudgets.countOfHour(own, now: resources.steadyClock.now()) == 0
             let ofAll = limits.strangersSendsPerMailboxAndHour
             charges = [
-                (own, limits.sendsPerMailboxAndHour),
-                (key.hash([5] + mailbox), isFirst ? ofAll : ofAll / 2),
+                .hourly(own, max: limits.sendsPerMailboxAndHour),
+                .hourly(key.hash([5] + mailbox), max: isFirst ? ofAll : ofAll / 2),
             ]
         }
-        if let address { charges.append((key.hash([0] + address.network), limits.sendsPerAddressAndHour)) }
+        if let address {
+            charges.append(.evenly(key.hash([0] + address.network), perHour: limits.sendsPerAddressAndHour))
+        }
         try spend(charges)
     }
 
-    /// Spends one mail of each budget, or nothing.
-    private func spend(_ charges: [(key: UInt64, max: Int)]) throws {
+    private func spend(_ charges: [MailBudgets.Charge]) throws {
         let now = resources.steadyClock.now()
-        let wait = charges.map { sends.wait($0.key, max: $0.max, now: now) }.max() ?? .zero
-        guard wait == .zero else { throw Failure.tooManyAttempts(retryAfter: wait) }
+        if let wait = mailBudgets.spend(charges, now: now) { throw Failure.tooManyAttempts(retryAfter: wait) }
         keepCounts(for: .hours(1), from: now)
-        for charge in charges { sends.charge(charge.key, now: now) }
     }
 
     /// Charges a mail that tells a mailbox of a change: 5 an hour, apart from the mails that anybody may ask for.
     /// Otherwise anybody could keep a user from changing the email.
     public func admitNotice(to email: Email, settings: TenantSettings) throws {
         let key = HMACKey(settings.secret).hash([1] + email.canonical.bytes)
-        try spend([(key, resources.limits.sendsPerMailboxAndHour)])
+        try spend([.evenly(key, perHour: resources.limits.sendsPerMailboxAndHour)])
     }
 
     /// Charges a test mail: 10 an hour of the tenant, 5 to a mailbox.
     func admitTestMail(to email: Email, settings: TenantSettings) throws {
         let (limits, key) = (resources.limits, HMACKey(settings.secret))
         try spend([
-            (key.hash(.unspecified, to: email.canonical.bytes), limits.sendsPerMailboxAndHour),
-            (key.hash([2]), limits.testMailsPerTenantAndHour),
+            .evenly(
+                key.hash(.unspecified, to: email.canonical.bytes), perHour: limits.sendsPerMailboxAndHour),
+            .evenly(key.hash([2]), perHour: limits.testMailsPerTenantAndHour),
         ])
     }
 

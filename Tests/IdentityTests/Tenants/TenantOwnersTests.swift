@@ -45,10 +45,10 @@ import Testing
             for _ in 0..<fixture.resources.limits.sendsPerMailboxAndHour {
                 #expect(await Self.send(directory) == nil)
             }
-            fixture.clock.advance(by: .hours(1) - .seconds(1))
+            fixture.clock.advance(by: .minutes(12) - .seconds(1))
             directory.forgetIdle()
             #expect(await Self.send(directory) == "TOO_MANY_ATTEMPTS_TRY_LATER")
-            fixture.clock.advance(by: .seconds(1))
+            fixture.clock.advance(by: .minutes(48) + .seconds(1))
             directory.forgetIdle()
             #expect(directory.ownerCount == 0)
             #expect(await Self.send(directory) == nil)

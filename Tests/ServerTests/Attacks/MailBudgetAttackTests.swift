@@ -77,10 +77,13 @@ import Testing
                         requestType: .passwordReset, email: Text("m\(number)@example.com"), endUserIP: address))
             }
             for number in 0..<3 { try send(number, from: Text("2001:db8:0:7::\(number)")) }
-            expectRefusal(Self.tooMany) { try send(3, from: "2001:db8:0:7:ffff::1") }
+            let refused = failure { try send(3, from: "2001:db8:0:7:ffff::1") }
+            #expect(refused.reason == Self.tooMany)
             try send(3, from: "2001:db8:0:8::1")
-            server.clock.advance(by: .hours(1))
+            // One mail comes back in a third of an hour.
+            server.clock.advance(by: try #require(refused.retryAfter))
             try send(4, from: "2001:db8:0:7::1")
+            #expect(try #require(failure { try send(5, from: "2001:db8:0:7::1") }.retryAfter) == .minutes(20))
         }
     }
 
@@ -98,6 +101,63 @@ import Testing
             let mail = try #require(try client.mails().first)
             #expect(mail.message.requestType == .emailSignin)
             #expect(try client.signIn(email, link: mail.code).user?.email == email)
+        }
+    }
+
+    /// At any time the owner may ask for a code, or has one in the mailbox that is still good: a stranger asks whenever
+    /// the budget allows it, and the owner looks at every minute of three hours.
+    @Test(arguments: [OobRequestType.emailSignin, .passwordReset])
+    func `Somebody who spends a mailbox's budget leaves its owner a good code`(kind: OobRequestType) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowEveryMethod()
+            _ = try client.signUp("ada@example.com")
+            var newest: Secret?
+            var sentCount = 0
+            for minute in 0..<180 {
+                while (try? client.sendOob(kind, email: "ada@example.com")) != nil {
+                    sentCount += 1
+                    newest = try #require(try client.mails().first).code
+                }
+                let code = try #require(newest)
+                #expect(throws: Never.self, "minute \(minute)") { try client.checkOob(code) }
+                server.clock.advance(by: .minutes(1))
+            }
+            // Five at once, then one every twelve minutes.
+            #expect(sentCount == 5 + 14)
+        }
+    }
+
+    /// Otherwise somebody who asks again and again would void the code that the owner is about to use.
+    @Test(arguments: [OobRequestType.emailSignin, .passwordReset])
+    func `A code that anybody may ask for voids no older one until it is used`(kind: OobRequestType) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowEveryMethod()
+            _ = try client.signUp("ada@example.com")
+            for _ in 0..<5 { try client.sendOob(kind, email: "ada@example.com") }
+            let codes = try client.mails().map(\.code)
+            #expect(codes.count == 5)
+            for code in codes { _ = try client.checkOob(code) }
+            // The oldest is used, and the others go with it.
+            if kind == .emailSignin {
+                _ = try client.signIn("ada@example.com", link: codes[4])
+            } else {
+                _ = try client.resetPassword(codes[4], "another horse")
+            }
+            for code in codes { expectRefusal("INVALID_OOB_CODE") { _ = try client.checkOob(code) } }
+        }
+    }
+
+    @Test func `A mailbox has at most ten codes of a kind, and the oldest goes first`() async throws {
+        try await withServer(configure: { $0.limits.sendsPerMailboxAndHour = 12 }) { server in
+            let client = try IdentityClient(server)
+            _ = try client.signUp("ada@example.com")
+            for _ in 0..<12 { try client.sendOob(.passwordReset, email: "ada@example.com") }
+            let codes = try client.mails().map(\.code)
+            for code in codes.prefix(10) { _ = try client.checkOob(code) }
+            for code in codes.dropFirst(10) { expectRefusal("INVALID_OOB_CODE") { _ = try client.checkOob(code) } }
+            #expect(codes.count == 12)
         }
     }
 

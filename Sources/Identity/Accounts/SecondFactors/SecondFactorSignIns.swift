@@ -56,9 +56,10 @@ public struct SecondFactorSignIns: Sendable {
                 throw failure
             }
         }
-        guesses.forgive(signedIn.user)
+        let now = resources.clock.now()
+        guesses.forgetGuesses(at: signedIn.user, from: request, address: address, now: now)
         let token = guesses.devices.token(
-            for: signedIn, renewing: request.deviceToken, random: resources.random, now: resources.clock.now())
+            for: signedIn, renewing: request.deviceToken, random: resources.random, now: now)
         return (signedIn, token)
     }
 

@@ -62,7 +62,20 @@ extension GuessThrottle {
         return guess
     }
 
-    /// Forgets the wrong passwords of a user who proved their identity by other means.
+    /// Forgets the wrong passwords that came from the device or address of `request`, from which `user` has just signed
+    /// in by other means than the password. Other devices and addresses wait on: the end of their waiting would tell
+    /// whoever guesses when the user signs in.
+    func forgetGuesses(at user: User, from request: EndUserRequest, address: EndUserAddress?, now: Timestamp) {
+        guard !request.settings.isSynthetic, let email = Email(stored: user.email) else { return }
+        var guess = guess(.password, of: request, address: address)
+        guess.account = keys.account(email, tenantID: user.tenantID)
+        let device = devices.device(
+            in: request.deviceToken, tenantID: user.tenantID, uid: user.uid, notBefore: .zero, now: now)
+        if let device { guess.source = keys.device(device.id) }
+        forget(guess)
+    }
+
+    /// Forgets the wrong passwords of a user who has a new password.
     public func forgive(_ user: User) {
         guard let email = Email(stored: user.email) else { return }
         forgive(email, tenantID: user.tenantID)

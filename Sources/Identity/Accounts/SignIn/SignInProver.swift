@@ -72,7 +72,8 @@ struct SignInProver: Sendable {
         case .unguessable, .countedByTheCode: return try await body()
         case .provesMailbox:
             let done = try await body()
-            guesses.forgive(done.signedIn.user)
+            guesses.forgetGuesses(
+                at: done.signedIn.user, from: attempt.request, address: attempt.address, now: resources.clock.now())
             return done
         case .password(let email, let deviceToken):
             guard !attempt.settings.isSynthetic else { return try await body() }
