@@ -2647,9 +2647,10 @@ static const PosternField postern__v1__accounts_start_mfa_sign_in_request__field
     [3] = {"factor_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsStartMfaSignInRequest, factor_id)},
     [4] = {"end_user_ip", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__AccountsStartMfaSignInRequest, end_user_ip)},
     [5] = {"locale", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__AccountsStartMfaSignInRequest, locale)},
+    [6] = {"device_token", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__AccountsStartMfaSignInRequest, device_token)},
 };
 const PosternSchema postern__v1__accounts_start_mfa_sign_in_request__table = {
-    &postern__v1__accounts_start_mfa_sign_in_request__descriptor, postern__v1__accounts_start_mfa_sign_in_request__fields, 6, 1, 1,
+    &postern__v1__accounts_start_mfa_sign_in_request__descriptor, postern__v1__accounts_start_mfa_sign_in_request__fields, 7, 1, 1,
 };
 
 static const PosternField postern__v1__accounts_start_mfa_sign_in_response__fields[] = {
@@ -2777,9 +2778,10 @@ static const PosternField postern__v1__accounts_send_verification_code_request__
     [3] = {"id_token", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, id_token)},
     [4] = {"end_user_ip", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, end_user_ip)},
     [5] = {"locale", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, locale)},
+    [6] = {"device_token", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, device_token)},
 };
 const PosternSchema postern__v1__accounts_send_verification_code_request__table = {
-    &postern__v1__accounts_send_verification_code_request__descriptor, postern__v1__accounts_send_verification_code_request__fields, 6, 0, 1,
+    &postern__v1__accounts_send_verification_code_request__descriptor, postern__v1__accounts_send_verification_code_request__fields, 7, 0, 1,
 };
 
 static const PosternField postern__v1__accounts_send_verification_code_response__fields[] = {

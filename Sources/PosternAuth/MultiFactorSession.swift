@@ -66,7 +66,7 @@ public final class MultiFactorSession: Sendable {
         let sessionInfo = try await cancellable { [backend] () throws(AuthError) in
             let request = AccountsStartMfaSignInRequest(
                 tenantID: backend.tenantID, pendingCredential: credential, factorID: factorID,
-                endUserIP: backend.endUserIP, locale: backend.language.code)
+                endUserIP: backend.endUserIP, locale: backend.language.code, deviceToken: backend.device.token)
             return try await backend.call { try await backend.accounts.startMfaSignIn(request) }.sessionInfo
         }
         sentCodes.withLock { $0.append((sessionInfo, factorID)) }

@@ -44,7 +44,7 @@ public struct PhoneAuthProvider: Sendable {
         return try await cancellable { () throws(AuthError) in
             let request = AccountsSendVerificationCodeRequest(
                 tenantID: backend.tenantID, phoneNumber: try backend.text(phoneNumber, .invalidPhoneNumber),
-                endUserIP: backend.endUserIP, locale: backend.language.code)
+                endUserIP: backend.endUserIP, locale: backend.language.code, deviceToken: backend.device.token)
             let response = try await backend.call { try await backend.accounts.sendVerificationCode(request) }
             return response.sessionInfo.string
         }

@@ -65,4 +65,22 @@ import Testing
             try await auth.signIn(withEmail: "ada@example.com", password: "another horse")
         }
     }
+
+    @Test func `A device that signed in by phone gets its code while strangers ask for codes to the number`()
+        async throws
+    {
+        try await Application.run { application in
+            try await application.setTenant(["enable_phone_signin"]) { $0.enablePhoneSignin = true }
+            let (auth, number) = (try application.auth(), "+14155550123")
+            try await auth.signIn(with: try await PhoneTests.credential(auth, application))
+            try await auth.signOut()
+            let stranger = PhoneAuthProvider.provider(auth: try application.auth())
+            let refusal = try await error {
+                for _ in 0..<20 { _ = try await stranger.verifyPhoneNumber(number) }
+            }
+            #expect(refusal.code == .tooManyRequests)
+            let again = try await auth.signIn(with: try await PhoneTests.credential(auth, application))
+            #expect(again.user.phoneNumber == number)
+        }
+    }
 }

@@ -16,7 +16,7 @@ import Testing
         return try #require(try await outbox.get(OutboxGetRequest(messageID: newest.messageID)).contents).code.string
     }
 
-    private static func credential(
+    static func credential(
         _ auth: Auth, _ application: Application, number: String = number
     ) async throws -> PhoneAuthCredential {
         application.server.clock.advance(by: .milliseconds(1))

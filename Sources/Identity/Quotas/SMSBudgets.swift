@@ -11,6 +11,7 @@ public import Store
 /// |---|---|---|
 /// | number, asked for from elsewhere | 5 an hour, 15 a day | TOO_MANY_ATTEMPTS_TRY_LATER |
 /// | number, asked for from an address that its account knows | 5 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
+/// | number, asked for from a device that its account knows | 5 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
 /// | number as a second factor | the same, counted apart | TOO_MANY_ATTEMPTS_TRY_LATER |
 /// | user or pending sign-in that the code is for | 10 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
 /// | end user's address | 20 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
@@ -19,8 +20,8 @@ public import Store
 /// | credential, over all tenants | its quota, 1,000 an hour | QUOTA_EXCEEDED |
 ///
 /// The last four are shared by many users, and strangers can spend them. A sign-in that waits for its second factor may
-/// overdraw each of them by as much again. Of such codes a user gets 5 an hour, and 5 more from addresses that its
-/// account knows; then TOO_MANY_ATTEMPTS_TRY_LATER.
+/// overdraw each of them by as much again. Of such codes a user gets 5 an hour, and 5 more each from addresses and from
+/// devices that its account knows; then TOO_MANY_ATTEMPTS_TRY_LATER.
 ///
 /// The budgets are rows of the store, spent in the transaction that makes the code: an SMS costs money, so a restart or
 /// a second node must not refill them. A refused SMS is not charged.

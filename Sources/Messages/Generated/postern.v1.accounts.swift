@@ -498,6 +498,9 @@ public struct AccountsSendVerificationCodeRequest: Message {
     public var endUserIP: Text = .empty
     /// The language of the message, BCP 47, at most 35 bytes.
     public var locale: Text = .empty
+    /// The newest device_token that this device was given, if any: strangers who ask for codes to the number do not spend
+    /// those of a device that signed in to its account before. A token that is not valid is ignored.
+    public var deviceToken: Text = .empty
 
     public init() {}
 
@@ -506,13 +509,15 @@ public struct AccountsSendVerificationCodeRequest: Message {
         phoneNumber: Text = .empty,
         idToken: Text = .empty,
         endUserIP: Text = .empty,
-        locale: Text = .empty
+        locale: Text = .empty,
+        deviceToken: Text = .empty
     ) {
         self.tenantID = tenantID
         self.phoneNumber = phoneNumber
         self.idToken = idToken
         self.endUserIP = endUserIP
         self.locale = locale
+        self.deviceToken = deviceToken
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -522,6 +527,7 @@ public struct AccountsSendVerificationCodeRequest: Message {
         @inlinable public static var idToken: Int { 3 }
         @inlinable public static var endUserIP: Int { 4 }
         @inlinable public static var locale: Int { 5 }
+        @inlinable public static var deviceToken: Int { 6 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -542,6 +548,7 @@ extension AccountsSendVerificationCodeRequest: ConvertibleToC {
         self.idToken = Text(copying: source.pointee.id_token)
         self.endUserIP = Text(copying: source.pointee.end_user_ip)
         self.locale = Text(copying: source.pointee.locale)
+        self.deviceToken = Text(copying: source.pointee.device_token)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSendVerificationCodeRequest>, arena: Arena) {
@@ -550,6 +557,7 @@ extension AccountsSendVerificationCodeRequest: ConvertibleToC {
         target.pointee.id_token = arena.copy(self.idToken)
         target.pointee.end_user_ip = arena.copy(self.endUserIP)
         target.pointee.locale = arena.copy(self.locale)
+        target.pointee.device_token = arena.copy(self.deviceToken)
     }
 }
 

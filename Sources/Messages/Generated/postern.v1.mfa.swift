@@ -477,6 +477,9 @@ public struct AccountsStartMfaSignInRequest: Message {
     public var endUserIP: Text = .empty
     /// The language of the SMS, BCP 47, at most 35 bytes.
     public var locale: Text = .empty
+    /// The newest device_token that this device was given, if any: somebody else who has the first factor does not spend
+    /// the codes of a device that has shown a second one before. A token that is not valid is ignored.
+    public var deviceToken: Text = .empty
 
     public init() {}
 
@@ -485,13 +488,15 @@ public struct AccountsStartMfaSignInRequest: Message {
         pendingCredential: Secret = .empty,
         factorID: Text = .empty,
         endUserIP: Text = .empty,
-        locale: Text = .empty
+        locale: Text = .empty,
+        deviceToken: Text = .empty
     ) {
         self.tenantID = tenantID
         self.pendingCredential = pendingCredential
         self.factorID = factorID
         self.endUserIP = endUserIP
         self.locale = locale
+        self.deviceToken = deviceToken
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -501,6 +506,7 @@ public struct AccountsStartMfaSignInRequest: Message {
         @inlinable public static var factorID: Int { 3 }
         @inlinable public static var endUserIP: Int { 4 }
         @inlinable public static var locale: Int { 5 }
+        @inlinable public static var deviceToken: Int { 6 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -521,6 +527,7 @@ extension AccountsStartMfaSignInRequest: ConvertibleToC {
         self.factorID = Text(copying: source.pointee.factor_id)
         self.endUserIP = Text(copying: source.pointee.end_user_ip)
         self.locale = Text(copying: source.pointee.locale)
+        self.deviceToken = Text(copying: source.pointee.device_token)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsStartMfaSignInRequest>, arena: Arena) {
@@ -529,6 +536,7 @@ extension AccountsStartMfaSignInRequest: ConvertibleToC {
         target.pointee.factor_id = arena.copy(self.factorID)
         target.pointee.end_user_ip = arena.copy(self.endUserIP)
         target.pointee.locale = arena.copy(self.locale)
+        target.pointee.device_token = arena.copy(self.deviceToken)
     }
 }
 

@@ -14,12 +14,14 @@ import Testing
     private static let tooMany = "TOO_MANY_ATTEMPTS_TRY_LATER"
 
     private static func send(
-        _ client: RawClient, to number: Text, from address: Text = .empty, tenantID: Text = .empty
+        _ client: RawClient, to number: Text, from address: Text = .empty, tenantID: Text = .empty,
+        deviceToken: Text = .empty
     ) -> Failure {
         failure {
             let _: AccountsSendVerificationCodeResponse = try client.call(
                 "postern.v1.Accounts/SendVerificationCode",
-                AccountsSendVerificationCodeRequest(tenantID: tenantID, phoneNumber: number, endUserIP: address))
+                AccountsSendVerificationCodeRequest(
+                    tenantID: tenantID, phoneNumber: number, endUserIP: address, deviceToken: deviceToken))
         }
     }
 
@@ -64,6 +66,54 @@ import Testing
             // An application that is not trusted cannot claim to be at that address.
             let untrusted = try server.client(as: .app, of: nil)
             #expect(Self.send(untrusted, to: Self.number, from: "203.0.113.7").reason == Self.tooMany)
+        }
+    }
+
+    @Test func `A device that signed in before gets codes in any network, while strangers use up the number's`()
+        async throws
+    {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowPhones()
+            let own = try client.signIn(phone: Self.number).deviceToken
+            let foreign = try client.signIn(phone: Self.number(1)).deviceToken
+            let strangers = try server.client(as: .app, of: nil)
+            while Self.send(strangers, to: Self.number).reason.isEmpty {}
+            // The token of another account's device is none.
+            for token in ["", foreign, "AAAA"] as [Text] {
+                #expect(Self.send(strangers, to: Self.number, deviceToken: token).reason == Self.tooMany)
+            }
+            for _ in 0..<5 {
+                #expect(Self.send(strangers, to: Self.number, deviceToken: own).reason.isEmpty)
+            }
+            #expect(Self.send(strangers, to: Self.number, deviceToken: own).reason == Self.tooMany)
+            #expect(try client.mails().count { $0.message.to == Self.number } == 10)
+        }
+    }
+
+    /// Somebody has the password and asks for codes to the second factor.
+    @Test func `A device that showed the second factor gets its codes, while a thief of the first asks for them`()
+        async throws
+    {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowPhones()
+            try client.setFactors(.enabled)
+            let ada = try client.verifiedUser("ada@example.com")
+            let factor = try client.enrollPhone(Self.number, ada.idToken)
+            func start(_ deviceToken: Text) -> Failure {
+                failure {
+                    let pending = try client.pending { _ = try client.signIn("ada@example.com") }
+                    server.clock.advance(by: .milliseconds(1))
+                    let _: AccountsStartMfaSignInResponse = try client.client.call(
+                        "postern.v1.Accounts/StartMfaSignIn",
+                        AccountsStartMfaSignInRequest(
+                            pendingCredential: pending, factorID: factor.factorID, deviceToken: deviceToken))
+                }
+            }
+            while start("").reason.isEmpty {}
+            #expect(start("").reason == Self.tooMany)
+            #expect(start(factor.deviceToken).reason.isEmpty)
         }
     }
 

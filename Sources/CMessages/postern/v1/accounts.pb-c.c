@@ -930,7 +930,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_r
   (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_email_link_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_send_verification_code_request__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_send_verification_code_request__field_descriptors[6] =
 {
   {
     "tenant_id",
@@ -992,8 +992,21 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_send_verification_co
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_token",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendVerificationCodeRequest, device_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_send_verification_code_request__field_indices_by_name[] = {
+  5,   /* field[5] = device_token */
   3,   /* field[3] = end_user_ip */
   2,   /* field[2] = id_token */
   4,   /* field[4] = locale */
@@ -1003,7 +1016,7 @@ static const unsigned postern__v1__accounts_send_verification_code_request__fiel
 static const ProtobufCIntRange postern__v1__accounts_send_verification_code_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_send_verification_code_request__descriptor =
 {
@@ -1013,7 +1026,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_send_verification_code_re
   "Postern__V1__AccountsSendVerificationCodeRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsSendVerificationCodeRequest),
-  5,
+  6,
   postern__v1__accounts_send_verification_code_request__field_descriptors,
   postern__v1__accounts_send_verification_code_request__field_indices_by_name,
   1,  postern__v1__accounts_send_verification_code_request__number_ranges,

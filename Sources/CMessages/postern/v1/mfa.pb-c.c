@@ -693,7 +693,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_renew_recovery_codes_resp
   (ProtobufCMessageInit) postern__v1__accounts_renew_recovery_codes_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_start_mfa_sign_in_request__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_start_mfa_sign_in_request__field_descriptors[6] =
 {
   {
     "tenant_id",
@@ -755,8 +755,21 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_start_mfa_sign_in_re
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_token",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsStartMfaSignInRequest, device_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_start_mfa_sign_in_request__field_indices_by_name[] = {
+  5,   /* field[5] = device_token */
   3,   /* field[3] = end_user_ip */
   2,   /* field[2] = factor_id */
   4,   /* field[4] = locale */
@@ -766,7 +779,7 @@ static const unsigned postern__v1__accounts_start_mfa_sign_in_request__field_ind
 static const ProtobufCIntRange postern__v1__accounts_start_mfa_sign_in_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_start_mfa_sign_in_request__descriptor =
 {
@@ -776,7 +789,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_start_mfa_sign_in_request
   "Postern__V1__AccountsStartMfaSignInRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsStartMfaSignInRequest),
-  5,
+  6,
   postern__v1__accounts_start_mfa_sign_in_request__field_descriptors,
   postern__v1__accounts_start_mfa_sign_in_request__field_indices_by_name,
   1,  postern__v1__accounts_start_mfa_sign_in_request__number_ranges,

@@ -28,9 +28,10 @@ extension SMSBudgets {
         if isTest { return charges }
         let number = order.number.text.bytes
         let names = numberBudgets(for: order.use)
-        if order.isFromKnownAddress {
-            charge(names.known, number, Int64(server.smsPerNumberAndHour))
-        } else {
+        switch order.knownAsker {
+        case .address: charge(names.known, number, Int64(server.smsPerNumberAndHour))
+        case .device: charge(names.known, number + [0], Int64(server.smsPerNumberAndHour))
+        case nil:
             charge(names.hour, number, Int64(server.smsPerNumberAndHour))
             charge(names.day, number, Int64(server.smsPerNumberAndDay), .hours(24))
         }
@@ -48,12 +49,13 @@ extension SMSBudgets {
     }
 
     /// The budget of the codes by which a user overdraws shared budgets: an attacker may have accounts with factors,
-    /// too. Known addresses are counted apart, because somebody who has only the password asks from elsewhere.
+    /// too. Known addresses and devices are counted apart, because somebody who has only the password asks from
+    /// elsewhere.
     private static func chargeForOverdrawing(
         _ order: VerificationOrder, _ settings: TenantSettings, _ limits: Limits
     ) -> Charge? {
         guard case .secondFactorSignIn(_, let uid) = order.use else { return nil }
-        let source: UInt8 = order.isFromKnownAddress ? 1 : 0
+        let source = order.knownAsker?.rawValue ?? 0
         return Charge(
             row: row(.overdrawing, uid.bytes + [0, source], settings.tenantID), max: Int64(limits.smsPerNumberAndHour),
             window: .hours(1), isForOverdrawing: true)

@@ -44,9 +44,9 @@ public struct VerificationOrder: Sendable {
     public var locale = Text.empty
     /// The end user's address, as `EndUserRequest.address()` believes it.
     public var address: EndUserAddress?
-    /// Whether somebody signed in from this address before, to the account that has the number. Its owner has a budget
-    /// that strangers cannot spend.
-    public var isFromKnownAddress = false
+    /// How the account that has the number knows the asker, who has a budget then that strangers cannot spend. Nil: it
+    /// does not.
+    public var knownAsker: KnownAsker?
     /// A decoy is written and answered like any other order, but nothing is sent, and no code is right.
     public var isDecoy = false
 
@@ -54,6 +54,11 @@ public struct VerificationOrder: Sendable {
         self.number = number
         self.use = use
     }
+}
+
+/// How an account knows who asks for a code. Each has a budget of its own: many people may share an address.
+public enum KnownAsker: UInt8, Sendable {
+    case address = 1, device = 2
 }
 
 /// A code that was sent.

@@ -50,15 +50,30 @@ extension GuessThrottle {
     func knownSource(of account: Account, _ request: EndUserRequest, address: EndUserAddress?, now: Timestamp)
         -> [UInt8]
     {
-        let firstFactorAt = account.user.secondFactors.map(\.enrolledAtMicros).min() ?? 0
-        let device = devices.device(
-            in: request.deviceToken, tenantID: account.key.tenant, uid: account.key.uid,
-            notBefore: max(Timestamp(microseconds: firstFactorAt), account.importedAt), now: now)
-        if let device, device.hasShownFactor { return [1] + device.id }
+        if let device = deviceWithFactor(of: account, request, now: now) { return [1] + device.id }
         guard let address else { return [] }
         let hash = keys.address(address)
         guard account.knownAddresses.contains(hash) else { return [] }
         return [2] + withUnsafeBytes(of: hash.bigEndian) { [UInt8]($0) }
+    }
+
+    /// How the account knows who asks for the code of a phone factor; as `knownSource`.
+    func knownAsker(
+        ofFactor account: Account, _ request: EndUserRequest, address: EndUserAddress?, now: Timestamp
+    ) -> KnownAsker? {
+        if deviceWithFactor(of: account, request, now: now) != nil { return .device }
+        guard let address, account.knownAddresses.contains(keys.address(address)) else { return nil }
+        return .address
+    }
+
+    private func deviceWithFactor(
+        of account: Account, _ request: EndUserRequest, now: Timestamp
+    ) -> DeviceTokens.Device? {
+        let firstFactorAt = account.user.secondFactors.map(\.enrolledAtMicros).min() ?? 0
+        let device = devices.device(
+            in: request.deviceToken, tenantID: account.key.tenant, uid: account.key.uid,
+            notBefore: max(Timestamp(microseconds: firstFactorAt), account.importedAt), now: now)
+        return device?.hasShownFactor == true ? device : nil
     }
 }
 

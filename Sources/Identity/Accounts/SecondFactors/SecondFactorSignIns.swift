@@ -32,7 +32,7 @@ public struct SecondFactorSignIns: Sendable {
         var order = VerificationOrder(to: number, for: .secondFactorSignIn(pendingID: id, uid: account.user.uid))
         order.locale = locale
         order.address = address
-        order.isFromKnownAddress = address.map { account.knownAddresses.contains(guesses.keys.address($0)) } ?? false
+        order.knownAsker = guesses.knownAsker(ofFactor: account, request, address: address, now: resources.clock.now())
         return try await codes.send(order, request)
     }
 

@@ -49,17 +49,32 @@ extension GuessThrottle {
         let tenantID = request.settings.tenantID
         var guess = guess(.password, of: request, address: address)
         guess.account = keys.account(email, tenantID: tenantID)
-        // Without an account the token is checked all the same, so that this takes as long.
-        let device = devices.device(
-            in: deviceToken, tenantID: tenantID, uid: account?.user.uid ?? "there is nobody of that name",
-            notBefore: account.map { max($0.passwordUpdatedAt, $0.importedAt) } ?? .zero, now: now)
-        if let device {
+        if let device = device(of: account, deviceToken, tenantID: tenantID, now: now) {
             guess.source = keys.device(device.id)
             guess.isKnown = true
         } else if guess.address != 0 {
             guess.isKnown = account?.knownAddresses.contains(guess.address) ?? false
         }
         return guess
+    }
+
+    /// How `account`, which has a phone number, knows who asks for a code to it.
+    public func knownAsker(
+        _ account: Account?, _ request: EndUserRequest, address: EndUserAddress?, now: Timestamp
+    ) -> KnownAsker? {
+        if device(of: account, request.deviceToken, tenantID: request.settings.tenantID, now: now) != nil {
+            return .device
+        }
+        guard let account, let address, account.knownAddresses.contains(keys.address(address)) else { return nil }
+        return .address
+    }
+
+    /// The device of a token that was given for `account` since its password was set. Without an account the token is
+    /// checked all the same, so that this takes as long.
+    private func device(of account: Account?, _ token: Text, tenantID: Text, now: Timestamp) -> DeviceTokens.Device? {
+        devices.device(
+            in: token, tenantID: tenantID, uid: account?.user.uid ?? "there is nobody of that name",
+            notBefore: account.map { max($0.passwordUpdatedAt, $0.importedAt) } ?? .zero, now: now)
     }
 
     /// Forgets the wrong passwords that came from the device or address of `request`, from which `user` has just signed

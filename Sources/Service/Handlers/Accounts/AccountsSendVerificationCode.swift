@@ -9,7 +9,8 @@ enum AccountsSendVerificationCode: SlowMethod {
     static func handle(
         _ request: AccountsSendVerificationCodeRequest, _ call: Call
     ) async throws -> AccountsSendVerificationCodeResponse {
-        let endUser = call.endUserRequest(idToken: request.idToken, endUserIP: request.endUserIP)
+        let endUser = call.endUserRequest(
+            idToken: request.idToken, endUserIP: request.endUserIP, deviceToken: request.deviceToken)
         let address = try endUser.address()
         try call.settings.requireAllowed(.phone)
         var use = VerificationUse.signIn
@@ -24,7 +25,7 @@ enum AccountsSendVerificationCode: SlowMethod {
         var order = VerificationOrder(to: number, for: use)
         order.locale = request.locale
         order.address = address
-        try look(up: number, &order, call)
+        try look(up: number, &order, endUser, call)
         let sent = try await call.project.verificationCodes.send(order, endUser)
         return AccountsSendVerificationCodeResponse(
             sessionInfo: sent.sessionInfo, phoneNumber: sent.number.text, expiresAtMicros: sent.expiresAt.microseconds)
@@ -36,12 +37,12 @@ enum AccountsSendVerificationCode: SlowMethod {
 
     /// The number need not belong to a user yet. But if end users may not sign up, nothing is sent to an unknown
     /// number. The number's owner may have a budget that strangers cannot spend.
-    private static func look(up number: PhoneNumber, _ order: inout VerificationOrder, _ call: Call) throws {
+    private static func look(
+        up number: PhoneNumber, _ order: inout VerificationOrder, _ endUser: EndUserRequest, _ call: Call
+    ) throws {
         let owner = try call.project.store.read { try $0.account(phone: number, tenantID: call.tenantID) }
         order.isDecoy =
             owner == nil && order.use == .signIn && SelfService.refusalOfSignUp(call.settings) != nil
-        if let owner, let address = order.address {
-            order.isFromKnownAddress = owner.knownAddresses.contains(call.project.guesses.keys.address(address))
-        }
+        order.knownAsker = call.project.guesses.knownAsker(owner, endUser, address: order.address, now: call.now)
     }
 }

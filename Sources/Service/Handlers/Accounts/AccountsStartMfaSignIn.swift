@@ -9,7 +9,7 @@ enum AccountsStartMfaSignIn: SlowMethod {
     ) async throws -> AccountsStartMfaSignInResponse {
         let sent = try await call.project.secondFactorSignIns.start(
             request.pendingCredential, factorID: request.factorID, locale: request.locale,
-            call.endUserRequest(endUserIP: request.endUserIP))
+            call.endUserRequest(endUserIP: request.endUserIP, deviceToken: request.deviceToken))
         return AccountsStartMfaSignInResponse(
             sessionInfo: sent.sessionInfo, expiresAtMicros: sent.expiresAt.microseconds)
     }

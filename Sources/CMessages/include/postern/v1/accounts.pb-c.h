@@ -182,10 +182,11 @@ struct  Postern__V1__AccountsSendVerificationCodeRequest
   ProtobufCBinaryData id_token;
   ProtobufCBinaryData end_user_ip;
   ProtobufCBinaryData locale;
+  ProtobufCBinaryData device_token;
 };
 #define POSTERN__V1__ACCOUNTS_SEND_VERIFICATION_CODE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_send_verification_code_request__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSendVerificationCodeResponse

@@ -169,10 +169,11 @@ struct  Postern__V1__AccountsStartMfaSignInRequest
   ProtobufCBinaryData factor_id;
   ProtobufCBinaryData end_user_ip;
   ProtobufCBinaryData locale;
+  ProtobufCBinaryData device_token;
 };
 #define POSTERN__V1__ACCOUNTS_START_MFA_SIGN_IN_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_start_mfa_sign_in_request__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsStartMfaSignInResponse
