@@ -2244,9 +2244,11 @@ static const PosternField postern__store__v1__stored_session__fields[] = {
     [30] = {"second_factor", 0, 0, 9, 2, 0, 17, 0, offsetof(Postern__Store__V1__StoredSession, second_factor)},
     [31] = {"second_factor_id", 0, 0, 9, 2, 0, 18, 0, offsetof(Postern__Store__V1__StoredSession, second_factor_id)},
     [32] = {"hook_claims_json", 0, 0, 8, 2, 0, 19, 0, offsetof(Postern__Store__V1__StoredSession, hook_claims_json)},
+    [33] = {"grace_counter", 0, 0, 1, 0, 0, 20, 0, offsetof(Postern__Store__V1__StoredSession, grace_counter)},
+    [34] = {"grace_begun_at_counter", 0, 0, 1, 0, 0, 21, 0, offsetof(Postern__Store__V1__StoredSession, grace_begun_at_counter)},
 };
 const PosternSchema postern__store__v1__stored_session__table = {
-    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 33, 0, 1,
+    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 35, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_tenant__fields[] = {

@@ -24,12 +24,13 @@ struct TokenSet: Sendable, Equatable {
         self.asked = asked
     }
 
-    /// Throws malformedJWT when the ID token cannot be read.
-    init(_ pair: TokenPair, asked: Moment) throws(AuthError) {
+    /// Throws malformedJWT when the ID token cannot be read. An answer without a refresh token leaves the one that the
+    /// client has, `present`.
+    init(_ pair: TokenPair, keeping present: Text = .empty, asked: Moment) throws(AuthError) {
         let payload = try IDTokenPayload(pair.idToken)
         self.init(
-            idToken: pair.idToken, refreshToken: pair.refreshToken, lifetime: payload.expiresAt - payload.issuedAt,
-            asked: asked)
+            idToken: pair.idToken, refreshToken: pair.refreshToken.isEmpty ? present : pair.refreshToken,
+            lifetime: payload.expiresAt - payload.issuedAt, asked: asked)
     }
 
     /// Restores tokens after a restart. The former monotonic clock is gone, so the wall clock says how long ago the

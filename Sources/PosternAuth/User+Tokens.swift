@@ -126,7 +126,7 @@ extension User {
             throw reason
         }
         guard let pair = response.tokens else { throw .malformedAnswer("tokens") }
-        let tokens = try TokenSet(pair, asked: asked)
+        let tokens = try TokenSet(pair, keeping: attempt.refreshToken, asked: asked)
         state.withLock { state in
             state.tokens = tokens
             state.attempt = nil

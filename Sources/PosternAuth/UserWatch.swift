@@ -45,22 +45,33 @@ final class UserWatch: Sendable {
         case cut
     }
 
-    /// Follows one stream. A refused token is replaced once; the second refusal decides.
+    /// Follows one stream after another for as long as only a refused token ends them. A token that was refused at once
+    /// is replaced once; the second refusal decides. A token may be refused later, too: a new password voids it.
     private func follow(_ backoff: inout WatchBackoff) async throws(AuthError) -> End {
-        guard let tokens = try await user?.tokens(.valid) else { return .over }
-        do throws(AuthError) {
-            return try await read(tokens, &backoff)
-        } catch {
-            guard error.doubtsIDToken, let renewed = try await user?.renew(tokens, doubt: error) else { throw error }
-            return try await read(renewed, &backoff)
+        guard var tokens = try await user?.tokens(.valid) else { return .over }
+        var mayRenew = true
+        while true {
+            do throws(AuthError) {
+                return try await read(tokens, &backoff, &mayRenew)
+            } catch {
+                guard mayRenew, error.doubtsIDToken, let renewed = try await user?.renew(tokens, doubt: error) else {
+                    throw error
+                }
+                mayRenew = false
+                tokens = renewed
+            }
         }
     }
 
-    private func read(_ tokens: TokenSet, _ backoff: inout WatchBackoff) async throws(AuthError) -> End {
+    /// Sets `wasHeard` when a message came.
+    private func read(
+        _ tokens: TokenSet, _ backoff: inout WatchBackoff, _ wasHeard: inout Bool
+    ) async throws(AuthError) -> End {
         let request = SessionsWatchAuthStateRequest(tenantID: backend.tenantID, idToken: tokens.idToken)
         return try await backend.call {
             for try await message in try await backend.sessions.watchAuthState(request) {
                 backoff.messageCame()
+                wasHeard = true
                 guard let user, await user.take(message) else { return .over }
             }
             return .cut

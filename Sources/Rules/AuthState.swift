@@ -48,6 +48,9 @@ public enum AuthStateStep: Sendable, Equatable {
         }
     }
 
+    /// Whether the session has other tokens than before.
+    public var hasNewTokens: Bool { if case .tokenRefreshed = self { true } else { false } }
+
     /// Without an old mark only the end of the session is a step. When both the token and the profile changed, the step
     /// is the refresh, whose message has the user.
     public static func between(

@@ -16,12 +16,15 @@ public import Messages
 /// | the one before the newest, with the attempt that made the newest | repeated after loss |
 /// | the one before the newest, within `graceWindow`, where the tenant rotates | repeated within grace |
 /// | any other | the session ends: somebody else holds its tokens |
+///
+/// A second holder is given the newest token within the grace, but not with two tokens in a row.
 public enum RefreshDecision: Equatable, Sendable {
     /// Write `session`; its counter names the successor.
     case rotated(StoredSession)
     /// Nothing changes; the present counter names the successor.
     case repeatedAfterLoss
-    case repeatedWithinGrace
+    /// Write the session, if there is one. Only with `givesSuccessor` the answer has the newest refresh token.
+    case repeatedWithinGrace(StoredSession?, givesSuccessor: Bool)
     /// The tenant does not rotate. Write `session` (last use).
     case reused(StoredSession)
     /// The tenant does not rotate, and a use of this token a short time ago is recorded. Nothing changes.
@@ -57,7 +60,8 @@ extension RefreshDecision {
     public var changed: StoredSession? {
         switch self {
         case .rotated(let session), .reused(let session), .revokedByReuse(let session): session
-        case .repeatedAfterLoss, .repeatedWithinGrace, .reusedAgain, .refused: nil
+        case .repeatedWithinGrace(let session, _): session
+        case .repeatedAfterLoss, .reusedAgain, .refused: nil
         }
     }
 }
@@ -101,9 +105,23 @@ extension StoredSession {
             let sinceRotation = now - Timestamp(microseconds: rotatedAtMicros)
             // An age below that is not young: a clock was set back, and nothing is known about it.
             let isYoung = (.zero - clockDifference...Self.graceWindow).contains(sinceRotation)
-            if settings.refreshMode != .reuse, isYoung { return .repeatedWithinGrace }
+            if settings.refreshMode != .reuse, isYoung { return repeatedWithinGrace() }
         }
         return .revokedByReuse(ended(.reuse, at: now))
+    }
+
+    /// The decision for a second holder of the previous token. Whoever comes second with each token may be no tab that
+    /// was a moment too late, but have a copy: then the answer has no refresh token, and the holder's next refresh
+    /// counts as a replay, or the owner's does if the holder is always faster.
+    private func repeatedWithinGrace() -> RefreshDecision {
+        if graceCounter == counter {
+            return .repeatedWithinGrace(nil, givesSuccessor: graceBegunAtCounter == counter)
+        }
+        var session = self
+        let goesOn = graceCounter != 0 && graceCounter == counter &- 1
+        session.graceCounter = counter
+        if !goesOn { session.graceBegunAtCounter = counter }
+        return .repeatedWithinGrace(session, givesSuccessor: !goesOn)
     }
 
     /// How long a recorded use stands for later ones where tokens are reused. A session that nobody uses may end sooner

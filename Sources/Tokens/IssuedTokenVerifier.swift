@@ -56,6 +56,9 @@ public final class IssuedTokenVerifier: Sendable {
         return verified
     }
 
+    /// Whether a signing key was revoked, not long ago.
+    public func isRevoked(keyID: Text) -> Bool { keys.currentForThisThread.revokedIDs.contains(keyID) }
+
     /// The bytes between the header and the signature, if the signature is the key's.
     private static func signedPayload(
         of token: [UInt8], _ entry: KeySet.Entry, signedByteCount payloadEnd: Int

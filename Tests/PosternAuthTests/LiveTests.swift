@@ -143,6 +143,26 @@ import Testing
         }
     }
 
+    /// Each new password ends the stream, which was opened with a token from before it.
+    @Test func `Who changes the password again and again is still told what others change`() async throws {
+        try await Application.run { application in
+            let scene = try await Scene(application)
+            var events = scene.laptop.idTokenEvents.makeAsyncIterator()
+            _ = await events.next()
+            for number in 1...4 {
+                try await until { application.streamCount >= 1 }
+                try await scene.onLaptop.updatePassword(to: "another horse \(number)")
+                #expect(
+                    await events.next().map { "\($0.change)" }
+                        == "tokenRefreshed(PosternAuth.TokenRefreshCause.passwordChanged)")
+                _ = try await UsersClient(channel: application.admin).setCustomClaims(
+                    UsersSetCustomClaimsRequest(
+                        uid: Text(scene.onLaptop.uid), customClaimsJSON: [UInt8](#"{"level":\#(number)}"#.utf8)))
+                #expect(await events.next().map { "\($0.change)" } == "profileChanged")
+            }
+        }
+    }
+
     @Test func `What changed while nobody listened is seen when somebody begins to`() async throws {
         try await Application.run { application in
             let scene = try await Scene(application)

@@ -75,7 +75,10 @@ import Testing
         }
         if counter + 1 == session.counter {
             if settings.refreshMode == .rotate, age <= .seconds(10), age >= .zero {
-                return .repeatedWithinGrace
+                var graced = session
+                graced.graceCounter = session.counter
+                graced.graceBegunAtCounter = session.counter
+                return .repeatedWithinGrace(graced, givesSuccessor: true)
             }
         }
         return .revokedByReuse(session.ended(.reuse, at: now))

@@ -37,7 +37,10 @@ import Testing
             case .revokedByReuse(let changed):
                 session = changed
                 return (decision, nil)
-            case .repeatedAfterLoss, .repeatedWithinGrace, .reusedAgain: return (decision, session.counter)
+            case .repeatedWithinGrace(let changed, let givesSuccessor):
+                if let changed { session = changed }
+                return (decision, givesSuccessor ? session.counter : nil)
+            case .repeatedAfterLoss, .reusedAgain: return (decision, session.counter)
             case .refused: return (decision, nil)
             }
         }
@@ -79,15 +82,70 @@ import Testing
                 switch decision {
                 case .rotated:
                     #expect(counter == highest && next == highest + 1)
-                case .repeatedAfterLoss, .repeatedWithinGrace:
+                case .repeatedAfterLoss:
                     // Every caller that is given a token here is given the same one, and nothing changes.
                     #expect(counter + 1 == highest && next == highest && server.session == before)
+                case .repeatedWithinGrace(_, let givesSuccessor):
+                    #expect(counter + 1 == highest && next == (givesSuccessor ? highest : nil))
+                    var expected = before
+                    (expected.graceCounter, expected.graceBegunAtCounter) =
+                        (server.session.graceCounter, server.session.graceBegunAtCounter)
+                    #expect(server.session == expected && server.session.graceCounter == highest)
                 case .revokedByReuse: #expect(server.session.end == .reuse && next == nil)
                 case .refused(let cause): #expect(cause == .revokedByReuse && before.end == .reuse)
                 case .reused, .reusedAgain: Issue.record("this tenant rotates")
                 }
             }
         }
+    }
+
+    /// Who comes second with each token has a copy, and is no second tab.
+    @Test func theGraceGivesTheSuccessorOncePerRow() {
+        var server = Server(settings: settings)
+        /// Whether a second holder of the last token but one is given the newest.
+        func isGiven() -> Bool? {
+            let (decision, next) = server.refresh(server.session.counter - 1, attempt: [])
+            guard case .repeatedWithinGrace(_, let givesSuccessor) = decision else { return nil }
+            return givesSuccessor && next == server.session.counter
+        }
+        func rotate() { _ = server.refresh(server.session.counter, attempt: []) }
+        rotate()
+        // Several tabs; then each of them again with the next token, and with the one after it.
+        #expect(isGiven() == true && isGiven() == true)
+        rotate()
+        #expect(isGiven() == false && isGiven() == false)
+        rotate()
+        #expect(isGiven() == false)
+        // A refresh to which nobody came second ends the row.
+        rotate()
+        rotate()
+        #expect(isGiven() == true)
+    }
+
+    /// An owner and a thief begin with the same token. Each refreshes with the newest that it was given, whenever it
+    /// likes and however soon after the other.
+    @Test func twoHoldersNeverFollowEachOtherForMoreThanOneToken() {
+        var random = SeededRandom.printed()
+        var (endings, follows) = (0, 0)
+        for _ in 0..<2_000 {
+            var server = Server(settings: settings)
+            var held: [UInt64] = [1, 1]
+            // The counters whose tokens both were given.
+            var shared: Set<UInt64> = []
+            for _ in 0..<60 {
+                server.now = server.now + [.seconds(1), .seconds(9), .seconds(11), .hours(1)][random.below(4)]
+                let holder = random.below(2)
+                let (_, next) = server.refresh(held[holder], attempt: random.bytes(32))
+                if let next { held[holder] = next }
+                if held[0] == held[1], held[0] > 1 { shared.insert(held[0]) }
+                if server.session.end != .unspecified { break }
+            }
+            if server.session.end == .reuse { endings += 1 }
+            follows += shared.count
+            #expect(shared.allSatisfy { !shared.contains($0 + 1) }, "\(shared.sorted())")
+        }
+        // Both happen.
+        #expect(endings > 1_000 && follows > 100)
     }
 
     @Test func aReplayBeyondTheRulesEndsTheSessionForEverybody() {
@@ -127,16 +185,21 @@ import Testing
         }
     }
 
+    /// The second tab is given the token once, and then reads it where the first tab has stored it.
     @Test func twoTabsThatRefreshAtOnceHoldTheSameToken() {
         var random = SeededRandom.printed()
         var server = Server(settings: settings)
         var held: UInt64 = 1
-        for _ in 0..<500 {
+        for round in 0..<500 {
             server.now = server.now + .minutes(Int64(random.below(2_000) + 1))
             let first = server.refresh(held, attempt: random.bytes(32)).next
             server.now = server.now + .microseconds(Int64(random.below(10_000_001)))
-            let second = server.refresh(held, attempt: random.below(2) == 0 ? [] : random.bytes(32)).next
-            #expect(first != nil && first == second)
+            let (decision, second) = server.refresh(held, attempt: random.below(2) == 0 ? [] : random.bytes(32))
+            guard case .repeatedWithinGrace(_, let givesSuccessor) = decision else {
+                Issue.record("the second tab was refused: \(decision)")
+                return
+            }
+            #expect(first != nil && second == (round == 0 ? first : nil) && givesSuccessor == (round == 0))
             held = first ?? 0
         }
     }

@@ -52,13 +52,20 @@ import Testing
                         switch (counter, attempt) {
                         case (5, _): .rotated(rotated(session, hash(attempt)))
                         case (4, .same): .repeatedAfterLoss
-                        case (4, _) where isInGrace: .repeatedWithinGrace
+                        case (4, _) where isInGrace: .repeatedWithinGrace(graced(session), givesSuccessor: true)
                         default: .revokedByReuse(session.ended(.reuse, at: now))
                         }
                     #expect(decision == expected, "counter \(counter), attempt \(attempt), age \(age)")
                 }
             }
         }
+    }
+
+    private func graced(_ session: StoredSession) -> StoredSession {
+        var graced = session
+        graced.graceCounter = session.counter
+        graced.graceBegunAtCounter = session.counter
+        return graced
     }
 
     private func rotated(_ session: StoredSession, _ attemptHash: [UInt8]) -> StoredSession {
@@ -88,7 +95,8 @@ import Testing
         let session = session(age: age)
         let decision = session.refreshing(
             presentedCounter: 4, attemptHash: [], settings: rotating, now: now, clockDifference: .seconds(4))
-        #expect(decision == (isInGrace ? .repeatedWithinGrace : .revokedByReuse(session.ended(.reuse, at: now))))
+        let inGrace = RefreshDecision.repeatedWithinGrace(graced(session), givesSuccessor: true)
+        #expect(decision == (isInGrace ? inGrace : .revokedByReuse(session.ended(.reuse, at: now))))
     }
 
     @Test func noAttemptIsNotTheSameAsNoAttempt() {

@@ -78,10 +78,33 @@ import Testing
             let told = try #require(try scene.stream.next())
             #expect(told.change == .tokenRefreshed)
             #expect(told.refreshCause == .passwordChanged)
+            expectRefusal("TOKEN_EXPIRED", cause: "PASSWORD_CHANGED") { _ = try scene.stream.next() }
             let last = try #require(try elsewhere.next())
             #expect(last.change == .signedOut)
             #expect(last.endCause == "PASSWORD_CHANGED")
             #expect(try elsewhere.next() == nil)
+        }
+    }
+
+    /// Perhaps the user has changed the password because somebody else has the token.
+    @Test(arguments: ["password", "email"])
+    func `A stream ends when its ID token is void, and shows nothing of the account any more`(
+        changed: Text
+    ) async throws {
+        try await withServer { server in
+            try IdentityClient(server).setTenant(["enable_email_privacy"]) { $0.enableEmailPrivacy = false }
+            let scene = try Scene(server)
+            let answer: AccountsUpdateResponse = try scene.client.client.call(
+                "postern.v1.Accounts/Update",
+                AccountsUpdateRequest(
+                    idToken: scene.watched.idToken, updateMask: ProtobufFieldMask(paths: [changed]),
+                    password: Secret("another horse"), email: "new@example.org"))
+            let told = try #require(try scene.stream.next())
+            #expect(told.change == .tokenRefreshed && told.user == nil && told.session == nil)
+            expectRefusal("TOKEN_EXPIRED") { _ = try scene.stream.next() }
+            expectRefusal("TOKEN_EXPIRED") { _ = try Scene.watch(server, scene.watched).next() }
+            let next = try Scene.watch(server, try #require(answer.tokens))
+            #expect(try next.next()?.user?.uid == scene.uid)
         }
     }
 

@@ -47,14 +47,16 @@ extension WriteTransaction {
             token, of: key, attemptHash: attemptHash, settings: settings, now: now, clockDifference: clockDifference)
         guard let changed = decided.decision.changed else { return decided }
         try put(Tables.sessions, SessionKey(token.sessionID), changed)
-        if case .revokedByReuse = decided.decision {
+        switch decided.decision {
+        case .revokedByReuse:
             try revokeTokens(ofSession: token.sessionID, of: key, now: now)
             try removeOobCodesAskedFromSessions(of: key)
             try appendEvent(
                 .sessionRevoked, tenantID: key.tenant, uid: key.uid, origin: .server, detail: "refresh token reuse",
                 now: now)
-        } else {
-            announce(.user(key))
+        case .rotated, .reused: announce(.user(key))
+        // Nobody who watches the session sees a difference.
+        case .repeatedWithinGrace, .repeatedAfterLoss, .reusedAgain, .refused: break
         }
         return decided
     }

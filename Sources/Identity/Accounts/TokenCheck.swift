@@ -10,6 +10,17 @@ public struct VerifiedUser: Sendable {
     public let token: VerifiedToken
     public let account: Account
     public let settings: TenantSettings
+    /// When the user last proved who they are, as both the token and its session say. Whoever has copied a signing key
+    /// writes what they like into a token.
+    let loggedInAt: Timestamp
+
+    /// `session`: when its user last logged in, as its row says.
+    init(_ token: VerifiedToken, account: Account, settings: TenantSettings, session loginTime: Timestamp) {
+        self.token = token
+        self.account = account
+        self.settings = settings
+        self.loggedInAt = min(token.authTime, loginTime)
+    }
 
     /// Whether the session began anonymously, and its user has linked no way to sign in yet. A user whose only provider
     /// an admin has removed did not begin so: the session may be of somebody whom the admin wanted to keep out.
@@ -24,7 +35,7 @@ public struct VerifiedUser: Sendable {
     public func requireRecentLogin(now: Timestamp) throws(Failure) {
         guard !isAnonymous else { return }
         // A login in the future is not recent. A minute is allowed for truncation to seconds and a small step back.
-        let age = now - token.authTime
+        let age = now - loggedInAt
         guard age <= settings.recentLogin, age >= .zero - .minutes(1) else { throw .recentLoginRequired }
     }
 }
@@ -110,16 +121,24 @@ public final class TokenCheck: Sendable {
     public func check(
         _ token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
     ) throws -> VerifiedUser {
-        let record = try liveUser(of: token, settings: settings, in: transaction)
-        let account = try Account(transaction.record(Tables.users, record))
-        return VerifiedUser(token: token, account: account, settings: settings)
+        let (user, session) = try liveUser(of: token, settings: settings, in: transaction)
+        let account = try Account(transaction.record(Tables.users, user))
+        return VerifiedUser(token, account: account, settings: settings, session: session.authTime)
     }
 
-    /// The token's user as it lies in the database; valid while the transaction lasts. The rows' content is kept beside
-    /// the token until one of the rows changes.
+    /// Checks a token again that began something which goes on, such as a stream. `account`: that of the token's user,
+    /// as it is now. INVALID_ID_TOKEN after the token's signing key was revoked; TOKEN_EXPIRED after a change that
+    /// ended all older tokens, though perhaps not their session.
+    public func checkUnrevoked(_ origin: TokenOrigin, of account: Account) throws(Failure) {
+        if verifier.isRevoked(keyID: origin.keyID) { throw invalid }
+        try origin.checkGeneration(of: account)
+    }
+
+    /// The token's user as it lies in the database, valid while the transaction lasts, and its session. The rows'
+    /// content is kept beside the token until one of the rows changes.
     private func liveUser(
         of token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
-    ) throws -> UnsafeRawBufferPointer {
+    ) throws -> (user: UnsafeRawBufferPointer, session: SessionStatus) {
         guard token.tenantID == settings.tenantID else {
             throw Failure.tenantMismatch(tokenOf: token.tenantID, request: settings.tenantID)
         }
@@ -133,14 +152,13 @@ public final class TokenCheck: Sendable {
         if let cause = session.refusedCause(settings: settings, now: clock.now()) {
             throw Failure.tokenExpired(cause: cause)
         }
-        guard token.generation >= status.tokensValidAfterMicros else {
-            let user = try transaction.record(Tables.users, user)
-            throw Failure.tokenExpired(revokedFor: user.tokensRevokedFor)
+        if token.generation != status.tokensValidAfterMicros {
+            try token.origin.checkGeneration(of: Account(transaction.record(Tables.users, user)))
         }
         if let dated = transaction.datedUnlessWriting(TokenRows(user: status, session: session)) {
             token.keep { TokenStatus(dated, places(of: token)) }
         }
-        return user
+        return (user, session)
     }
 
     private func places(of token: VerifiedToken) -> (RowMarks.Place, RowMarks.Place) {

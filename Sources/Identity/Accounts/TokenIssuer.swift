@@ -59,10 +59,9 @@ public final class TokenIssuer: Sendable {
     }
 
     private func tokens(for grant: SessionGrant, _ claims: IDTokenClaims, idToken: Text) -> TokenPair {
-        let refreshToken = refreshTokens.encode(
-            RefreshToken(sessionID: grant.sessionID, counter: grant.session.counter))
+        let refreshToken = RefreshToken(sessionID: grant.sessionID, counter: grant.session.counter)
         return TokenPair(
-            idToken: idToken, refreshToken: refreshToken,
+            idToken: idToken, refreshToken: grant.givesRefreshToken ? refreshTokens.encode(refreshToken) : .empty,
             idTokenExpiresAtMicros: Timestamp(seconds: claims.expiresAt.seconds).microseconds)
     }
 

@@ -2,7 +2,7 @@ import Base
 import Messages
 import Rules
 import Store
-import Tokens
+public import Tokens
 
 // The parts of the records that the decision on a token needs, read without decoding the rest: every request of every
 // service behind Postern asks for this decision.
@@ -18,6 +18,27 @@ final class TokenStatus: Sendable {
     }
 }
 
+/// What a token was issued under. Small: whatever a token begins and goes on, such as a stream, keeps it.
+public struct TokenOrigin: Sendable {
+    let generation: Int64
+    let keyID: Text
+
+    /// Requires that no change has ended the tokens from before it: TOKEN_EXPIRED with the change's cause.
+    ///
+    /// A token of a generation that is still to come was signed for nobody: either the store has lost the change since,
+    /// or somebody has the signing key.
+    func checkGeneration(of account: Account) throws(Failure) {
+        if generation < account.user.tokensValidAfterMicros {
+            throw Failure.tokenExpired(revokedFor: account.tokensRevokedFor)
+        }
+        if generation > account.user.tokensValidAfterMicros { throw Failure.tokenExpired(cause: .expired) }
+    }
+}
+
+extension VerifiedToken {
+    public var origin: TokenOrigin { TokenOrigin(generation: generation, keyID: keyID) }
+}
+
 /// The status of a token's user and session, as their rows had it.
 struct TokenRows: Sendable {
     let user: UserStatus
@@ -25,7 +46,7 @@ struct TokenRows: Sendable {
 
     /// Decides on rows that are the same as when they were read; the time and the settings may have changed.
     func allow(_ token: VerifiedToken, settings: TenantSettings, now: Timestamp) -> Bool {
-        !user.isDisabled && session.belongsToUser && token.generation >= user.tokensValidAfterMicros
+        !user.isDisabled && session.belongsToUser && token.generation == user.tokensValidAfterMicros
             && session.refusedCause(settings: settings, now: now) == nil
     }
 }
@@ -61,6 +82,10 @@ struct SessionStatus {
     private var end = SessionEnd.unspecified
     private var createdAtMicros: Int64 = 0
     private var lastUsedAtMicros: Int64 = 0
+    private var authTimeMicros: Int64 = 0
+
+    /// When the user last proved who they are in this session.
+    var authTime: Timestamp { Timestamp(microseconds: authTimeMicros) }
 
     /// Nil when the bytes are not a session.
     init?(_ encodedSession: UnsafeRawBufferPointer, tenantID: Text, uid: Text) {
@@ -74,6 +99,7 @@ struct SessionStatus {
                     isTenant = tenantID.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
                 case (Fields.uid, .bytes(let bytes)): isUser = uid.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
                 case (Fields.createdAtMicros, .varint(let value)): createdAtMicros = Int64(bitPattern: value)
+                case (Fields.authTimeMicros, .varint(let value)): authTimeMicros = Int64(bitPattern: value)
                 case (Fields.lastUsedAtMicros, .varint(let value)): lastUsedAtMicros = Int64(bitPattern: value)
                 case (Fields.end, .varint(let value)):
                     guard let end = SessionEnd(rawValue: Int32(truncatingIfNeeded: value)) else { return nil }

@@ -36,7 +36,7 @@ extension ReadTransaction {
         return newest
     }
 
-    func account(_ key: UserKey) throws -> Account? {
+    public func account(_ key: UserKey) throws -> Account? {
         try get(Tables.users, key).map { try Account($0) }
     }
 

@@ -153,6 +153,10 @@ public struct StoredSession: Message {
     /// A JSON object: the session claims that the tenant's hooks gave. They are part of `claims_json`, and stay when
     /// another custom token replaces the rest. Empty in a row of an older server.
     public var hookClaimsJSON: [UInt8] = []
+    /// The counter whose token was given to a second holder of the previous one, within the grace. Zero: none was.
+    public var graceCounter: UInt64 = 0
+    /// The first counter of the unbroken row of such counters that ends with `grace_counter`.
+    public var graceBegunAtCounter: UInt64 = 0
 
     public init() {}
 
@@ -176,7 +180,9 @@ public struct StoredSession: Message {
         olderTokensEnd: SessionEnd = .unspecified,
         secondFactor: Text = .empty,
         secondFactorID: Text = .empty,
-        hookClaimsJSON: [UInt8] = []
+        hookClaimsJSON: [UInt8] = [],
+        graceCounter: UInt64 = 0,
+        graceBegunAtCounter: UInt64 = 0
     ) {
         self.tenantID = tenantID
         self.uid = uid
@@ -198,6 +204,8 @@ public struct StoredSession: Message {
         self.secondFactor = secondFactor
         self.secondFactorID = secondFactorID
         self.hookClaimsJSON = hookClaimsJSON
+        self.graceCounter = graceCounter
+        self.graceBegunAtCounter = graceBegunAtCounter
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -222,6 +230,8 @@ public struct StoredSession: Message {
         @inlinable public static var secondFactor: Int { 30 }
         @inlinable public static var secondFactorID: Int { 31 }
         @inlinable public static var hookClaimsJSON: Int { 32 }
+        @inlinable public static var graceCounter: Int { 33 }
+        @inlinable public static var graceBegunAtCounter: Int { 34 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -256,6 +266,8 @@ extension StoredSession: ConvertibleToC {
         self.secondFactor = Text(copying: source.pointee.second_factor)
         self.secondFactorID = Text(copying: source.pointee.second_factor_id)
         self.hookClaimsJSON = [UInt8](copying: source.pointee.hook_claims_json)
+        self.graceCounter = source.pointee.grace_counter
+        self.graceBegunAtCounter = source.pointee.grace_begun_at_counter
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredSession>, arena: Arena) {
@@ -279,6 +291,8 @@ extension StoredSession: ConvertibleToC {
         target.pointee.second_factor = arena.copy(self.secondFactor)
         target.pointee.second_factor_id = arena.copy(self.secondFactorID)
         target.pointee.hook_claims_json = arena.copy(self.hookClaimsJSON)
+        target.pointee.grace_counter = self.graceCounter
+        target.pointee.grace_begun_at_counter = self.graceBegunAtCounter
     }
 }
 

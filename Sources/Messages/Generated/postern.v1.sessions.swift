@@ -412,7 +412,8 @@ public struct SessionsWatchAuthStateResponse: Message {
     public var refreshCause: TokenRefreshCause = .unspecified
     /// SIGNED_OUT, REVOKED_BY_REUSE, PASSWORD_CHANGED, ADMIN or EXPIRED, as in the metadata `cause` of TOKEN_EXPIRED.
     public var endCause: Text = .empty
-    /// The user and the session as they are now; both are unset if the account is gone.
+    /// The user and the session as they are now. Both are unset if the account is gone, or if the stream's ID token is
+    /// void.
     public var user: User?
     public var session: Session?
 

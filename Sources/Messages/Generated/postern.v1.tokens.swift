@@ -12,7 +12,8 @@ public enum RefreshOutcome: Int32, Sendable, CaseIterable {
     /// The same attempt again, and the successor was never used: the same successor is returned.
     case repeatedAfterLoss = 2
     /// Another holder of the token, for example a second tab, used it within the last 10 seconds: the same successor is
-    /// returned.
+    /// returned. If that was so with the token before, too, `refresh_token` is empty: keep the one that the other holder
+    /// has stored. Otherwise somebody who has copied the token could follow each refresh of its owner.
     case repeatedWithinGrace = 3
     /// The tenant does not rotate refresh tokens: the same refresh token is returned.
     case reused = 4

@@ -826,8 +826,11 @@ public struct SessionsClient: Sendable {
 
     /// Streams the state of the user and the session of an ID token: first the present state, then each change.
     ///
-    /// The ID token is checked once; the stream outlives it, and ends with the session. If changes come faster than they
-    /// are read, one message tells the newest state. A server has 8 such streams of one session, and 100 of one user with
+    /// The stream outlives the ID token's expiry, and ends with the session. A change that voids older ID tokens ends it
+    /// with TOKEN_EXPIRED, after a last TOKEN_REFRESHED without user and session; so does the revocation of the token's
+    /// signing key, within a minute and with INVALID_ID_TOKEN. Open it again with the new token.
+    ///
+    /// If changes come faster than they are read, one message tells the newest state. A server has 8 such streams of one session, and 100 of one user with
     /// all sessions. Refusals: those of Lookup; TOO_MANY_STREAMS; CALLER_UNAUTHENTICATED and PROJECT_DISABLED, also later,
     /// when the credential is revoked or the tenant is disabled.
     public func watchAuthState(_ request: SessionsWatchAuthStateRequest, options: CallOptions = .init()) async throws(Failure)

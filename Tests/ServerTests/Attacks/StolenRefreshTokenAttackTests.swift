@@ -151,6 +151,36 @@ import Testing
         }
     }
 
+    /// The thief learns from the session's stream when the owner refreshes, and comes a moment later.
+    @Test func `A copy that follows each refresh of the owner is found out`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            var owners = try client.signUp(Self.email).tokens!
+            var copy = owners.refreshToken
+            func refresh() throws -> (owner: TokensRefreshResponse, thief: TokensRefreshResponse) {
+                server.clock.advance(by: .hours(1))
+                let answer = try Self.refresh(client, owners.refreshToken)
+                owners = try #require(answer.tokens)
+                server.clock.advance(by: .seconds(1))
+                return (answer, try Self.refresh(client, copy))
+            }
+            let first = try refresh()
+            #expect(first.owner.outcome == .rotated && first.thief.outcome == .repeatedWithinGrace)
+            copy = try #require(first.thief.tokens).refreshToken
+            #expect(copy == owners.refreshToken)
+            let second = try refresh()
+            #expect(second.owner.outcome == .rotated && second.thief.outcome == .repeatedWithinGrace)
+            let tokens = try #require(second.thief.tokens)
+            #expect(!tokens.idToken.isEmpty && tokens.refreshToken.isEmpty)
+            // Asking again gives no more.
+            #expect(try Self.refresh(client, copy).tokens?.refreshToken.isEmpty == true)
+            expectRefusal("TOKEN_EXPIRED", cause: "REVOKED_BY_REUSE") { _ = try refresh() }
+            expectRefusal("TOKEN_EXPIRED", cause: "REVOKED_BY_REUSE") {
+                _ = try Self.refresh(client, owners.refreshToken)
+            }
+        }
+    }
+
     /// A negative age does not count as young: a clock that is set back does not open the grace window again.
     @Test func `A clock that is set back gives no grace`() async throws {
         try await withServer { server in

@@ -8,7 +8,7 @@ import Tokens
 /// tenant lets nobody in without a factor.
 public struct EnrollingUser: Sendable {
     enum Proof: Sendable {
-        case token(VerifiedToken)
+        case token(VerifiedUser)
         case pending(id: [UInt8])
     }
 
@@ -28,8 +28,8 @@ public struct EnrollingUser: Sendable {
     /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN. The holder of an enrollment credential passes: the login is no older than the
     /// credential's lifetime.
     public func requireRecentLogin(settings: TenantSettings, now: Timestamp) throws(Failure) {
-        guard case .token(let token) = proof else { return }
-        try VerifiedUser(token: token, account: account, settings: settings).requireRecentLogin(now: now)
+        guard case .token(let user) = proof else { return }
+        try user.requireRecentLogin(now: now)
     }
 
     /// Requires, in the transaction that acts on the proof, that it still holds: the session may have ended meanwhile.
@@ -38,7 +38,7 @@ public struct EnrollingUser: Sendable {
         settings: TenantSettings, now: Timestamp, in transaction: borrowing ReadTransaction
     ) throws {
         switch proof {
-        case .token(let token): _ = try transaction.signedIn(account.key, by: token, settings: settings, now: now)
+        case .token(let user): _ = try transaction.account(of: user, now: now)
         case .pending(let id): _ = try transaction.enrollingAccount(id, tenantID: settings.tenantID, now: now)
         }
     }
@@ -63,7 +63,7 @@ extension SecondFactorEnrollments {
     ) throws -> EnrollingUser {
         if let user = try stoppedUser(idToken, settings: settings, in: transaction) { return user }
         let user = try tokenCheck.verifiedUser(idToken, settings: settings, in: transaction)
-        return EnrollingUser(account: user.account, proof: .token(user.token))
+        return EnrollingUser(account: user.account, proof: .token(user))
     }
 
     /// The user of an enrollment credential; nil for a string that is not one.
@@ -102,7 +102,8 @@ extension ReadTransaction {
     ) throws -> (account: Account, session: StoredSession) {
         let key = UserKey(settings.tenantID, token.uid)
         let (account, session) = try signedIn(key, by: token, settings: settings, now: now)
-        try VerifiedUser(token: token, account: account, settings: settings).requireRecentLogin(now: now)
+        let loginTime = Timestamp(microseconds: session.authTimeMicros)
+        try VerifiedUser(token, account: account, settings: settings, session: loginTime).requireRecentLogin(now: now)
         if !account.user.secondFactors.isEmpty, session.secondFactor.isEmpty {
             throw Failure.recentLoginRequired
         }

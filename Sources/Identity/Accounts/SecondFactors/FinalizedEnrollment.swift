@@ -133,13 +133,13 @@ extension UserSession {
         let signedIn = try await answeringRepeat(of: request) {
             let issue: SignInIssue<(FinishedSignIn, [Secret])> = try await write { transaction in
                 switch proof {
-                case .token(let token):
-                    try transaction.issuingUnlessRepeated(session: token.sessionID, request.origin, now: now) {
+                case .token(let user):
+                    try transaction.issuingUnlessRepeated(session: user.token.sessionID, request.origin, now: now) {
                         let (current, session) = try transaction.reading.changingFactors(
-                            token, settings: request.settings, now: now)
+                            user.token, settings: request.settings, now: now)
                         return try transaction.enroll(enrollment, in: current, request, now: now) { account in
                             try transaction.goOn(
-                                session, of: token, enrollment.factor, account, current, request, now: now)
+                                session, of: user.token, enrollment.factor, account, current, request, now: now)
                         }
                     }
                 case .pending(let id):

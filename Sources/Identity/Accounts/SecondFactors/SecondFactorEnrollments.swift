@@ -66,8 +66,8 @@ public struct SecondFactorEnrollments: Sendable {
         let now = resources.clock.now()
         let user = try resources.store.read { transaction in
             let user = try self.user(request.idToken, settings: request.settings, in: transaction)
-            if case .token(let token) = user.proof {
-                _ = try transaction.changingFactors(token, settings: request.settings, now: now)
+            if case .token(let signedIn) = user.proof {
+                _ = try transaction.changingFactors(signedIn.token, settings: request.settings, now: now)
             }
             return user
         }

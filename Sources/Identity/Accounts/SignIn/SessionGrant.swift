@@ -12,6 +12,8 @@ struct SessionGrant: Sendable {
     let user: User
     let session: StoredSession
     let sessionID: [UInt8]
+    /// Whether its holder gets the session's newest refresh token.
+    var givesRefreshToken = true
 
     /// A session that begins with a login.
     init(beginning session: BegunSession, of user: User) {
@@ -39,6 +41,7 @@ struct SessionGrant: Sendable {
         self.user = decided.user
         self.session = decided.session
         self.sessionID = token.sessionID
+        if case .repeatedWithinGrace(_, let givesSuccessor) = decided.decision { givesRefreshToken = givesSuccessor }
     }
 
     /// A session whose first answer was lost.

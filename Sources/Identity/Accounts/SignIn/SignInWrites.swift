@@ -67,9 +67,7 @@ extension ReadTransaction {
         if let cause = session.refusedCause(settings: settings, now: now) {
             throw Failure.tokenExpired(cause: cause)
         }
-        guard token.generation >= account.user.tokensValidAfterMicros else {
-            throw Failure.tokenExpired(revokedFor: account.tokensRevokedFor)
-        }
+        try token.origin.checkGeneration(of: account)
         return (account, session)
     }
 }

@@ -11,11 +11,13 @@ enum SessionsWatchAuthState: ServerStreamMethod {
     /// A session that ends because it is unused ends without a write.
     private static let lookEvery = Duration.seconds(60)
 
+    private typealias End = Result<Void, Failure>
+
     static func handle(
         _ request: SessionsWatchAuthStateRequest, _ call: StreamCall,
         _ replies: ReplyStream<SessionsWatchAuthStateResponse>
     ) async throws {
-        let (key, sessionID) = try session(of: request.idToken, call)
+        let (key, sessionID, origin) = try session(of: request.idToken, call)
         try call.service.sessionWatches.begin(key, sessionID)
         defer { call.service.sessionWatches.end(key, sessionID) }
         let watch = call.watch([.user(key), .tenant(key.tenant)], on: replies.loop)
@@ -23,11 +25,11 @@ enum SessionsWatchAuthState: ServerStreamMethod {
         // The token was checked before the watch began. The first look sees the changes between the two.
         var last: AuthState.Mark?
         while true {
-            let isLast: Bool
-            (last, isLast) = try await replies.send(inTurn: false) { [last] in
-                try look(key, sessionID, after: last, call)
+            let end: End?
+            (last, end) = try await replies.send(inTurn: false) { [last] in
+                try look(key, sessionID, origin, after: last, call)
             }
-            if isLast { return }
+            if let end { return try end.get() }
             try await watch.next(timeout: lookEvery)
         }
     }
@@ -35,29 +37,42 @@ enum SessionsWatchAuthState: ServerStreamMethod {
     // Neither this nor `look` is inlined: otherwise their temporary memory would be part of the memory of each waiting
     // stream.
     @inline(never)
-    private static func session(of idToken: Text, _ call: StreamCall) throws -> (UserKey, [UInt8]) {
+    private static func session(of idToken: Text, _ call: StreamCall) throws -> (UserKey, [UInt8], TokenOrigin) {
         let verified = try call.verifiedUser(idToken: idToken)
-        return (UserKey(call.tenantID, verified.account.user.uid), verified.token.sessionID)
+        let token = verified.token
+        return (UserKey(call.tenantID, verified.account.user.uid), token.sessionID, token.origin)
     }
 
-    /// One look at the session: the message about it, its state now, and whether that is its end.
+    /// One look at the session: the message about it, its state now, and the stream's end.
+    ///
+    /// The stream outlives the expiry of the token that began it, but not its revocation: perhaps the user has changed
+    /// the password because somebody else has the token. Its holder is told that the session has new tokens, and no
+    /// more.
     @inline(never)
     private static func look(
-        _ key: UserKey, _ sessionID: [UInt8], after last: AuthState.Mark?, _ call: StreamCall
-    ) throws -> (SessionsWatchAuthStateResponse?, (mark: AuthState.Mark?, isLast: Bool)) {
+        _ key: UserKey, _ sessionID: [UInt8], _ origin: TokenOrigin, after last: AuthState.Mark?, _ call: StreamCall
+    ) throws -> (SessionsWatchAuthStateResponse?, (mark: AuthState.Mark?, end: End?)) {
         let settings = try call.stillAdmitted()
-        let state = try call.project.store.read { transaction in
-            AuthState(
-                user: try transaction.user(key), session: try transaction.get(Tables.sessions, SessionKey(sessionID)))
+        let (account, session) = try call.project.store.read { transaction in
+            (try transaction.account(key), try transaction.get(Tables.sessions, SessionKey(sessionID)))
         }
+        let state = AuthState(user: account?.user, session: session)
         let step = AuthStateStep.between(last, state, settings: settings, now: call.now)
         // The client would drop the session.
         if step == .signedOut(.expired), call.project.store.isClockAway { throw Failure.clockAway }
+        if let account, !step.isLast {
+            do throws(Failure) {
+                try call.project.tokenCheck.checkUnrevoked(origin, of: account)
+            } catch {
+                let message = step.message(of: AuthState(user: nil, session: nil), session: nil)
+                return (step.hasNewTokens ? message : nil, (state.mark, .failure(error)))
+            }
+        }
         let shown = state.session?.shown(id: sessionID, settings: settings, isCurrent: true)
         let message =
             last == nil && !step.isLast
             ? SessionsWatchAuthStateResponse(change: .initial, user: state.user, session: shown)
             : step.message(of: state, session: shown)
-        return (message, (state.mark, step.isLast))
+        return (message, (state.mark, step.isLast ? .success(()) : nil))
     }
 }

@@ -247,7 +247,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
   (ProtobufCMessageInit) postern__store__v1__stored_user__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[20] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[22] =
 {
   {
     "tenant_id",
@@ -489,6 +489,30 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "grace_counter",
+    33,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSession, grace_counter),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "grace_begun_at_counter",
+    34,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSession, grace_begun_at_counter),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_session__field_indices_by_name[] = {
   7,   /* field[7] = attempt_hash */
@@ -501,6 +525,8 @@ static const unsigned postern__store__v1__stored_session__field_indices_by_name[
   8,   /* field[8] = end */
   13,   /* field[13] = end_user_ip */
   9,   /* field[9] = ended_at_micros */
+  21,   /* field[21] = grace_begun_at_counter */
+  20,   /* field[20] = grace_counter */
   19,   /* field[19] = hook_claims_json */
   6,   /* field[6] = last_used_at_micros */
   16,   /* field[16] = older_tokens_end */
@@ -517,7 +543,7 @@ static const ProtobufCIntRange postern__store__v1__stored_session__number_ranges
   { 1, 0 },
   { 21, 15 },
   { 30, 17 },
-  { 0, 20 }
+  { 0, 22 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor =
 {
@@ -527,7 +553,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor 
   "Postern__Store__V1__StoredSession",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredSession),
-  20,
+  22,
   postern__store__v1__stored_session__field_descriptors,
   postern__store__v1__stored_session__field_indices_by_name,
   3,  postern__store__v1__stored_session__number_ranges,

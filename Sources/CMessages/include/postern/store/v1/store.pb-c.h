@@ -100,10 +100,12 @@ struct  Postern__Store__V1__StoredSession
   ProtobufCBinaryData second_factor;
   ProtobufCBinaryData second_factor_id;
   ProtobufCBinaryData hook_claims_json;
+  uint64_t grace_counter;
+  uint64_t grace_begun_at_counter;
 };
 #define POSTERN__STORE__V1__STORED_SESSION__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_session__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, POSTERN__V1__TOKEN_REFRESH_CAUSE__TOKEN_REFRESH_CAUSE_UNSPECIFIED, 0, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, POSTERN__V1__TOKEN_REFRESH_CAUSE__TOKEN_REFRESH_CAUSE_UNSPECIFIED, 0, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0 }
 
 
 struct  Postern__Store__V1__StoredTenant
