@@ -2930,9 +2930,10 @@ static const PosternField postern__v1__accounts_create_auth_uri_response__fields
     [4] = {"session_id", 0, 0, 9, 2, 0, 2, 0, 0},
     [5] = {"nonce", 0, 0, 9, 2, 0, 3, 0, 0},
     [6] = {"code_verifier", 0, 0, 9, 2, 0, 4, 0, 0},
+    [7] = {"issuer", 0, 0, 9, 2, 0, 5, 0, 0},
 };
 const PosternSchema postern__v1__accounts_create_auth_uri_response__table = {
-    &postern__v1__accounts_create_auth_uri_response__descriptor, postern__v1__accounts_create_auth_uri_response__fields, 7, 1, 0,
+    &postern__v1__accounts_create_auth_uri_response__descriptor, postern__v1__accounts_create_auth_uri_response__fields, 8, 1, 0,
 };
 
 static const PosternField postern__v1__accounts_unlink_request__fields[] = {

@@ -14,6 +14,8 @@ public struct AuthorizationRequest: Sendable {
     public let nonce: Text
     /// Ties the code to this request (RFC 7636). Empty for a provider that takes no verifier.
     public let verifier: Secret
+    /// The `iss` that the answer may carry (RFC 9207). Empty if the provider has no issuer, or one for each directory.
+    public let issuer: Text
 
     /// The length of the state, the nonce and the verifier, each 43 characters of base64url.
     private static let secretByteCount = 32
@@ -30,6 +32,7 @@ public struct AuthorizationRequest: Sendable {
         nonce = style.hasNonce && allScopes.contains("openid") ? secret() : .empty
         let verifier = style.hasPKCE ? secret() : .empty
         self.verifier = Secret(verifier.bytes)
+        issuer = configuration.issuer.bytes.contains(UInt8(ascii: "{")) ? .empty : configuration.issuer
 
         var query: [(name: Text, value: Text)] = [
             ("response_type", "code"), ("client_id", configuration.provider.clientID), ("redirect_uri", redirectURI),

@@ -42,15 +42,7 @@ struct CodeExchange: Sendable {
         if !redirectURI.isEmpty { members.append(("redirect_uri", Secret(redirectURI.bytes))) }
         if !verifier.isEmpty { members.append(("code_verifier", verifier)) }
         let secret = try AppleClientSecret.make(configuration, now: call.now) ?? configuration.clientSecret
-        let clientID = configuration.provider.clientID
-        var fields = [ProviderRequests.json]
-        if authentication == .basic && !secret.isEmpty {
-            fields.append(ProviderRequests.basic(clientID, secret))
-        } else {
-            members.append(("client_id", Secret(clientID.bytes)))
-            if !secret.isEmpty { members.append(("client_secret", secret)) }
-        }
-        var request = HTTPRequest.form(url, members, fields: fields, policy: configuration.policy)
+        var request = ProviderRequests.form(url, members, from: configuration, secret, by: authentication)
         request.bodyByteCountMax = Self.answerByteCountMax
         return try await requests.send(request, for: call) { [tokenByteCountMax] answer in
             try TokenAnswer(answer, tokenByteCountMax: tokenByteCountMax)
@@ -60,13 +52,11 @@ struct CodeExchange: Sendable {
     private func endpoint(for call: ProviderCall) async throws -> (HTTPURL, KnownProvider.ClientAuthentication) {
         let configuration = call.configuration
         var location = configuration.endpoints.token
-        var authentication = configuration.known.clientAuthentication
-        if location.isEmpty || (authentication == .discovered && configuration.discoveryURL != nil) {
-            let document = try await metadata.document(of: configuration, now: call.now)
-            if location.isEmpty { location = document.token }
-            if authentication == .discovered { authentication = document.acceptsPostedSecrets ? .post : .basic }
-        }
+        if location.isEmpty { location = try await metadata.document(of: configuration, now: call.now).token }
         guard !location.isEmpty else { throw FederationError.misconfigured(.noTokenEndpoint) }
+        let authentication = try await metadata.clientAuthentication(of: configuration, now: call.now) {
+            $0.acceptsPostedSecrets
+        }
         return (try configuration.url(location), authentication)
     }
 

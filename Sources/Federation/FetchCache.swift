@@ -34,9 +34,12 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         init(tenant: Text) { self.tenant = tenant }
 
         /// The value, if it may be used. A value from the future may not be used: the clock went back since, and the
-        /// value's age is unknown.
+        /// value's age is unknown. A value from less than `callTimeMax` ahead counts as new: the caller took the time
+        /// when its call began, and may have waited for a provider since.
         func kept(at now: Timestamp) -> Value? {
-            guard let value, fetchedAt <= now, now < fetchedAt + FetchCache.staleMax else { return nil }
+            guard let value, fetchedAt < now + FetchCache.callTimeMax, now < fetchedAt + FetchCache.staleMax else {
+                return nil
+            }
             return value
         }
 
@@ -121,6 +124,8 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     static var retryInterval: Duration { .seconds(10) }
     static var lifetimeRange: ClosedRange<Duration> { .minutes(1)...Duration.days(1) }
     static var lifetimeDefault: Duration { .hours(1) }
+    /// The time for which a call may go on with the time of its beginning.
+    static var callTimeMax: Duration { .seconds(30) }
     /// An older value is never used, even if no newer one can be fetched.
     static var staleMax: Duration { .days(1) }
 

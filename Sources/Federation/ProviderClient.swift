@@ -23,7 +23,7 @@ public final class ProviderClient: Sendable {
     let userInfo: UserInfo
     let exchange: CodeExchange
     public let counts = ProviderCounts()
-    private let binding: TokenBinding
+    let binding: TokenBinding
     private let tokenByteCountMax: Int
 
     public init(client: HTTPClient, limits: Limits) {

@@ -2,6 +2,7 @@ import Base
 import Crypto
 import Messages
 import Outbound
+import Rules
 
 /// The discovery documents and key sets of all providers that are used, shared by the tenants that use the same one.
 ///
@@ -42,6 +43,24 @@ final class ProviderMetadata: Sendable {
         return document
     }
 
+    /// How the client proves itself at an endpoint. `acceptsPosted` reads this from the discovery document.
+    ///
+    /// If the document cannot be had, the client uses HTTP Basic authentication, which every server supports (RFC 6749
+    /// §2.3.1): an endpoint that is configured must not depend on the document. OVERLOADED.
+    func clientAuthentication(
+        of configuration: ProviderConfiguration, now: Timestamp, _ acceptsPosted: (DiscoveryDocument) -> Bool
+    ) async throws -> KnownProvider.ClientAuthentication {
+        let known = configuration.known.clientAuthentication
+        guard known == .discovered else { return known }
+        guard configuration.hasClientSecret else { return .post }
+        do {
+            let document = try await document(of: configuration, now: now)
+            return acceptsPosted(document) ? .post : .basic
+        } catch let error as FederationError where error != .overloaded {
+            return .basic
+        }
+    }
+
     /// The provider's keys, if possible a set that `isEnough` accepts.
     func keys(
         of configuration: ProviderConfiguration, now: Timestamp, isEnough: @escaping @Sendable (ProviderKeySet) -> Bool
@@ -51,7 +70,7 @@ final class ProviderMetadata: Sendable {
         var location = configuration.endpoints.jwks
         if location.isEmpty {
             let document = try await document(of: configuration, now: now)
-            guard !document.jwks.isEmpty else { throw FederationError.misconfigured(.noKeys) }
+            guard document.namesKeys else { throw FederationError.misconfigured(.noKeys) }
             // Checked before it becomes a key of the cache that all tenants share.
             guard let url = document.jwksURL else { throw FederationError.misconfigured(.badEndpoint) }
             location = url.text

@@ -1,6 +1,8 @@
 import Base
 import JSON
+import Messages
 import Outbound
+import Rules
 
 /// Calls to a provider's endpoints: judges the answer's status, and has the answer read where it came in.
 ///
@@ -25,6 +27,24 @@ struct ProviderRequests: Sendable {
         let encodedSecret = secret.withBytes { PercentEncoding.encode([UInt8]($0)) }
         let pair = PercentEncoding.encode(id) + [UInt8(ascii: ":")] + encodedSecret
         return HTTPRequest.Field("Authorization", Text(unchecked: Array("Basic ".utf8) + Base64.standard.encode(pair)))
+    }
+
+    /// A form from the client of `configuration`, which proves itself by `secret` (RFC 6749 §2.3.1), or only names
+    /// itself if `secret` is empty.
+    static func form(
+        _ url: HTTPURL, _ members: [(name: Text, value: Secret)], from configuration: ProviderConfiguration,
+        _ secret: Secret, by authentication: KnownProvider.ClientAuthentication
+    ) -> HTTPRequest {
+        let clientID = configuration.provider.clientID
+        var members = members
+        var fields = [json]
+        if authentication == .basic && !secret.isEmpty {
+            fields.append(basic(clientID, secret))
+        } else {
+            members.append(("client_id", Secret(clientID.bytes)))
+            if !secret.isEmpty { members.append(("client_secret", secret)) }
+        }
+        return HTTPRequest.form(url, members, fields: fields, policy: configuration.policy)
     }
 
     /// A token in a form that a header field may hold: RFC 6750 §2.1 allows less, but some providers use more.

@@ -2,6 +2,7 @@ public import Base
 import JSON
 public import Messages
 import Outbound
+import Rules
 
 extension ProviderClient {
     /// Asks the provider everything that a sign-in would ask, and changes nothing. Throws only `CancellationError`:
@@ -11,15 +12,7 @@ extension ProviderClient {
     ) async throws -> [ProviderTestStep] {
         let call = ProviderCall(configuration, now: now, deadline: deadline)
         var steps: [ProviderTestStep] = []
-        steps.append(
-            try await step("discovery") {
-                guard configuration.endpoints.jwks.isEmpty || !configuration.endpoints.discovery.isEmpty,
-                    let location = configuration.discoveryURL
-                else { return (.skipped, "not needed: the endpoints are known") }
-                _ = try configuration.url(location)
-                _ = try await self.metadata.document(of: configuration, now: now)
-                return (.passed, "the document is the issuer's")
-            })
+        steps.append(try await step("discovery") { try await self.testDiscovery(call) })
         steps.append(
             try await step("jwks") {
                 guard !configuration.issuer.isEmpty else { return (.skipped, "this provider has no ID tokens") }
@@ -35,6 +28,7 @@ extension ProviderClient {
                     return (.skipped, "there is no user-info endpoint: only ID tokens can be used")
                 }
             })
+        steps.append(try await step("token_check") { try await self.binding.test(call) })
         steps.append(
             try await step("token_exchange") {
                 guard configuration.hasClientSecret else {
@@ -43,6 +37,31 @@ extension ProviderClient {
                 return try await self.testExchange(call)
             })
         return steps
+    }
+
+    /// A provider whose endpoints are all configured may have no document. If a sign-in asks for the document only to
+    /// learn how the client proves itself, it does without it.
+    private func testDiscovery(_ call: ProviderCall) async throws -> (ProviderTestResult, String) {
+        let configuration = call.configuration
+        let endpoints = configuration.endpoints
+        let tellsAuthentication =
+            configuration.known.clientAuthentication == .discovered && configuration.hasClientSecret
+        let isNeeded =
+            endpoints.jwks.isEmpty || (endpoints.token.isEmpty && configuration.hasClientSecret)
+            || (endpoints.userInfo.isEmpty && configuration.known.issuer.isEmpty)
+        guard isNeeded || tellsAuthentication || !endpoints.discovery.isEmpty, let location = configuration.discoveryURL
+        else { return (.skipped, "not needed: the endpoints are known") }
+        do {
+            _ = try configuration.url(location)
+            _ = try await metadata.document(of: configuration, now: call.now)
+            return (.passed, "the document is the issuer's")
+        } catch let error as FederationError where !isNeeded && error != .overloaded {
+            let consequence = tellsAuthentication ? "The client secret is sent by HTTP Basic authentication. " : ""
+            return (
+                .skipped,
+                "the document cannot be had and is not needed. \(consequence)The reason: \(error.explanation)"
+            )
+        }
     }
 
     /// Sends a string that cannot be a token: if the endpoint refuses it, the endpoint works. A sign-in treats a 404 as
@@ -78,7 +97,7 @@ extension ProviderClient {
         return (.passed, "the endpoint answers and does not refuse client id and secret")
     }
 
-    private static func nothingThere(_ status: Int) -> String {
+    static func nothingThere(_ status: Int) -> String {
         "there is no such endpoint (HTTP \(status)): check the URL"
     }
 

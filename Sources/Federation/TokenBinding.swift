@@ -14,21 +14,41 @@ struct TokenBinding: Sendable {
     /// `unboundToken` if the client cannot be found out and the configuration does not accept that.
     func check(_ token: Secret, _ call: ProviderCall) async throws -> Text? {
         let configuration = call.configuration
-        guard let endpoint = try await endpoint(for: call) else {
+        guard let request = try await request(for: token, call) else {
             guard configuration.provider.acceptUnboundAccessTokens else { throw FederationError.unboundToken }
             return nil
         }
-        let url = try configuration.url(endpoint)
         switch configuration.known.tokenCheck {
         case .none: throw FederationError.unboundToken
-        case .googleTokenInfo: return try await google(url, token, call)
-        case .facebookDebug: return try await facebook(url, token, call)
-        case .gitHubApplication: return try await gitHub(url, token, call)
-        case .introspection: return try await introspect(url, token, call)
+        case .googleTokenInfo: return try await google(request, call)
+        case .facebookDebug: return try await facebook(request, call)
+        case .gitHubApplication: return try await gitHub(request, call)
+        case .introspection: return try await introspect(request, call)
         }
     }
 
-    /// Nil if the provider has no way to tell, or if its way needs a client secret and there is none.
+    /// The request that asks to which client a token was issued. Nil if the provider has no way to tell, or if its way
+    /// needs a client secret and there is none.
+    func request(for token: Secret, _ call: ProviderCall) async throws -> HTTPRequest? {
+        let configuration = call.configuration
+        guard let endpoint = try await endpoint(for: call) else { return nil }
+        let url = try configuration.url(endpoint)
+        switch configuration.known.tokenCheck {
+        case .none: return nil
+        case .googleTokenInfo:
+            return HTTPRequest.form(
+                url, [("access_token", token)], fields: [ProviderRequests.json], policy: configuration.policy)
+        case .facebookDebug: return try facebookRequest(url, token, configuration)
+        case .gitHubApplication: return try gitHubRequest(url, token, configuration)
+        case .introspection:
+            let authentication = try await metadata.clientAuthentication(of: configuration, now: call.now) {
+                $0.acceptsPostedSecretsForIntrospection
+            }
+            let secret = try configuration.clientSecret
+            return ProviderRequests.form(url, [("token", token)], from: configuration, secret, by: authentication)
+        }
+    }
+
     private func endpoint(for call: ProviderCall) async throws -> Text? {
         let configuration = call.configuration
         let kind = configuration.known.tokenCheck
@@ -46,10 +66,8 @@ struct TokenBinding: Sendable {
     }
 
     /// developers.google.com/identity/protocols/oauth2: `aud` is the client, `sub` the user.
-    private func google(_ url: HTTPURL, _ token: Secret, _ call: ProviderCall) async throws -> Text? {
+    private func google(_ request: HTTPRequest, _ call: ProviderCall) async throws -> Text? {
         let configuration = call.configuration
-        let request = HTTPRequest.form(
-            url, [("access_token", token)], fields: [ProviderRequests.json], policy: configuration.policy)
         return try await requests.object(request, for: call) { answer -> Text? in
             guard let audience = answer["aud"]?.text, configuration.audiences.contains(audience) else {
                 throw FederationError.otherClient
@@ -59,8 +77,9 @@ struct TokenBinding: Sendable {
     }
 
     /// developers.facebook.com/docs/facebook-login/guides/access-tokens/debugging, with the app's own access token.
-    private func facebook(_ url: HTTPURL, _ token: Secret, _ call: ProviderCall) async throws -> Text? {
-        let (configuration, now) = (call.configuration, call.now)
+    private func facebookRequest(
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration
+    ) throws -> HTTPRequest {
         guard configuration.hasClientSecret else { throw FederationError.misconfigured(.noClientSecret) }
         let appToken = try configuration.clientSecret.withBytes {
             Secret(configuration.provider.clientID.bytes + [UInt8(ascii: "|")] + [UInt8]($0))
@@ -68,8 +87,12 @@ struct TokenBinding: Sendable {
         guard let full = url.with(query: "input_token", try ProviderRequests.text(of: token)) else {
             throw FederationError.rejected
         }
-        let request = HTTPRequest(
+        return HTTPRequest(
             full, fields: [ProviderRequests.json, try ProviderRequests.bearer(appToken)], policy: configuration.policy)
+    }
+
+    private func facebook(_ request: HTTPRequest, _ call: ProviderCall) async throws -> Text? {
+        let (configuration, now) = (call.configuration, call.now)
         return try await requests.object(request, for: call) { answer -> Text? in
             guard let data = answer["data"], data["is_valid"] == true else { throw FederationError.rejected }
             let application = try UserInfo.subject(data["app_id"])
@@ -83,20 +106,24 @@ struct TokenBinding: Sendable {
     }
 
     /// docs.github.com/rest/apps/oauth-applications#check-a-token: 404 for a token of another application.
-    private func gitHub(_ url: HTTPURL, _ token: Secret, _ call: ProviderCall) async throws -> Text? {
-        let configuration = call.configuration
+    private func gitHubRequest(
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration
+    ) throws -> HTTPRequest {
         guard configuration.hasClientSecret else { throw FederationError.misconfigured(.noClientSecret) }
         var body = JSONWriter()
         body.beginObject()
         body.member("access_token", text: try ProviderRequests.text(of: token))
         body.endObject()
-        let request = HTTPRequest(
+        return HTTPRequest(
             url, method: .post(Secret(body.bytes)),
             fields: [
                 ProviderRequests.json, HTTPRequest.Field("Content-Type", "application/json"),
                 ProviderRequests.basic(configuration.provider.clientID, try configuration.clientSecret),
             ], policy: configuration.policy)
-        return try await requests.send(request, for: call) { answer -> Text? in
+    }
+
+    private func gitHub(_ request: HTTPRequest, _ call: ProviderCall) async throws -> Text? {
+        try await requests.send(request, for: call) { answer -> Text? in
             switch answer.status {
             case 401: throw FederationError.misconfigured(.clientRefused)
             case 404, 422: throw FederationError.otherClient
@@ -106,14 +133,8 @@ struct TokenBinding: Sendable {
     }
 
     /// RFC 7662.
-    private func introspect(_ url: HTTPURL, _ token: Secret, _ call: ProviderCall) async throws -> Text? {
+    private func introspect(_ request: HTTPRequest, _ call: ProviderCall) async throws -> Text? {
         let configuration = call.configuration
-        let request = HTTPRequest.form(
-            url,
-            [
-                ("token", token), ("client_id", Secret(configuration.provider.clientID.bytes)),
-                ("client_secret", try configuration.clientSecret),
-            ], fields: [ProviderRequests.json], policy: configuration.policy)
         return try await requests.send(request, for: call) { answer -> Text? in
             if answer.status == 401 { throw FederationError.misconfigured(.clientRefused) }
             let said = try ProviderRequests.object(answer)

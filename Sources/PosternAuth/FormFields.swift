@@ -27,6 +27,9 @@ struct FormFields {
     /// Whether the field is there and has exactly these bytes.
     func has(_ name: Text, _ value: String) -> Bool { values[name]?.bytes.elementsEqual(value.utf8) == true }
 
+    /// Whether each of `others` is there and has the same bytes.
+    func contains(_ others: FormFields) -> Bool { others.values.allSatisfy { values[$0.key] == $0.value } }
+
     /// The decoded name or value. Nil: it is malformed, or its bytes are not text.
     private static func decoded(_ encoded: ArraySlice<UInt8>) -> Text? {
         var bytes: [UInt8] = []

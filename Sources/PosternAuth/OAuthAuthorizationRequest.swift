@@ -25,10 +25,13 @@ public struct OAuthAuthorizationRequest: Sendable {
     public let nonce: String
     /// The verifier of RFC 7636 (PKCE). Empty for a provider that does not support it.
     public let codeVerifier: Secret
+    /// The provider's issuer, which a redirect may name. Empty if the provider has none, or the server does not tell.
+    public let issuer: String
 
     /// Makes a request again from the values that were kept.
     public init(
-        providerID: String, continueURI: String, url: String, state: String, nonce: String, codeVerifier: Secret
+        providerID: String, continueURI: String, url: String, state: String, nonce: String, codeVerifier: Secret,
+        issuer: String = ""
     ) {
         self.providerID = providerID
         self.continueURI = continueURI
@@ -36,20 +39,35 @@ public struct OAuthAuthorizationRequest: Sendable {
         self.state = state
         self.nonce = nonce
         self.codeVerifier = codeVerifier
+        self.issuer = issuer
     }
 
-    /// Makes a credential of the URL that the browser came back to, or of the form that it posted (Apple). The
-    /// credential signs in once.
+    /// Makes a credential of the URL that the browser came back to. The credential signs in once.
     ///
-    /// Throws invalidCredential with the reason WRONG_STATE (the redirect answers another request) or MISSING_CODE,
-    /// webContextCancelled where the user or the provider declined, and webSignInUserInteractionFailure for any other
-    /// error of the provider.
-    public func credential(fromRedirect redirect: String) throws(AuthError) -> AuthCredential {
-        let fields =
-            redirect.utf8.contains(UInt8(ascii: "?")) ? FormFields(ofLink: redirect) : FormFields(redirect[...])
+    /// `redirect` is the whole URL, because it shows which provider sent the browser back: give each provider a
+    /// `continueURI` of its own. `postedForm` is the body of a provider that answers by a form, such as Apple; then
+    /// `redirect` is the URL that the form was posted to, and `state` and `code` are read from the form only.
+    ///
+    /// Throws invalidCredential with the reason MISSING_CODE or WRONG_STATE: the redirect answers another request,
+    /// names another issuer, or came to another URL than `continueURI`. Throws webContextCancelled where the user or
+    /// the provider declined, and webSignInUserInteractionFailure for any other error of the provider.
+    public func credential(
+        fromRedirect redirect: String, postedForm: String? = nil
+    ) throws(AuthError) -> AuthCredential {
+        guard isContinueURI(redirect) else {
+            throw AuthError(
+                .wrongState,
+                "The browser came back to another URL than the request's continue URI; pass the whole URL.")
+        }
+        let fields = postedForm.map { FormFields($0[...]) } ?? FormFields(ofLink: redirect)
         guard !state.isEmpty, fields.has("state", state) else {
             throw AuthError(
                 .wrongState, "The redirect does not answer this request; begin again.")
+        }
+        // RFC 9207 §2.4: the answer of another provider, or its refusal.
+        guard issuer.isEmpty || fields["iss"] == nil || fields.has("iss", issuer) else {
+            throw AuthError(
+                .wrongState, "The redirect is the answer of another provider.")
         }
         if let word = fields["error"] {
             let description = fields["error_description"].map { ": \($0)" } ?? ""
@@ -64,6 +82,27 @@ public struct OAuthAuthorizationRequest: Sendable {
             provider: providerID,
             kind: .authorizationCode(
                 Secret(code), redirectURI: continueURI, codeVerifier: codeVerifier, rawNonce: nonce))
+    }
+
+    /// Whether the browser came to the continue URI: the same bytes before the query, and every field of its query.
+    ///
+    /// A dishonest provider can send the browser on to another provider with this request's state. The code of the
+    /// other provider then comes to the other provider's continue URI (RFC 9700 §4.4).
+    private func isContinueURI(_ redirect: String) -> Bool {
+        !continueURI.isEmpty && Self.place(of: redirect).elementsEqual(Self.place(of: continueURI))
+            && FormFields(ofLink: redirect).contains(FormFields(ofLink: continueURI))
+    }
+
+    /// The bytes of a URL before its query and fragment. Browsers write an empty path behind a host as "/".
+    private static func place(of url: String) -> [UInt8] {
+        var place = Array(url.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") })
+        let slash = UInt8(ascii: "/")
+        if place.count(where: { $0 == slash }) == 2, let colon = place.firstIndex(of: UInt8(ascii: ":")),
+            place[(colon + 1)...].starts(with: [slash, slash])
+        {
+            place.append(slash)
+        }
+        return place
     }
 }
 
@@ -102,6 +141,7 @@ extension OAuthProvider {
         }
         return OAuthAuthorizationRequest(
             providerID: providerID, continueURI: continueURI, url: response.authURI.string,
-            state: response.sessionID.string, nonce: response.nonce.string, codeVerifier: response.codeVerifier)
+            state: response.sessionID.string, nonce: response.nonce.string, codeVerifier: response.codeVerifier,
+            issuer: response.issuer.string)
     }
 }

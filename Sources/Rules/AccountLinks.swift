@@ -129,16 +129,34 @@ extension Account {
         }
     }
 
-    /// The account after its user removed a way to sign in. The last way is removed only if forced, and then only where
-    /// end users may delete accounts, because nobody can enter the account again. NO_SUCH_PROVIDER,
-    /// LAST_SIGN_IN_METHOD.
-    public func unlinking(_ providerID: Text, isForced: Bool, settings: TenantSettings) throws -> Account {
+    /// The account after its user removed a way to sign in. NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD.
+    ///
+    /// The last way that the tenant has switched on is removed only if forced, and then only where end users may delete
+    /// accounts, because nobody can enter the account again. `enabledProviderIDs`: the account's identity providers with
+    /// which users may sign in.
+    public func unlinking(
+        _ providerID: Text, isForced: Bool, enabledProviderIDs: [Text], settings: TenantSettings
+    ) throws -> Account {
         var account = self
         try account.unlink(providerID)
-        guard account.user.providers.isEmpty else { return account }
+        let couldEnter = hasOpenWayIn(enabledProviderIDs, settings)
+        let canEnter = account.hasOpenWayIn(enabledProviderIDs, settings)
+        guard account.user.providers.isEmpty || (couldEnter && !canEnter) else { return account }
         guard isForced else { throw Failure.lastSignInMethod }
         try SelfService.checkDeletion(settings)
         return account
+    }
+
+    /// Whether one of the account's providers is a way to sign in now. A link can be sent to each account that has the
+    /// provider "password".
+    private func hasOpenWayIn(_ enabledProviderIDs: [Text], _ settings: TenantSettings) -> Bool {
+        user.providers.contains { provider in
+            switch provider.providerID {
+            case "password": (hasPassword && settings.allows(.password)) || settings.allows(.emailLink)
+            case "phone": settings.allows(.phone)
+            default: enabledProviderIDs.contains(provider.providerID)
+            }
+        }
     }
 
     /// Removes a way to sign in. NO_SUCH_PROVIDER. "password" means the password and sign-in by link; the email stays

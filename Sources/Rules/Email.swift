@@ -8,16 +8,21 @@ public import Base
 public struct Email: Sendable, Hashable {
     /// The addresses that are accepted from outside.
     ///
-    /// An address that enters an account follows the tenant's setting (`TenantSettings.emailForm`). An address that
-    /// only finds an account may have both forms (`toFind`): when the setting is switched off, the accounts that have
-    /// an international address keep it, their users sign in with it, and nobody can see whether there are such
-    /// accounts.
+    /// An address that enters an account follows the tenant's setting (`TenantSettings.emailForm`), and its domain has
+    /// one spelling (`EmailDomain`). An address that only finds an account may have any form (`toFind`): accounts keep
+    /// the addresses that were accepted before, their users sign in with them, and nobody can see whether there are
+    /// such accounts.
     public enum Form: Sendable {
-        case ascii, international
+        case ascii, international, toFind
 
-        public static let toFind = Form.international
-
-        public func admits(_ email: Email) -> Bool { self == .international || !email.isInternational }
+        public func admits(_ email: Email) -> Bool {
+            switch self {
+            case .ascii:
+                !email.isInternational && EmailDomain.isAcceptable(in: email.canonical, mayBeEncoded: true)
+            case .international: EmailDomain.isAcceptable(in: email.canonical, mayBeEncoded: false)
+            case .toFind: true
+            }
+        }
     }
 
     /// The address as it was typed, to which mail is sent.
@@ -28,8 +33,7 @@ public struct Email: Sendable, Hashable {
     /// An address from outside; nil when it is not acceptable.
     public init?(_ text: Text, form: Form, limits: Limits = Self.standardLimits) {
         self.init(text, byteCountMax: limits.emailMax)
-        guard isInternational else { return }
-        guard form == .international, InternationalEmail.isAcceptable(text) else { return nil }
+        guard form.admits(self), !isInternational || InternationalEmail.isAcceptable(text) else { return nil }
     }
 
     /// An address that was accepted before. It is not judged again: another version of Unicode, or another setting of

@@ -86,7 +86,11 @@ public final class TenantSettings: Sendable {
     /// by it.
     public func checkMayEnter(_ email: Email, field: String = "email") throws(Failure) {
         guard emailForm.admits(email) else {
-            throw .invalid(.invalidEmail, field: field, "must be in ASCII: this tenant takes no international mail")
+            let message =
+                email.isInternational && emailForm == .ascii
+                ? "must be in ASCII: this tenant takes no international mail"
+                : "needs a domain without empty, too long or encoded labels, and without hyphens at their ends"
+            throw .invalid(.invalidEmail, field: field, message)
         }
     }
 

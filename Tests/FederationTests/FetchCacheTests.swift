@@ -18,6 +18,18 @@ import Testing
         return fetches.value > 0
     }
 
+    /// A call has the time of its beginning. Another call may fetch the value while the first one waits for a provider.
+    @Test(
+        arguments: [(0, 1), (29_999, 1), (30_000, 2), (60_000, 2)] as [(Int, Int)])
+    func `A value that was fetched since the call began is used`(milliseconds: Int, expected: Int) async throws {
+        let cache = Cache(entriesMax: 8)
+        func value(_ value: Int, at now: Timestamp) async throws -> Int {
+            try await cache.value(for: 1, tenant: "a", now: now) { Cache.Fetched(value: value, lifetime: nil) }
+        }
+        #expect(try await value(1, at: start + .milliseconds(milliseconds)) == 1)
+        #expect(try await value(2, at: start) == expected)
+    }
+
     @Test func aTenantWithManyKeysLosesItsOwn() async throws {
         let cache = Cache(entriesMax: 8)
         #expect(try await fetches(0, "a", cache))

@@ -257,7 +257,7 @@ import Testing
                 $0.endpoints = ProviderEndpoints(token: Text("\(other.url)/t"), userInfo: Text("\(other.url)/u"))
             }
             let steps = try await report(fixture, configuration)
-            let expected = ["user_info \(userInfo)", "token_exchange \(exchange)"]
+            let expected = ["user_info \(userInfo)", "token_check passed", "token_exchange \(exchange)"]
             #expect(steps == ["discovery passed", "jwks passed"] + expected)
         }
     }
@@ -266,11 +266,13 @@ import Testing
         try await withFederation { fixture in
             #expect(
                 try await report(fixture, fixture.configuration()) == [
-                    "discovery passed", "jwks passed", "user_info passed", "token_exchange passed",
+                    "discovery passed", "jwks passed", "user_info passed", "token_check passed",
+                    "token_exchange passed",
                 ])
             #expect(
                 try await report(fixture, fixture.configuration("github.com")) == [
-                    "discovery skipped", "jwks skipped", "user_info passed", "token_exchange passed",
+                    "discovery skipped", "jwks skipped", "user_info passed", "token_check passed",
+                    "token_exchange passed",
                 ])
             let wrong = fixture.configuration { $0.clientSecret = Secret("wrong") }
             #expect(try await report(fixture, wrong).last == "token_exchange failed")

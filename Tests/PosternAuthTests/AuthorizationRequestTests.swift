@@ -58,7 +58,7 @@ import Testing
                 providerID: begun.providerID, continueURI: begun.continueURI, url: begun.url, state: begun.state,
                 nonce: begun.nonce, codeVerifier: begun.codeVerifier)
             let credential = try kept.credential(
-                fromRedirect: "state=\(visit.state)&code=\(encoded(visit.code))&user=%7B%7D")
+                fromRedirect: Self.back, postedForm: "state=\(visit.state)&code=\(encoded(visit.code))&user=%7B%7D")
             let user = try await application.auth().signIn(with: credential).user
             #expect(user.providerData.map(\.providerID) == ["oidc.corp"])
         }
@@ -84,6 +84,87 @@ import Testing
                 #expect(try await refusal(query).reason == "MISSING_CODE")
             }
         }
+    }
+
+    private func kept(_ continueURI: String, issuer: String = "") -> OAuthAuthorizationRequest {
+        OAuthAuthorizationRequest(
+            providerID: "oidc.corp", continueURI: continueURI, url: "", state: "s", nonce: "", codeVerifier: .empty,
+            issuer: issuer)
+    }
+
+    /// A dishonest provider can send the browser on to another provider, with its own request's state. The code then
+    /// comes to the other provider's continue URI, and must not be sent to the dishonest one (RFC 9700 §4.4).
+    @Test(
+        arguments: [
+            ("https://a.example/one", "https://a.example/two"), ("https://a.example/one", "https://b.example/one"),
+            ("https://a.example/one", "http://a.example/one"), ("https://a.example/one", "https://a.example/one/"),
+            ("https://a.example/one", "https://a.example/on"), ("https://a.example/one", "https://a.example/ONE"),
+            ("https://a.example/one", "https://a.example:8443/one"), ("https://a.example/one", "https://a.example"),
+            ("https://a.example/one", "/one"), ("https://a.example/one", ""),
+            ("com.example.app:/a", "com.example.app:/b"),
+            ("https://a.example/?p=1", "https://a.example/?p=2"), ("https://a.example/?p=1", "https://a.example/"),
+            ("https://a.example/\u{E9}", "https://a.example/e\u{301}"), ("", "/"),
+        ])
+    func `A redirect that came to another URL answers another provider's request`(
+        _ continueURI: String, _ other: String
+    ) async throws {
+        let request = kept(continueURI)
+        let query = "\(other.contains("?") ? "&" : "?")code=c&state=s"
+        let redirected = try await error { _ = try request.credential(fromRedirect: "\(other)\(query)") }
+        #expect(redirected.reason == "WRONG_STATE")
+        let posted = try await error { _ = try request.credential(fromRedirect: other, postedForm: "code=c&state=s") }
+        #expect(posted.reason == "WRONG_STATE")
+    }
+
+    @Test(
+        arguments: [
+            ("https://a.example/one", "https://a.example/one"), ("https://a.example", "https://a.example/"),
+            ("https://a.example/?p=1", "https://a.example/?p=1"), ("com.example.app:/a", "com.example.app:/a"),
+            ("http://127.0.0.1:3000", "http://127.0.0.1:3000/"), ("com.example.app:", "com.example.app:"),
+        ])
+    func `A redirect to the continue URI is taken, with a query or with a form`(
+        _ continueURI: String, _ same: String
+    ) throws {
+        let request = kept(continueURI)
+        let query = "\(same.contains("?") ? "&" : "?")code=c&state=s"
+        let redirected = try request.credential(fromRedirect: "\(same)\(query)#_=_")
+        let posted = try request.credential(fromRedirect: same, postedForm: "code=c&state=s")
+        #expect(redirected.provider == "oidc.corp" && posted.provider == "oidc.corp")
+    }
+
+    @Test func `A redirect of another issuer is refused`() async throws {
+        let back = "https://a.example/one"
+        let request = kept(back, issuer: "https://id.example")
+        let others = ["https://other.example", "https://id.example/", ""]
+        for issuer in others {
+            for answer in ["code=c", "error=access_denied"] {
+                let refused = try await error {
+                    _ = try request.credential(fromRedirect: "\(back)?\(answer)&state=s&iss=\(issuer)")
+                }
+                #expect(refused.reason == "WRONG_STATE")
+            }
+        }
+        // A provider need not name itself. Of a provider without an issuer, nothing is known.
+        let named = try request.credential(fromRedirect: "\(back)?code=c&state=s&iss=https%3A%2F%2Fid.example")
+        let unnamed = try request.credential(fromRedirect: "\(back)?code=c&state=s")
+        let unknown = try kept(back).credential(fromRedirect: "\(back)?code=c&state=s&iss=https://other.example")
+        #expect([named, unnamed, unknown].allSatisfy { $0.provider == "oidc.corp" })
+    }
+
+    @Test func `The server names the issuer`() async throws {
+        try await withProvider { _, provider, auth in
+            let issuer = try await request(auth).issuer
+            #expect(issuer == provider.issuer.string)
+        }
+    }
+
+    /// The fields of the URL do not count beside a form: anybody can link to the URL with a query.
+    @Test func `Of a posted form only the form's fields count`() async throws {
+        let request = kept("https://a.example/one")
+        let refused = try await error {
+            _ = try request.credential(fromRedirect: "https://a.example/one?state=s&code=c", postedForm: "code=c")
+        }
+        #expect(refused.reason == "WRONG_STATE")
     }
 
     @Test func `What the server says of the request is thrown`() async throws {

@@ -76,7 +76,9 @@ import Testing
     @Test func lengthsAreLimited() {
         #expect(isAccepted("a@b"))
         func address(local: Int, domain: Int) -> String {
-            String(repeating: "l", count: local) + "@" + String(repeating: "d", count: domain)
+            // Labels of one byte, and of two at the end if the count is even.
+            let dotted = (0..<domain).map { $0 % 2 == 0 || $0 == domain - 1 ? "d" : "." }.joined()
+            return String(repeating: "l", count: local) + "@" + dotted
         }
         #expect(isAccepted(address(local: 64, domain: 189)))
         #expect(!isAccepted(address(local: 64, domain: 190)))
@@ -88,5 +90,39 @@ import Testing
         limits.emailMax = 5
         #expect(Email("a@b.c", form: .ascii, limits: limits) != nil)
         #expect(Email("a@b.cd", form: .ascii, limits: limits) == nil)
+    }
+
+    @Test(arguments: [
+        "a@example.com.", "a@b..de", "a@.de", "a@.", "a@-b.de", "a@b-.de", "a@b.de-",
+        "a@" + String(repeating: "d", count: 64) + ".de",
+    ])
+    func aDomainThatIsNoneIsRefusedForNewAddressesAndFoundInOldOnes(address: String) {
+        #expect(!isAccepted(address))
+        #expect(Email(Text(address), form: .international) == nil)
+        #expect(Email(Text(address), form: .toFind)?.canonical == Text(address))
+        #expect(Email(stored: Text(address))?.canonical == Text(address))
+    }
+
+    @Test func anInternationalDomainHasOneSpelling() {
+        #expect(isAccepted("a@xn--mnchen-3ya.de"))
+        #expect(Email("a@b.XN--mnchen-3ya.de", form: .international) == nil)
+        #expect(Email("a@m\u{FC}nchen.de", form: .international) != nil)
+        #expect(Email("a@xn--mnchen-3ya.de", form: .toFind) != nil)
+    }
+
+    @Test func whatIsAcceptedAsNewHasADomainOfOneSpellingAndIsFound() {
+        var random = SeededRandom.printed()
+        let parts = ["a", "B", "-", ".", "xn--", "m\u{FC}", "3ya"]
+        for _ in 0..<5_000 {
+            let domain = (0..<random.below(8)).map { _ in parts[random.below(parts.count)] }.joined()
+            let text = Text("a@" + domain)
+            for form in [Email.Form.ascii, .international] {
+                guard let email = Email(text, form: form) else { continue }
+                let canonical = email.canonical.string
+                #expect(!canonical.hasSuffix(".") && !canonical.contains("@.") && !canonical.contains(".."))
+                #expect(form == .ascii || !(canonical.contains("@xn--") || canonical.contains(".xn--")))
+                #expect(Email(text, form: .toFind) == email && Email(email.canonical, form: .toFind) == email)
+            }
+        }
     }
 }

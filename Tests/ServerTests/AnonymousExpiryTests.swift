@@ -82,6 +82,34 @@ import Testing
         }
     }
 
+    /// The server does not see every use of a cookie.
+    @Test func `A session cookie counts as used until it ends`() async throws {
+        try await withServer { server in
+            let scene = try Scene(server, days: 2)
+            func makeCookie(_ days: Int64) throws -> (uid: Text, cookie: Text) {
+                let made = try scene.identity.signUp()
+                let tokens = try #require(made.tokens)
+                let cookie: TokensCreateSessionCookieResponse = try scene.identity.client.call(
+                    "postern.v1.Tokens/CreateSessionCookie",
+                    TokensCreateSessionCookieRequest(idToken: tokens.idToken, validSeconds: days * 86_400))
+                return (try #require(made.user?.uid), cookie.sessionCookie)
+            }
+            let (short, long) = (try makeCookie(1), try makeCookie(10))
+            await scene.sweep(after: .zero)
+            await scene.sweep(after: .days(3))
+            #expect(scene.exists(short.uid))
+            await scene.sweep(after: .seconds(1))
+            #expect(!scene.exists(short.uid))
+            await scene.sweep(after: .days(6))
+            let verified: TokensVerifySessionCookieResponse = try scene.identity.client.call(
+                "postern.v1.Tokens/VerifySessionCookie",
+                TokensVerifySessionCookieRequest(sessionCookie: long.cookie))
+            #expect(verified.uid == long.uid)
+            await scene.sweep(after: .days(4))
+            #expect(!scene.exists(long.uid))
+        }
+    }
+
     @Test func `Without an expiry nobody goes`() async throws {
         try await withServer { server in
             let scene = try Scene(server, days: 0)

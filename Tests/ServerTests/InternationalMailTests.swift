@@ -44,6 +44,20 @@ import Testing
         }
     }
 
+    @Test func anEncodedDomainOfBeforeIsStillFound() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let encoded: Text = "ada@xn--mnchen-3ya.example"
+            let uid = try client.signUp(encoded).user!.uid
+            try Self.allow(true, client)
+            let found: UsersGetByEmailResponse = try client.client.call(
+                "postern.v1.Users/GetByEmail", UsersGetByEmailRequest(email: encoded))
+            #expect(found.user?.uid == uid)
+            let second = failure { _ = try client.signUp("bob@xn--mnchen-3ya.example") }
+            #expect(second.reason == "INVALID_EMAIL")
+        }
+    }
+
     @Test func anAddressComesInWhereTheTenantAllowsItAndInOneSpellingOnly() async throws {
         for entrance in Entrance.allCases {
             try await withServer { server in
@@ -57,7 +71,11 @@ import Testing
                     failure { try entrance.enter(email, client, uid: uid, idToken: idToken) }.reason
                 }
                 #expect(reason(Self.address) == "INVALID_EMAIL", "\(entrance)")
+                for bad: Text in ["a@example.com.", "a@b..example", "a@.example", "a@-b.example", "a@b-.example"] {
+                    #expect(reason(bad) == "INVALID_EMAIL", "\(entrance) \(bad)")
+                }
                 try Self.allow(true, client)
+                #expect(reason("a@xn--mnchen-3ya.example") == "INVALID_EMAIL", "\(entrance)")
                 #expect(reason(Self.decomposed) == "INVALID_EMAIL", "\(entrance)")
                 #expect(reason("a\u{202E}b@example.com") == "INVALID_EMAIL", "\(entrance)")
                 #expect(reason(Self.address).isEmpty, "\(entrance)")

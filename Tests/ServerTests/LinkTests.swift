@@ -2,6 +2,7 @@ import Base
 import Identity
 import Messages
 import Rules
+import Store
 import TestSupport
 import Testing
 
@@ -186,6 +187,39 @@ import Testing
             let forced = failure { _ = try Self.unlink(client, "google.com", idToken, force: true) }
             #expect(forced.reason == (deletionIsOff ? "ADMIN_RESTRICTED_OPERATION" : ""))
             #expect(try client.get(user.user!.uid).providers.isEmpty == !deletionIsOff)
+        }
+    }
+
+    @Test func aWayThatIsSwitchedOffIsNoWayIn() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signUp("ada@example.com")
+            let linked = try client.signIn(.facebook(email: ""), linkingTo: user.tokens!.idToken)
+            let idToken = linked.tokens!.idToken
+            try client.setTenant(["allow_password_signup", "enable_email_link_signin"]) {
+                ($0.allowPasswordSignup, $0.enableEmailLinkSignin) = (false, false)
+            }
+            expectRefusal("LAST_SIGN_IN_METHOD") { _ = try Self.unlink(client, "facebook.com", idToken) }
+            // What nobody can sign in with may go.
+            let left = try Self.unlink(client, "password", idToken)
+            #expect(left.user?.providers.map(\.providerID) == ["facebook.com"])
+        }
+    }
+
+    @Test func aProviderThatIsSwitchedOffIsNoWayIn() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signUp("ada@example.com")
+            let linked = try client.signIn(.facebook(email: ""), linkingTo: user.tokens!.idToken)
+            let idToken = linked.tokens!.idToken
+            try await server.project.store.write { transaction in
+                let key = TenantTextKey("", "facebook.com")
+                var stored = try transaction.get(Tables.providers, key) ?? StoredProvider()
+                stored.provider?.enabled = false
+                try transaction.put(Tables.providers, key, stored)
+            }
+            expectRefusal("LAST_SIGN_IN_METHOD") { _ = try Self.unlink(client, "password", idToken) }
+            _ = try Self.unlink(client, "password", idToken, force: true)
         }
     }
 

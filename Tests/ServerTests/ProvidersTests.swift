@@ -272,7 +272,7 @@ import Testing
                     try admin.client.call("postern.v1.Providers/Test", ProvidersTestRequest(providerID: "oidc.test"))
                 }
                 let good = try test()
-                #expect(good.ok && good.steps.map(\.result) == [.passed, .passed, .passed, .passed])
+                #expect(good.ok && good.steps.map(\.result) == [.passed, .passed, .passed, .passed, .passed])
                 fake.misbehave(.html)
                 server.clock.advance(by: .days(2))
                 let bad = try test()

@@ -53,7 +53,8 @@ extension FakeIdentityProvider {
     private func discovery() -> FakeHTTPServer.Reply {
         func at(_ path: String) -> JSONValue { .string(Text(server.url + path)) }
         let state = state.withLock { $0 }
-        let document: JSONValue =
+        guard state.hasDiscovery else { return json(["error": "not_found"], status: 404) }
+        var document: JSONValue =
             [
                 "issuer": .string(state.discoveryIssuer ?? issuer),
                 "jwks_uri": state.discoveryJWKS.map { .string($0) } ?? at("/jwks"),
@@ -62,6 +63,7 @@ extension FakeIdentityProvider {
                 "authorization_endpoint": at("/authorize"),
                 "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
             ]
+        for (name, value) in state.discoveryChanges { document = document.replacing(name, value) }
         return json(
             state.hasAuthorizationEndpoint ? document : document.replacing("authorization_endpoint", nil),
             cacheControl: state.cacheControl)
@@ -103,8 +105,9 @@ extension FakeIdentityProvider {
 
     /// The client that proved itself, by the form or by Basic authentication.
     private func client(_ request: FakeHTTPServer.Request) -> String? {
-        var (id, secret) = (request.form["client_id"], request.form["client_secret"])
-        if let basic = request.fields["authorization"], basic.hasPrefix("Basic "),
+        let (takesPosted, takesBasic) = state.withLock { ($0.takesPostedSecrets, $0.takesBasicSecrets) }
+        var (id, secret) = takesPosted ? (request.form["client_id"], request.form["client_secret"]) : (nil, nil)
+        if takesBasic, let basic = request.fields["authorization"], basic.hasPrefix("Basic "),
             let pair = Base64.standard.decode(Array(basic.dropFirst(6).utf8))
         {
             let parts = String(decoding: pair, as: UTF8.self).split(separator: ":").map(String.init)

@@ -72,6 +72,11 @@ public final class FakeIdentityProvider: Sendable {
         var count = 0
         var hasIDTokens = true
         var hasAuthorizationEndpoint = true
+        var hasDiscovery = true
+        /// Members of the discovery document that are not the usual ones.
+        var discoveryChanges: [(name: Text, value: JSONValue?)] = []
+        var takesPostedSecrets = true
+        var takesBasicSecrets = true
         var discoveryIssuer: Text?
         var discoveryJWKS: Text?
         var keyIssuers: [Text: Text] = [:]
@@ -122,6 +127,19 @@ public final class FakeIdentityProvider: Sendable {
 
     /// Whether the discovery document names an authorization endpoint.
     public func setHasAuthorizationEndpoint(_ value: Bool) { state.withLock { $0.hasAuthorizationEndpoint = value } }
+
+    /// Whether there is a discovery document.
+    public func setHasDiscovery(_ value: Bool) { state.withLock { $0.hasDiscovery = value } }
+
+    /// Replaces a member of the discovery document; nil removes it.
+    public func setDiscovery(_ name: Text, _ value: JSONValue?) {
+        state.withLock { $0.discoveryChanges.append((name, value)) }
+    }
+
+    /// How clients may authenticate: by the form, or by HTTP Basic authentication.
+    public func setTakesSecrets(posted: Bool, basic: Bool) {
+        state.withLock { ($0.takesPostedSecrets, $0.takesBasicSecrets) = (posted, basic) }
+    }
 
     /// From now on only these keys are published and sign.
     public func setKeys(_ keys: [SigningKey]) { state.withLock { $0.keys = keys } }

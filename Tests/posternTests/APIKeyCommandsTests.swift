@@ -33,4 +33,17 @@ import Testing
             #expect(nothing.code == .usage && nothing.said.contains("nothing to change"))
         }
     }
+
+    @Test func `Empty addresses, lifetimes and kinds are refused`() async throws {
+        try await withServer { server in
+            let create = ["apikey", "create", "--role", "app", "--all-tenants"]
+            for words in [
+                create + ["--allow-address", ","], create + ["--expires-in", "0s"], create + ["--expires-in", "500ms"],
+                ["audit", "list", "--kind", ""], ["audit", "list", "--kind", ","],
+            ] {
+                let run = await TestConsole.run(words, on: server)
+                #expect(run.code == .usage, "\(words): \(run.said)")
+            }
+        }
+    }
 }

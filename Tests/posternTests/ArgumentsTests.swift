@@ -90,6 +90,15 @@ import Testing
         #expect(throws: CommandError.self) { try arguments("").condition("x") }
     }
 
+    @Test func `A list that has an empty element does not lift a restriction`() throws {
+        #expect(try arguments("a,b").restriction("x") == ["a", "b"])
+        #expect(try arguments("").restriction("x") == [])
+        #expect(try arguments("a").restriction("y") == nil)
+        for wrong in [",", ",,", "a,", ",a", "a,,b"] {
+            #expect(throws: CommandError.self) { try arguments(wrong).restriction("x") }
+        }
+    }
+
     @Test func `A typo is near what was meant, a different word is not`() {
         let words = ["create", "get", "list", "update", "delete"]
         #expect(nearest(to: "craete", in: words) == "create")

@@ -9,12 +9,17 @@ import Testing
 @Suite struct ProviderSettingsTests {
     @Test(
         arguments: [
-            ([.passed, .passed, .skipped, .failed], "signing in with an authorization code of this provider"),
-            ([.passed, .failed, .skipped, .failed], "signing in with this provider"),
-            ([.failed, .passed, .passed, .passed], "signing in with this provider"),
+            ([.passed, .passed, .skipped, .passed, .failed], "signing in with an authorization code of this provider"),
+            ([.passed, .passed, .passed, .failed, .passed], "signing in with an access token of this provider"),
+            (
+                [.passed, .passed, .passed, .failed, .failed],
+                "signing in with an access token or an authorization code of this provider"
+            ),
+            ([.passed, .failed, .skipped, .passed, .failed], "signing in with this provider"),
+            ([.failed, .passed, .passed, .passed, .passed], "signing in with this provider"),
         ] as [([ProviderTestResult], String)])
     func `A test says what does not work`(results: [ProviderTestResult], subject: String) {
-        let names: [Text] = ["discovery", "jwks", "user_info", "token_exchange"]
+        let names: [Text] = ["discovery", "jwks", "user_info", "token_check", "token_exchange"]
         let steps = zip(names, results).map { ProviderTestStep(name: $0, result: $1) }
         #expect(ProviderCommands.fault(steps) == "\(subject) does not work as it is")
     }

@@ -125,11 +125,39 @@ extension ReadTransaction {
     fileprivate func anonymousUserState(_ key: UserKey, expiry: Duration, now: Timestamp) throws -> AnonymousUserState {
         guard let account = try account(key), account.hasNoWayIn else { return .notAnonymous }
         var lastUse = max(account.user.createdAtMicros, account.user.lastSignInAtMicros)
+        lastUse = max(lastUse, try endOfSessionCookies(ofAnonymous: key).microseconds)
         for id in try sessionIDs(of: key) {
             guard let session = try get(Tables.sessions, SessionKey(id)) else { continue }
             lastUse = max(lastUse, session.createdAtMicros, session.lastUsedAtMicros)
         }
         return Timestamp(microseconds: lastUse) + expiry < now ? .unused : .used
+    }
+
+    /// When the last session cookie of the user ends, or zero: the record of the list has this time, in eight bytes,
+    /// for a user who has cookies. Older servers made cookies without it, and do not read it.
+    fileprivate func endOfSessionCookies(ofAnonymous key: UserKey) throws -> Timestamp {
+        guard let bytes = try get(Tables.anonymousUsers, key), bytes.count == 8 else { return .zero }
+        return Timestamp(microseconds: Int64(clamping: bytes.bigEndianNumber))
+    }
+}
+
+extension UserSession {
+    /// Notes when a session cookie of the user ends, if the tenant deletes unused anonymous users and this is one. The
+    /// user counts as seen until then: a write for each use would be too dear, and other programs check cookies without
+    /// asking the server.
+    public func noteSessionCookie(until end: Timestamp) async throws {
+        let key = self.key
+        let mayExpire = try resources.store.read { transaction in
+            guard try transaction.exists(Tables.anonymousUsers, key) else { return false }
+            return try transaction.anonymousUserExpiry(tenantID: key.tenant) > .zero
+        }
+        guard mayExpire else { return }
+        try await write(for: .session) { transaction in
+            guard try transaction.exists(Tables.anonymousUsers, key) else { return }
+            let last = max(end, try transaction.reading.endOfSessionCookies(ofAnonymous: key))
+            try transaction.put(
+                Tables.anonymousUsers, key, withUnsafeBytes(of: last.microseconds.bigEndian) { [UInt8]($0) })
+        }
     }
 }
 

@@ -57,7 +57,7 @@ public final class PasswordService: Sendable {
         }
         let signerKey = try credential.signerKeyID.map { try self.signerKey($0, tenantID: turn.tenantID) }
         let profile = profile(for: turn.settings)
-        let cost = WorkCost(credential.work, rehashedAs: credential.needsRehash(under: profile) ? profile : nil)
+        let cost = Self.cost(ofChecking: credential, under: profile)
         return try await inTurn(turn, cost) { [self] in
             check?.begin()
             for candidate in PasswordBytes.candidates(password, for: credential.kind) {
@@ -94,7 +94,7 @@ public final class PasswordService: Sendable {
     ) async throws {
         let credential = try store.read { try decoy(for: email, settings: turn.settings, in: $0) }
         let signerKey = Secret(random.bytes(64))
-        let cost = WorkCost(credential.work)
+        let cost = Self.cost(ofChecking: credential, under: profile(for: turn.settings))
         try await inTurn(turn, cost) { [self] in
             check?.begin()
             // As often as for a real hash: a password that NFC changes is tried in both forms.
@@ -102,6 +102,12 @@ public final class PasswordService: Sendable {
                 _ = try isRight(candidate, credential, signerKey, deadline: turn.deadline)
             }
         }
+    }
+
+    /// The cost that a check of the hash declares to the pool. A decoy of an outdated kind declares the new hash too,
+    /// although it never makes one: a full pool would otherwise refuse a check of a real hash, and not of a decoy.
+    static func cost(ofChecking credential: PasswordCredential, under profile: PasswordHashProfile) -> WorkCost {
+        WorkCost(credential.work, rehashedAs: credential.needsRehash(under: profile) ? profile : nil)
     }
 
     private func inTurn<Value: Sendable>(

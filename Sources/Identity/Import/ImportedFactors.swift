@@ -26,7 +26,8 @@ struct ImportedFactors: Sendable {
             guard factor.factorID.byteCount <= Self.idByteCountMax,
                 !factors.contains(where: { $0.factorID == factor.factorID })
             else { throw Self.invalid("need ids of their own, of at most \(Self.idByteCountMax) bytes") }
-            if factor.enrolledAtMicros <= 0 { factor.enrolledAtMicros = now.microseconds }
+            // Devices are known from the enrolment on: until a time to come, none would be.
+            factor.enrolledAtMicros = Timestamp.imported(factor.enrolledAtMicros, now: now) ?? now.microseconds
             switch factor.kind {
             case .phone:
                 guard !factor.phoneNumber.isEmpty, row.totpSecret.isEmpty else {

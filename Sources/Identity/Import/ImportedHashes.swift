@@ -94,8 +94,8 @@ struct ImportedHashes: Sendable {
         user.phoneNumber = row.phoneNumber
         user.disabled = row.disabled
         user.customClaimsJSON = row.customClaimsJSON
-        user.createdAtMicros = row.createdAtMicros > 0 ? min(row.createdAtMicros, .max - 1) : now.microseconds
-        user.lastSignInAtMicros = max(0, row.lastSignInAtMicros)
+        user.createdAtMicros = Timestamp.imported(row.createdAtMicros, now: now) ?? now.microseconds
+        user.lastSignInAtMicros = Timestamp.imported(row.lastSignInAtMicros, now: now) ?? 0
         user.tokensValidAfterMicros = now.microseconds
         user.providers = try Self.checkedProviders(row.providers, form: settings.emailForm, limits: limits)
         var account = Account(user: user)
@@ -104,8 +104,7 @@ struct ImportedHashes: Sendable {
         if !row.passwordHash.isEmpty {
             account.passwordHash = try storedHash(of: row, settings: settings, limits: limits)
             account.passwordUpdatedAt =
-                row.passwordUpdatedAtMicros > 0
-                ? min(now, Timestamp(microseconds: row.passwordUpdatedAtMicros)) : now
+                Timestamp.imported(row.passwordUpdatedAtMicros, now: now).map { Timestamp(microseconds: $0) } ?? now
         }
         account.signsInByEmailLink = row.emailLinkSignIn && email != nil
         account.deriveProviders()
@@ -171,5 +170,12 @@ struct ImportedHashes: Sendable {
             }
         }
         return federated.map(\.element)
+    }
+}
+
+extension Timestamp {
+    /// A time of an import's row, in microseconds; `now` for a time to come, nil if the row has none.
+    static func imported(_ microseconds: Int64, now: Timestamp) -> Int64? {
+        microseconds > 0 ? min(microseconds, now.microseconds) : nil
     }
 }

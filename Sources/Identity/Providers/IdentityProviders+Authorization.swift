@@ -24,7 +24,8 @@ extension IdentityProviders {
                 configuration, redirectURI: request.continueURI, scopes: request.scopes,
                 parameters: request.customParameters.map { ($0.name, $0.value) }, now: now, random: resources.random)
             return AccountsCreateAuthUriResponse(
-                authURI: made.uri, sessionID: made.state, nonce: made.nonce, codeVerifier: made.verifier)
+                authURI: made.uri, sessionID: made.state, nonce: made.nonce, codeVerifier: made.verifier,
+                issuer: made.issuer)
         } catch let error as FederationError {
             throw Failure(error, providerID: request.providerID)
         }

@@ -3,7 +3,7 @@ import Federation
 import JSON
 public import Messages
 public import Rules
-import Store
+public import Store
 
 extension IdentityProviders {
     /// The identity that the provider states, verified with the provider, and whether the provider is trusted for the
@@ -99,6 +99,18 @@ extension ReadTransaction {
         let stored = try get(Tables.providers, TenantTextKey(tenantID, providerID))
         guard let provider = stored?.provider, provider.enabled else { throw Failure.providerNotEnabled(providerID) }
         return provider
+    }
+}
+
+extension WriteTransaction {
+    /// The identity providers of the account with which users may sign in, as they are in this transaction.
+    public func enabledProviderIDs(of account: Account) throws -> [Text] {
+        var enabled: [Text] = []
+        for entry in account.user.providers where entry.isFederated && entry.providerID.byteCount <= 64 {
+            let key = TenantTextKey(account.user.tenantID, entry.providerID)
+            if try get(Tables.providers, key)?.provider?.enabled == true { enabled.append(entry.providerID) }
+        }
+        return enabled
     }
 }
 

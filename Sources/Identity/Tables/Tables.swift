@@ -98,7 +98,8 @@ public enum Tables {
     /// (tenant, hash of a caller and of an end user) → how many idempotency records they have.
     public static let idempotencyCountsBySubject = Table<TenantHashKey, StoredCount>(
         id: 45, name: "idempotency_counts_by_subject", owner: .keyPrefix, purge: .withTenant)
-    /// (tenant, uid) → nothing: users who signed up anonymously, until they have another way to sign in.
+    /// (tenant, uid) → nothing, or eight bytes: when the user's last session cookie ends. Users who signed up
+    /// anonymously, until they have another way to sign in.
     public static let anonymousUsers = Table<UserKey, [UInt8]>(
         id: 46, name: "anonymous_users", owner: .keyPrefix, purge: .withTenant)
 

@@ -1318,6 +1318,9 @@ public struct AccountsCreateAuthUriResponse: Message {
     public var nonce: Text = .empty
     /// RFC 7636. Empty for a provider that takes no code verifier.
     public var codeVerifier: Secret = .empty
+    /// If the browser brings back an `iss`, it must be these bytes (RFC 9207). Empty for a provider that has no issuer, or
+    /// not only one, and from a server of before.
+    public var issuer: Text = .empty
 
     public init() {}
 
@@ -1327,7 +1330,8 @@ public struct AccountsCreateAuthUriResponse: Message {
         authURI: Text = .empty,
         sessionID: Text = .empty,
         nonce: Text = .empty,
-        codeVerifier: Secret = .empty
+        codeVerifier: Secret = .empty,
+        issuer: Text = .empty
     ) {
         self.registered = registered
         self.signInMethods = signInMethods
@@ -1335,6 +1339,7 @@ public struct AccountsCreateAuthUriResponse: Message {
         self.sessionID = sessionID
         self.nonce = nonce
         self.codeVerifier = codeVerifier
+        self.issuer = issuer
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -1345,6 +1350,7 @@ public struct AccountsCreateAuthUriResponse: Message {
         @inlinable public static var sessionID: Int { 4 }
         @inlinable public static var nonce: Int { 5 }
         @inlinable public static var codeVerifier: Int { 6 }
+        @inlinable public static var issuer: Int { 7 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -1365,6 +1371,7 @@ extension AccountsCreateAuthUriResponse: ConvertibleToC {
         self.sessionID = Text(copying: source.pointee.session_id)
         self.nonce = Text(copying: source.pointee.nonce)
         self.codeVerifier = Secret(copying: source.pointee.code_verifier)
+        self.issuer = Text(copying: source.pointee.issuer)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsCreateAuthUriResponse>, arena: Arena) {
@@ -1375,6 +1382,7 @@ extension AccountsCreateAuthUriResponse: ConvertibleToC {
         target.pointee.session_id = arena.copy(self.sessionID)
         target.pointee.nonce = arena.copy(self.nonce)
         target.pointee.code_verifier = arena.copy(self.codeVerifier)
+        target.pointee.issuer = arena.copy(self.issuer)
     }
 }
 
@@ -1383,7 +1391,7 @@ public struct AccountsUnlinkRequest: Message {
     public var idToken: Text = .empty
     /// "password" (a password and sign-in by link), "phone", "google.com", …
     public var providerID: Text = .empty
-    /// Removes the way to sign in even if it is the last one.
+    /// Removes the way to sign in even if it is the last one that is switched on.
     public var force: Bool = false
 
     public init() {}

@@ -960,7 +960,7 @@ extension ProvidersTestResponse: ConvertibleToC {
 }
 
 public struct ProviderTestStep: Message {
-    /// "discovery", "jwks", "user_info", "token_exchange".
+    /// "discovery", "jwks", "user_info", "token_check", "token_exchange".
     public var name: Text = .empty
     public var result: ProviderTestResult = .unspecified
     /// What was found or went wrong, and what to do. It never contains the provider's own words.

@@ -65,7 +65,8 @@ public struct Tenant: Message {
     /// The requirements for end users' new passwords; admins may set others.
     public var passwordPolicy: PasswordPolicy?
     /// Allows emails beyond ASCII (RFC 6531), in the composed form NFC and compared with A-Z lower-cased only. When this
-    /// is switched off again, accounts keep such emails, but no new one is accepted. Off by default.
+    /// is switched off again, accounts keep such emails, but no new one is accepted. While it is on, no new email with an
+    /// encoded domain (xn--) is accepted. Off by default.
     public var allowInternationalEmail: Bool = false
     /// Set by a project-admin only. Every call that names the tenant, or is made with a credential bound to it, is refused
     /// with TENANT_SUSPENDED, also the calls of its admins. These methods still work: Tenants.Get, so that the tenant's
@@ -78,7 +79,8 @@ public struct Tenant: Message {
     /// Set by a project-admin only. Mask paths: quotas, or quotas.stored_bytes and so on.
     public var quotas: TenantQuotas?
     /// An anonymous user who was not seen for this long is deleted within the next hours: 0 = never, else 1 day to 10
-    /// years. Users who signed up anonymously before the server could expire them stay.
+    /// years. A user for whom a session cookie was made meanwhile counts as seen until the cookie ends. Users who signed
+    /// up anonymously before the server could expire them stay.
     public var anonymousUserExpirySeconds: Int64 = 0
     /// Set by a project-admin only. If true, Users.Import accepts password hashes as costly as their formats allow
     /// (argon2id with 256 MiB and 10 passes, bcrypt with cost 14). Otherwise it accepts hashes whose check needs at most

@@ -2605,6 +2605,7 @@ extension ScryptSpec: ConvertibleToC {
     }
 }
 
+/// A time to come, of the user or of a second factor, counts as the time of the import.
 public struct ImportUser: Message {
     public var uid: Text = .empty
     public var email: Text = .empty

@@ -915,8 +915,9 @@ public struct AccountsClient: Sendable {
     /// Removes a way to sign in. The call needs a recent login. It ends every other session and all older tokens, so that
     /// nobody else who signed in this way stays signed in.
     ///
-    /// Refusals: NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD (unless `force`); with `force`, ADMIN_RESTRICTED_OPERATION if the
-    /// tenant's deletion toggle says so, because nobody could enter the account again.
+    /// Refusals: NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD (unless `force`; a way that the tenant has switched off does not
+    /// count); with `force`, ADMIN_RESTRICTED_OPERATION if the tenant's deletion toggle says so, because nobody could
+    /// enter the account again.
     public func unlink(_ request: AccountsUnlinkRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsUnlinkResponse
     {
@@ -1120,8 +1121,8 @@ public struct AccountsClient: Sendable {
     }
 
     /// Enrolls the factor whose code is shown. The session continues with new tokens, which say that it showed the factor,
-    /// and every other session of the user ends. With an enrollment credential, the session begins, and other sessions go
-    /// on. The user is sent a mail with a link that removes the factor again.
+    /// and every other session of the user ends. With an enrollment credential, the session begins, and every other
+    /// session ends, too. The user is sent a mail with a link that removes the factor again.
     ///
     /// Checks in order: those of StartMfaEnrollment up to SECOND_FACTOR_LIMIT_EXCEEDED, MISSING_SESSION_INFO,
     /// MISSING_VERIFICATION_CODE, INVALID_DISPLAY_NAME, INVALID_SESSION_INFO (not one of this user's, used, begun anew, or

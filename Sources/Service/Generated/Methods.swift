@@ -643,8 +643,9 @@ extension MethodDescriptor {
     /// Removes a way to sign in. The call needs a recent login. It ends every other session and all older tokens, so that
     /// nobody else who signed in this way stays signed in.
     ///
-    /// Refusals: NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD (unless `force`); with `force`, ADMIN_RESTRICTED_OPERATION if the
-    /// tenant's deletion toggle says so, because nobody could enter the account again.
+    /// Refusals: NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD (unless `force`; a way that the tenant has switched off does not
+    /// count); with `force`, ADMIN_RESTRICTED_OPERATION if the tenant's deletion toggle says so, because nobody could
+    /// enter the account again.
     static let accountsUnlink = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Unlink", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true, refusedWhenDisabled: true,
@@ -833,8 +834,8 @@ extension MethodDescriptor {
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Enrolls the factor whose code is shown. The session continues with new tokens, which say that it showed the factor,
-    /// and every other session of the user ends. With an enrollment credential, the session begins, and other sessions go
-    /// on. The user is sent a mail with a link that removes the factor again.
+    /// and every other session of the user ends. With an enrollment credential, the session begins, and every other
+    /// session ends, too. The user is sent a mail with a link that removes the factor again.
     ///
     /// Checks in order: those of StartMfaEnrollment up to SECOND_FACTOR_LIMIT_EXCEEDED, MISSING_SESSION_INFO,
     /// MISSING_VERIFICATION_CODE, INVALID_DISPLAY_NAME, INVALID_SESSION_INFO (not one of this user's, used, begun anew, or

@@ -41,7 +41,8 @@ enum APIKeyCommands {
             trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly,
             quotas: try CallerQuotaFlags(arguments).given,
             exportPasswordHashes: arguments.isSet("export-password-hashes"),
-            expiresAtMicros: try expiry(arguments) ?? 0, allowedAddresses: arguments.list("allow-address") ?? [])
+            expiresAtMicros: try expiry(arguments) ?? 0,
+            allowedAddresses: try arguments.restriction("allow-address") ?? [])
         let client = ProjectClient(channel: try session.channel())
         let options = try session.callOptions()
         try await handOut(
@@ -82,7 +83,11 @@ enum APIKeyCommands {
     /// Nil: the flag is not given.
     private static func expiry(_ arguments: Arguments) throws(CommandError) -> Int64? {
         if arguments.value("expires-in") == "never" { return 0 }
-        return try arguments.duration("expires-in").map { (Clock.system.now() + $0).microseconds }
+        guard let duration = try arguments.duration("expires-in") else { return nil }
+        guard duration >= .seconds(1) else {
+            throw .usage("--expires-in is a second or more", hint: "never: without an end")
+        }
+        return (Clock.system.now() + duration).microseconds
     }
 
     static let rotate = Command(
@@ -170,7 +175,7 @@ enum APIKeyCommands {
             request.expiresAtMicros = expiresAt
             paths.append("expires_at_micros")
         }
-        if let addresses = session.arguments.list("allow-address") {
+        if let addresses = try session.arguments.restriction("allow-address") {
             request.allowedAddresses = addresses
             paths.append("allowed_addresses")
         }

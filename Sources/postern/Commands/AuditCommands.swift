@@ -114,7 +114,10 @@ enum AuditCommands {
 
     private static func kinds(_ value: String?) throws(CommandError) -> [EventKind] {
         var kinds: [EventKind] = []
-        for word in value?.split(separator: ",").map(String.init) ?? [] {
+        let words = value?.split(separator: ",").map(String.init) ?? []
+        // No kind means all kinds.
+        guard value == nil || !words.isEmpty else { throw .emptyCondition("--kind") }
+        for word in words {
             guard let kind = kindNames.first(where: { $0.1 == word })?.0 else {
                 throw .usage(
                     "--kind: there is no kind \(word)",

@@ -111,12 +111,17 @@ enum ProviderCommands {
         guard response.ok else { throw CommandError(fault(response.steps)) }
     }
 
-    /// What does not work. A token endpoint is needed for authorization codes only.
+    /// What does not work. Only authorization codes need a token endpoint, and only access tokens a token check.
     static func fault(_ steps: [ProviderTestStep]) -> String {
         let failed = steps.filter { $0.result == .failed }.map(\.name)
-        return failed == ["token_exchange"]
-            ? "signing in with an authorization code of this provider does not work as it is"
-            : "signing in with this provider does not work as it is"
+        let credential =
+            switch failed {
+            case ["token_exchange"]: "an authorization code of this provider"
+            case ["token_check"]: "an access token of this provider"
+            case ["token_check", "token_exchange"]: "an access token or an authorization code of this provider"
+            default: "this provider"
+            }
+        return "signing in with \(credential) does not work as it is"
     }
 
     private static func client(_ session: Session) throws -> ProvidersClient {
@@ -206,7 +211,7 @@ struct ProviderSettings {
 
     /// The trust is replaced as a whole.
     private static func trust(_ arguments: Arguments) throws(CommandError) -> ProviderTrust? {
-        let domains = arguments.list("trust-domains")
+        let domains = try arguments.restriction("trust-domains")
         let claim = arguments.value("require-claim")
         guard let level = try arguments.choice("trust", of: levels) else {
             guard domains == nil, claim == nil else {

@@ -399,6 +399,7 @@ extension Messages.AccountsCreateAuthUriResponse: MessageJSON {
             .init("session_id", .string(self.sessionID)),
             .init("nonce", .string(self.nonce)),
             .init("code_verifier", .handedOut(self.codeVerifier)),
+            .init("issuer", .string(self.issuer)),
         ])
     }
 }

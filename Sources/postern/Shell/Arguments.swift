@@ -17,6 +17,15 @@ struct Arguments: Sendable, Equatable {
     /// A list with commas between its elements.
     func list(_ name: String) -> [Text]? { values[name]?.split(separator: ",").map { Text(String($0)) } }
 
+    /// A list that restricts something. An empty value lifts the restriction. An empty element is refused: a value that
+    /// has only commas must not lift it, too.
+    func restriction(_ name: String) throws(CommandError) -> [Text]? {
+        guard let value = values[name], !value.isEmpty else { return values[name] == nil ? nil : [] }
+        let elements = value.split(separator: ",", omittingEmptySubsequences: false).map { Text(String($0)) }
+        guard !elements.contains(.empty) else { throw .usage("--\(name) has an empty element: \"\(value)\"") }
+        return elements
+    }
+
     func isSet(_ name: String) -> Bool { switches.contains(name) }
 
     /// `true` or `false`.

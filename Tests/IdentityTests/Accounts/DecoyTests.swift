@@ -93,6 +93,38 @@ import Testing
         #expect(found[0].count { $0 == "$2b$12" } > found[20].count { $0 == "$2b$12" })
     }
 
+    /// The memory that a check declares to its pool, in a tenant whose only user has a bcrypt hash.
+    private func memoryDeclared(
+        by check: @Sendable (PasswordService, PasswordTurn) async throws -> Void
+    ) async throws -> Int {
+        try await withFixture { fixture in
+            try await fixture.makeTenant()
+            var account = Account(user: User(tenantID: "acme", uid: "u"))
+            account.passwordHash = bcrypt("05")
+            let (user, now) = (account, fixture.now)
+            try await fixture.store.write { try $0.insert(user, origin: .server, now: now) }
+            let pool = WorkerPool(name: "hash", workers: 1, queueMax: 1, queueMaxPerTenant: 1)
+            defer { end(pool) }
+            let passwords = PasswordService(
+                pool: pool, store: fixture.store, sealing: MasterKey.generate(random: .system).sealing,
+                random: .system, profile: .cheap)
+            let turn = PasswordTurn(
+                settings: try fixture.settings(), address: nil, origin: .server, deadline: .distantFuture)
+            try await check(passwords, turn)
+            return pool.counts.memoryPeakByteCount
+        }
+    }
+
+    /// The new hash that a right password would get is declared, too. A full pool would otherwise tell by its refusals
+    /// which addresses have an account.
+    @Test func aDecoyDeclaresWhatACheckOfAnOutdatedHashDeclares() async throws {
+        let email = try #require(Email(stored: "nobody@x.com"))
+        let hash = bcrypt("05")
+        let real = try await memoryDeclared { _ = try await $0.verify(Secret("x"), stored: hash, $1) }
+        let decoy = try await memoryDeclared { try await $0.verifyDecoy(Secret("x"), email: email, $1) }
+        #expect(real == decoy && real >= PasswordHashProfile.cheap.memoryKiB * 1_024)
+    }
+
     @Test func aCostThatNobodyHasAnyMoreIsForgotten() async throws {
         try await withFixture { fixture in
             try await fixture.makeTenant()

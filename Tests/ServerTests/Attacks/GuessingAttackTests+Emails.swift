@@ -2,6 +2,7 @@ import Base
 import Identity
 import Messages
 import Rules
+import Service
 import TestSupport
 import Testing
 import Wire
@@ -203,6 +204,24 @@ extension GuessingAttackTests {
             }
             #expect(answers.prefix(30).allSatisfy { $0.isEmpty })
             #expect(answers.dropFirst(30).allSatisfy { $0 == tooManyAttempts })
+        }
+    }
+
+    /// Without an address, the tenant's budget alone is charged: it makes strangers wait.
+    @Test func `Deleting an account that knows no address does not give the question back, either`() async throws {
+        try await withServer(configure: { configuration in
+            configuration.limits.guessesPerTenantAndHour = 20
+            configuration.limits.strangerWaitMax = .milliseconds(1)
+        }) { server in
+            let admin = try IdentityClient(server)
+            try admin.setTenant(["enable_email_privacy"]) { $0.enableEmailPrivacy = false }
+            let client = try Guesser(server).client
+            for number in 0..<30 {
+                let made = try Self.signUp(client, Text("free\(number)@example.com"), "")
+                let _: AccountsDeleteResponse = try client.call(
+                    "postern.v1.Accounts/Delete", AccountsDeleteRequest(idToken: try #require(made.tokens).idToken))
+            }
+            #expect(server.project.guesses.counters.delayed.value >= 9)
         }
     }
 

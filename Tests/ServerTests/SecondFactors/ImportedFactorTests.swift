@@ -65,6 +65,42 @@ import Testing
         }
     }
 
+    /// Until the time of the first factor, no device would be known, and strangers could keep the user out.
+    @Test func `Times to come count as the time of the import`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let now = server.clock.clock.now()
+            let later = (now + .days(400)).microseconds
+            let secret = Secret([UInt8](repeating: 7, count: 20))
+            var row = Self.row("")
+            (row.createdAtMicros, row.lastSignInAtMicros) = (.max, later)
+            row.secondFactors = [
+                ImportSecondFactor(
+                    factor: SecondFactor(factorID: "f1", kind: .totp, enrolledAtMicros: later), totpSecret: secret)
+            ]
+            let answer = try ImportTests.importing(client.client, [row], spec: .bcrypt(BcryptSpec()))
+            try #require(answer.createdCount == 1, "\(answer.rejections)")
+            let imported = try client.get(row.uid)
+            #expect(imported.createdAtMicros == now.microseconds && imported.lastSignInAtMicros == now.microseconds)
+            #expect(imported.secondFactors.map(\.enrolledAtMicros) == [now.microseconds])
+            let user = AppUser(
+                email: row.email, uid: row.uid, factorID: "f1", secret: secret, recoveryCodes: [], tokens: TokenPair())
+            func begin() throws -> Secret {
+                try client.pending { _ = try client.signIn(user.email, password: "another horse") }
+            }
+            func finish(_ code: Secret, _ deviceToken: Text = .empty) throws -> Text {
+                try client.finish(try begin(), user.factorID, .totpCode(code), deviceToken: deviceToken).deviceToken
+            }
+            server.clock.advance(by: .seconds(60))
+            let deviceToken = try finish(user.code(server))
+            server.clock.advance(by: .seconds(60))
+            let strangers = (0..<11).map { _ in failure { _ = try finish(user.wrongCode(server)) }.reason }
+            #expect(strangers.last == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            _ = try finish(user.code(server), deviceToken)
+        }
+    }
+
     @Test(arguments: ["+14155550177", "+1 (415) 555-0177"] as [Text])
     func `A phone that is imported can be shown, however its number was written`(number: Text) async throws {
         try await withServer { server in

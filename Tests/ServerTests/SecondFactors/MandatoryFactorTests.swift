@@ -164,6 +164,30 @@ import Testing
         }
     }
 
+    /// The sessions may be somebody else's who knew the password, and would go on for as long as they are used.
+    @Test(arguments: [false, true])
+    func `Enrolling with a credential ends the sessions that showed no factor`(reauthenticates: Bool) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let thief = try client.verifiedUser(Self.email)
+            let own = try #require(try client.signIn(Self.email).tokens)
+            try client.setFactors(.mandatory)
+            let credential = Self.credential {
+                if reauthenticates {
+                    let password = LinkTests.password(Self.email, "correct horse")
+                    _ = try LinkTests.reauthenticate(client, own.idToken, password)
+                } else {
+                    _ = try client.signIn(Self.email)
+                }
+            }
+            let user = try client.enrollApp(Self.email, credential)
+            expectRefusal("TOKEN_EXPIRED") { _ = try client.lookup(thief.idToken) }
+            expectRefusal("TOKEN_EXPIRED") { _ = try client.refresh(thief.refreshToken) }
+            #expect(try client.lookup(user.tokens.idToken).uid == user.uid)
+            _ = try client.refresh(user.tokens.refreshToken)
+        }
+    }
+
     @Test func `Nobody is anonymous`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

@@ -232,7 +232,8 @@ extension WriteTransaction {
             grant: SessionGrant(session, goingOnAfterChangeBy: token, of: changed.user), isNewUser: false)
     }
 
-    /// Enrolls a first factor in a sign-in that waits for it, and finishes the sign-in.
+    /// Enrolls a first factor in a sign-in that waits for it, and finishes the sign-in. All other sessions end, as in
+    /// `goOn`, and with them the changes of the email that were asked for in them or with another credential.
     fileprivate func finishEnrolling(
         _ enrollment: Enrollment, _ id: [UInt8], _ newID: [UInt8], _ request: EndUserRequest, sessionsMax: Int,
         now: Timestamp
@@ -243,14 +244,12 @@ extension WriteTransaction {
         return try issuingUnlessRepeated(session: sessionID, request.origin, now: now) {
             try enroll(enrollment, in: current, request, now: now) { account in
                 try removePendingSignIn(id, pending, tenantID: tenantID)
-                // The change may have been asked for with another enrollment credential, which showed no factor.
-                try removeOobCodesAskedFromSessions(of: current.key)
                 try appendEvent(
                     .secondFactorEnrolled, tenantID: tenantID, uid: pending.uid, origin: request.origin,
                     detail: enrollment.factor.eventDetail, now: now)
                 return try finish(
                     pending, id: sessionID, with: ProvedFactor(enrolled: enrollment.factor), account, current, request,
-                    sessionsMax: sessionsMax, now: now)
+                    endingOthers: .signedOut, sessionsMax: sessionsMax, now: now)
             }
         }
     }

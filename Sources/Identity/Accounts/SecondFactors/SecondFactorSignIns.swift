@@ -188,7 +188,8 @@ extension WriteTransaction {
     /// `account` is `current` after the factor was used up, without the factors that the sign-in removes.
     func finish(
         _ pending: StoredPendingSignIn, id sessionID: [UInt8], with factor: ProvedFactor, _ account: Account,
-        _ current: Account, _ request: EndUserRequest, sessionsMax: Int, now: Timestamp
+        _ current: Account, _ request: EndUserRequest, endingOthers: SessionEnd? = nil, sessionsMax: Int,
+        now: Timestamp
     ) throws -> FinishedSignIn {
         let (settings, origin) = (request.settings, request.origin)
         let login = ProvedLogin(finishing: pending, with: factor)
@@ -199,6 +200,7 @@ extension WriteTransaction {
         let proof = try reading.emailProof(keptBy: pending, current, now: now)
         var effect = try pending.change?.effect(on: current, shown: account, proof) ?? unchanged
         if pending.signInProvider == SessionStart.customToken { effect.account.noteCustomToken() }
+        if let endingOthers { effect.endsSessions = endingOthers }
         if factor.id.isEmpty {
             try appendEvent(
                 .recoveryCodeUsed, tenantID: current.key.tenant, uid: current.key.uid, origin: origin, now: now)

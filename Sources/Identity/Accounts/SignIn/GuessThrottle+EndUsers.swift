@@ -31,10 +31,12 @@ extension GuessThrottle {
     }
 
     /// Charges the addresses that `account` knows for the question that its sign-up was: its user has deleted it, so
-    /// that the email is free again.
+    /// that the email is free again. If the account knows no address, the tenant and the caller are charged alone, as
+    /// for any question without an address.
     public func chargeProbe(ofDeleted account: Account, _ request: EndUserRequest) {
         guard !request.settings.isSynthetic, !account.user.email.isEmpty else { return }
-        for address in account.knownAddresses.all {
+        let known = account.knownAddresses.all
+        for address in known.isEmpty ? [0] : known {
             var guess = guess(.probe, of: request, address: nil)
             guess.address = address
             charge(guess)

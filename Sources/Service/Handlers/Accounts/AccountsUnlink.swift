@@ -20,9 +20,11 @@ enum AccountsUnlink: SlowMethod {
         let signedIn = try await call.project.refusals.recording(of: RefusedEndUser(user), endUserRequest) {
             try await call.userSession(user.uid).change(by: verified.token, endUserRequest) { transaction, current in
                 let settings = try transaction.currentSettings(of: current.user.tenantID)
+                let enabled = try transaction.enabledProviderIDs(of: current)
+                let changed = try current.unlinking(
+                    providerID, isForced: isForced, enabledProviderIDs: enabled, settings: settings)
                 return AccountEffect(
-                    try current.unlinking(providerID, isForced: isForced, settings: settings),
-                    kind: .providerUnlinked, detail: providerID, endsSessions: .signedOut)
+                    changed, kind: .providerUnlinked, detail: providerID, endsSessions: .signedOut)
             }
         }
         return AccountsUnlinkResponse(user: signedIn.user, tokens: signedIn.tokens)

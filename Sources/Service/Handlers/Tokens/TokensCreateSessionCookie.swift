@@ -32,6 +32,9 @@ enum TokensCreateSessionCookie: SlowMethod {
         let cookie = try await call.project.tokens.cookieIssuer.token(
             for: verified.account.user, session: session, sessionID: sessionID, settings: call.settings, now: call.now,
             lifetime: lifetime, deadline: call.deadline)
+        if verified.account.hasNoWayIn {
+            try await call.userSession(verified.account.user.uid).noteSessionCookie(until: cookie.expiresAt)
+        }
         return TokensCreateSessionCookieResponse(
             sessionCookie: cookie.token, expiresAtMicros: cookie.expiresAt.microseconds)
     }

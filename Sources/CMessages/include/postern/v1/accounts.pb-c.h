@@ -381,10 +381,11 @@ struct  Postern__V1__AccountsCreateAuthUriResponse
   ProtobufCBinaryData session_id;
   ProtobufCBinaryData nonce;
   ProtobufCBinaryData code_verifier;
+  ProtobufCBinaryData issuer;
 };
 #define POSTERN__V1__ACCOUNTS_CREATE_AUTH_URI_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_create_auth_uri_response__descriptor) \
-    , 0, 0,NULL, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , 0, 0,NULL, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsUnlinkRequest
